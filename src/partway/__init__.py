@@ -1,0 +1,47 @@
+"""partway: fine-tune language models on their own correct and partially-correct solutions.
+
+The names below are the public API. Those that need torch are imported when first used, so that
+`import partway` takes milliseconds.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from partway.buffer import SolutionBuffer, Verdict
+from partway.errors import PartwayError
+from partway.execution import Failure, State, Trace, is_correct, trace, trace_all
+from partway.problem import Problem
+from partway.solution import EMPTY, Solution
+
+if TYPE_CHECKING:
+    from partway.datasets import load_problems as load_problems
+
+__version__ = "0.1.0"
+
+_LAZY = {
+    "load_problems": "partway.datasets",
+}
+
+__all__ = [
+    "EMPTY",
+    "Failure",
+    "PartwayError",
+    "Problem",
+    "Solution",
+    "SolutionBuffer",
+    "State",
+    "Trace",
+    "Verdict",
+    "is_correct",
+    "load_problems",
+    "trace",
+    "trace_all",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'partway' has no attribute {name!r}")

@@ -1,0 +1,111 @@
+"""The command line: a thin, lazily imported layer over the library.
+
+Each command lives in a module of its own beside this one and is imported only when called, so that
+`partway --help` is instant. Exit codes: 0 fine, 1 a user's mistake, 2 usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+from partway.errors import PartwayError
+
+COMMANDS = {
+    "demo": "Train MLE against self-sampling on built-in problems; a table and a page in minutes.",
+    "data": "Prepare problems: gsm8k, mathqa, storyproblems, or check your own file.",
+    "train": "Fine-tune a model from a YAML file and --key value overrides.",
+    "evaluate": "pass@k and friends of a model or a run on a file of problems.",
+    "sample": "Solutions of a model for one question, with traces and verdicts.",
+    "trace": "Run a solution step by step and show its states.",
+    "buffer": "What a run has kept; export and import it.",
+    "report": "One page of tables and figures for one or several runs.",
+    "explore": "A local page to look at problems, solutions and their states.",
+    "bench": "Measure tracing, sampling, learning or training against stated baselines.",
+    "doctor": "Versions, devices, sandbox strength, and what is missing.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are modules imported on first use; unknown names get a suggestion."""
+
+    def __init__(self, *args: object, package: str, commands: dict[str, str], **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        self.package = package
+        self.summaries = commands
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.summaries)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in self.summaries:
+            return None
+        command: click.Command = import_module(f"{self.package}.{name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in self.summaries and not name.startswith("-"):
+            close = difflib.get_close_matches(name, self.summaries, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else f"try one of: {', '.join(self.summaries)}"
+            raise click.UsageError(f"no command '{name}'; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self.summaries.items()))
+
+
+@click.group(
+    cls=LazyGroup,
+    package="partway.cli",
+    commands=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Start with: partway demo --quick",
+)
+@click.version_option(package_name="partway", message="partway %(version)s")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.option("-q", "--quiet", is_flag=True, help="Print results only: no progress, no remarks.")
+@click.pass_context
+def app(ctx: click.Context, debug: bool, quiet: bool) -> None:
+    """Fine-tune language models on their own correct and partially-correct solutions."""
+    ctx.obj = {"debug": debug, "quiet": quiet}
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with its code; every error a user can cause is one line."""
+    debug = "--debug" in sys.argv
+    try:
+        app.main(standalone_mode=False, prog_name="partway")
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        _say("interrupted")
+        sys.exit(130)
+    except PartwayError as error:
+        if debug:
+            raise
+        _say(f"error: {error}")
+        sys.exit(1)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except OSError as error:
+        if debug:
+            raise
+        where = f"{error.filename}: " if error.filename else ""
+        _say(f"error: {where}{error.strerror or error}")
+        sys.exit(1)
+    sys.exit(0)
+
+
+def _say(line: str) -> None:
+    print(f"partway: {line}", file=sys.stderr)

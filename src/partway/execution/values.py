@@ -1,0 +1,99 @@
+"""Values of variables and their canonical text: what makes two values, and so two states, the same.
+
+A state is the multiset of the values in scope, names ignored, written as the sorted canonical texts of
+its values. Equal states are equal strings, in every process and on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from hashlib import blake2b
+from typing import Any, Literal
+
+State = str
+StateMode = Literal["multiset", "set", "strict"]
+
+MAX_INTEGER_BITS = 14_000  # below CPython's limit of 4,300 digits, so that every integer has a text
+MAX_TEXT = 256  # longer canonical texts are stood for by their digest
+EXACT_FLOAT = 2.0**53
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A value that cannot be compared by content (an instance, an iterator): only its type is known."""
+
+    type_name: str
+
+    def __repr__(self) -> str:
+        return f"<{self.type_name}>"
+
+
+def canonical(value: Any) -> str:
+    """The text shared by all values that count as the same.
+
+    >>> canonical(2) == canonical(2.0) == canonical(Fraction(4, 2)) != canonical(True)
+    True
+    >>> canonical(0.1 + 0.2), canonical(-0.0), canonical(10**20 + 1), canonical((1, [2.5]))
+    ('0.3', '0', '100000000000000000001', '[1, [2.5]]')
+    """
+    kind = type(value)
+    if kind is int:
+        return str(value)
+    if kind is float:
+        return _canonical_float(value)
+    text = _canonical_other(value)
+    return text if len(text) <= MAX_TEXT else _digest(text)
+
+
+def strict(value: Any) -> str:
+    """The value as Python spells it, for those who need the authors' textual comparison."""
+    text = repr(value)
+    return text if len(text) <= MAX_TEXT else _digest(text)
+
+
+def state_of(values: Iterable[Any], mode: StateMode = "multiset") -> State:
+    """The state in which variables hold `values`: their canonical texts, sorted."""
+    spell = strict if mode == "strict" else canonical
+    texts = [spell(value) for value in values]
+    return ", ".join(sorted(set(texts) if mode == "set" else texts))
+
+
+def _canonical_float(value: float) -> str:
+    if value.is_integer() and -EXACT_FLOAT < value < EXACT_FLOAT:
+        return str(int(value))
+    text = f"{value:.10g}"
+    return str(int(Decimal(text))) if "e+" in text else text
+
+
+def _canonical_other(value: Any) -> str:
+    match value:
+        case bool() | None | Opaque():
+            return repr(value)
+        case str() | bytes():
+            return repr(value)
+        case list() | tuple():
+            return f"[{', '.join(map(canonical, value))}]"
+        case set() | frozenset():
+            return f"set({', '.join(sorted(map(canonical, value)))})"
+        case dict():
+            return f"{{{', '.join(sorted(f'{canonical(k)}: {canonical(v)}' for k, v in value.items()))}}}"
+        case complex():
+            return f"complex({canonical(value.real)}, {canonical(value.imag)})"
+        case Fraction():
+            return _canonical_fraction(value)
+        case Decimal():
+            return _canonical_fraction(Fraction(value)) if value.is_finite() else canonical(float(value))
+    raise AssertionError(f"no canonical text for a {type(value).__name__}")
+
+
+def _canonical_fraction(value: Fraction) -> str:
+    if value.denominator == 1:
+        return str(value.numerator)
+    return _canonical_float(float(value))
+
+
+def _digest(text: str) -> str:
+    return f"{text[:32]}#{blake2b(text.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
