@@ -1,0 +1,70 @@
+"""Files and directories that appear whole or not at all, however the process ends.
+
+Everything is written under a hidden temporary name beside its destination, flushed to disk and then
+renamed. A process killed half-way leaves at most that hidden `.NAME.XXXX.tmp`.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+
+@contextmanager
+def atomic_writer(path: str | os.PathLike[str]) -> Iterator[TextIO]:
+    """A UTF-8 text file to write; `path` gets its content when the block ends without an error."""
+    path = Path(path).resolve()
+    if path.exists() and not path.is_file():  # a pipe or a terminal cannot be renamed onto
+        with path.open("w", encoding="utf-8", newline="\n") as stream:
+            yield stream
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _temporary_beside(path)
+    try:
+        with temporary.open("x", encoding="utf-8", newline="\n") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _sync(path.parent)
+
+
+@contextmanager
+def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary directory to fill; it becomes `path`, replacing any old one, when the block ends well."""
+    path = Path(path).resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary, old = _temporary_beside(path), _temporary_beside(path)
+    temporary.mkdir()
+    try:
+        yield temporary
+        for entry in (*temporary.rglob("*"), temporary):
+            _sync(entry)
+        if path.exists():
+            path.rename(old)
+        temporary.rename(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    _sync(path.parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _temporary_beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+
+
+def _sync(path: Path) -> None:
+    if os.name != "posix" and path.is_dir():  # only POSIX can open a directory to flush it
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

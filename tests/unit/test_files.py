@@ -1,0 +1,80 @@
+"""Files that appear whole or not at all."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from partway.files import atomic_directory, atomic_writer
+
+
+def test_a_file_appears_whole_when_the_block_ends(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "er" / "file.txt"
+    with atomic_writer(path) as stream:
+        stream.write("ä\u2028\n")
+        stream.flush()
+        assert not path.exists()
+    assert path.read_bytes() == "ä\u2028\n".encode()
+    assert os.listdir(path.parent) == ["file.txt"]
+
+
+def test_an_error_in_the_block_leaves_the_old_file_and_no_temporary(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+    with pytest.raises(ZeroDivisionError), atomic_writer(path) as stream:
+        stream.write("new")
+        raise ZeroDivisionError
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["file.txt"]
+
+
+def test_a_symlink_keeps_pointing_at_the_file_written_through_it(tmp_path: Path) -> None:
+    (tmp_path / "real.txt").write_text("old")
+    (tmp_path / "link.txt").symlink_to("real.txt")
+    with atomic_writer(tmp_path / "link.txt") as stream:
+        stream.write("new")
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "real.txt").read_text() == "new"
+
+
+def test_a_device_is_written_to_and_not_replaced() -> None:
+    with atomic_writer("/dev/null") as stream:
+        stream.write("gone")
+    assert not Path("/dev/null").is_file()
+
+
+def test_a_killed_writer_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+    script = (
+        "import os, signal, sys; from partway.files import atomic_writer\n"
+        "with atomic_writer(sys.argv[1]) as stream:\n"
+        "    stream.write('new'); stream.flush(); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    killed = subprocess.run([sys.executable, "-c", script, str(path)], timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    assert path.read_text() == "old"
+
+
+def test_a_directory_appears_whole_and_replaces_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    for content in ("first", "second"):
+        with atomic_directory(path) as directory:
+            (directory / "sub").mkdir()
+            (directory / "sub" / content).write_text(content)
+        assert os.listdir(path / "sub") == [content]
+    assert os.listdir(tmp_path) == ["checkpoint"]
+
+
+def test_an_error_leaves_the_old_directory(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    path.mkdir()
+    (path / "old").touch()
+    with pytest.raises(ZeroDivisionError), atomic_directory(path) as directory:
+        (directory / "new").touch()
+        raise ZeroDivisionError
+    assert os.listdir(path) == ["old"]
+    assert os.listdir(tmp_path) == ["checkpoint"]
