@@ -1,6 +1,27 @@
-"""Placeholder: B, M and Verdict (Algorithm 3, lines 3-9)."""
+"""The solutions kept for one problem (B), the states known to lead somewhere (M), and the verdict on a sample.
 
+This is Algorithm 3, lines 3-9, with the answer checked first as in Algorithm 1. Known prefixes form a tree:
+a prefix is a node, its text the path to the root, so solutions share what they have in common.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from enum import StrEnum
+from functools import lru_cache
+from typing import Any, Literal
+
+from partway.errors import ProblemError
+from partway.execution import State, Trace, is_correct, trace_all
+from partway.execution.values import StateMode
+from partway.problem import Problem
+from partway.solution import ANSWER_VARIABLE, EMPTY, Solution, alpha_form
+
+Dedup = Literal["ast", "alpha"]
+Kind = Literal["fully_correct", "partially_correct"]
 
 
 class Verdict(StrEnum):
@@ -14,6 +35,251 @@ class Verdict(StrEnum):
     INCORRECT = "incorrect"
     NOT_EXECUTABLE = "not_executable"
 
+    @property
+    def is_new(self) -> bool:
+        """Whether the buffer kept something."""
+        return self in (Verdict.NEW_FULLY_CORRECT, Verdict.NEW_PARTIALLY_CORRECT)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a buffer counts as equal, as too long and as worth keeping."""
+
+    state: StateMode = "multiset"
+    dedup: Dedup = "ast"
+    length_tolerance: int = 0
+    keeps_partial: bool = True
+    max_solutions: int | None = None
+    answer_variable: str = ANSWER_VARIABLE
+
+
+_shared_rules = lru_cache(maxsize=64)(Rules)  # a hundred thousand buffers, one set of rules
+
+
+class _Prefix:
+    """A known prefix: the prefix before it, one more step, and the state that step reaches."""
+
+    __slots__ = ("length", "parent", "state", "step")
+
+    def __init__(self, parent: _Prefix | None, step: str, state: State) -> None:
+        self.parent = parent
+        self.step = sys.intern(step)
+        self.state = state
+        self.length: int = 1 if parent is None else parent.length + 1
+
+    def path(self) -> Iterator[_Prefix]:
+        """This prefix and all its own prefixes, longest first."""
+        prefix: _Prefix | None = self
+        while prefix is not None:
+            yield prefix
+            prefix = prefix.parent
+
+    def spells(self, steps: Sequence[str]) -> bool:
+        """Whether this prefix consists of exactly the first `self.length` of `steps`."""
+        return all(prefix.step == steps[prefix.length - 1] for prefix in self.path())
+
+    @property
+    def solution(self) -> Solution:
+        return Solution(tuple(prefix.step for prefix in self.path())[::-1])
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        return tuple(prefix.state for prefix in self.path())[::-1]
+
 
 class SolutionBuffer:
-    """Placeholder."""
+    """B and M of one problem; `consider` is the only thing that changes them."""
+
+    __slots__ = ("_fully_correct", "_known", "_partially_correct", "answer", "max_length", "rules")
+
+    def __init__(self, answer: Any, rules: Rules) -> None:
+        self.answer = answer
+        self.rules = rules
+        self.max_length: int | None = None  # the reference's, or the first correct sample's
+        self._known: dict[State, tuple[_Prefix, ...]] = {}  # M
+        self._fully_correct: dict[_Prefix, int] = {}  # B: leaf -> training step at which it was found
+        self._partially_correct: dict[_Prefix, int] = {}
+
+    @classmethod
+    def seeded(
+        cls,
+        problem: Problem,
+        *,
+        state: StateMode = "multiset",
+        dedup: Dedup = "ast",
+        length_tolerance: int = 0,
+        keeps_partial: bool = True,
+        max_solutions: int | None = None,
+        answer_variable: str = ANSWER_VARIABLE,
+    ) -> SolutionBuffer:
+        """The buffer before training: B = {y0, y*}, or {y0} where there is no reference."""
+        rules = _shared_rules(state, dedup, length_tolerance, keeps_partial, max_solutions, answer_variable)
+        return seed_buffers([problem], rules)[problem.id]
+
+    @property
+    def fully_correct(self) -> tuple[Solution, ...]:
+        """Kept solutions that execute to the answer; a reference comes first."""
+        return tuple(leaf.solution for leaf in self._fully_correct)
+
+    @property
+    def partially_correct(self) -> tuple[Solution, ...]:
+        """Kept beginnings of solutions, the empty one apart."""
+        return tuple(leaf.solution for leaf in self._partially_correct)
+
+    @property
+    def prefixes_by_state(self) -> dict[State, tuple[Solution, ...]]:
+        """M: for each known state every known prefix that reaches it."""
+        return {state: tuple(p.solution for p in prefixes) for state, prefixes in self._known.items()}
+
+    @property
+    def found(self) -> dict[Solution, int]:
+        """The training step at which each kept solution was found."""
+        kept = self._fully_correct | self._partially_correct
+        return {leaf.solution: step for leaf, step in kept.items()}
+
+    def __len__(self) -> int:
+        return len(self._fully_correct) + len(self._partially_correct)
+
+    def draw_prefix(self, rng: random.Random) -> Solution:
+        """A prefix to continue, uniform over y0 and the partially-correct ones (Algorithm 2, line 1)."""
+        index = rng.randrange(len(self._partially_correct) + 1)
+        return self.partially_correct[index - 1] if index else EMPTY
+
+    def consider(self, trace: Trace, step: int = 0) -> Verdict:
+        """Judge a traced sample and keep what is new in it; `step` is the training step it was sampled at."""
+        assert (trace.mode, trace.answer_variable) == (self.rules.state, self.rules.answer_variable), (
+            "a buffer considers traces made with its own state mode and answer variable"
+        )
+        if not trace.states:
+            return Verdict.NOT_EXECUTABLE
+        is_right = trace.has_answer and is_correct(trace.answer, self.answer)
+        if is_right and (verdict := self._consider_whole(trace, step)) is not Verdict.TOO_LONG:
+            return verdict
+        verdict = self._consider_beginnings(trace, step) if self.rules.keeps_partial else Verdict.INCORRECT
+        return Verdict.TOO_LONG if is_right and not verdict.is_new else verdict
+
+    def _consider_whole(self, trace: Trace, step: int) -> Verdict:
+        length = len(trace.solution)
+        if self._is_duplicate(trace, length):
+            return Verdict.KNOWN_FULLY_CORRECT
+        if self.max_length is not None and length > self.max_length + self.rules.length_tolerance:
+            return Verdict.TOO_LONG
+        if self.max_length is None:
+            self.max_length = length
+        self._keep(self._fully_correct, trace.solution.steps, trace.states, step)
+        return Verdict.NEW_FULLY_CORRECT
+
+    def _consider_beginnings(self, trace: Trace, step: int) -> Verdict:
+        longest = len(trace.states) - trace.has_answer  # the step with the wrong answer is no part of it
+        for length in range(longest, 0, -1):
+            state = trace.states[length - 1]
+            if not state or state not in self._known:
+                continue
+            if self._is_duplicate(trace, length):
+                return Verdict.KNOWN_PARTIALLY_CORRECT
+            shortest = min(prefix.length for prefix in self._known[state])
+            if length > shortest + self.rules.length_tolerance:
+                return Verdict.TOO_LONG
+            self._keep(self._partially_correct, trace.solution.steps[:length], trace.states, step)
+            return Verdict.NEW_PARTIALLY_CORRECT
+        return Verdict.INCORRECT
+
+    def _is_duplicate(self, trace: Trace, length: int) -> bool:
+        """Whether the first `length` steps are a known prefix, up to renaming if the rules say so."""
+        steps, state = trace.solution.steps[:length], trace.states[length - 1]
+        if self._find(steps, state) is not None:
+            return True
+        if self.rules.dedup == "ast":
+            return False
+        form = alpha_form(Solution(steps), self.rules.answer_variable)
+        peers = (prefix for prefix in self._known.get(state, ()) if prefix.length == length)
+        return any(alpha_form(peer.solution, self.rules.answer_variable) == form for peer in peers)
+
+    def _find(self, steps: Sequence[str], state: State) -> _Prefix | None:
+        for prefix in self._known.get(state, ()):
+            if prefix.length == len(steps) and prefix.spells(steps):
+                return prefix
+        return None
+
+    def _keep(
+        self, kept: dict[_Prefix, int], steps: Sequence[str], states: Sequence[State], found: int
+    ) -> None:
+        """updateBuffer and updateMapping: add the path, drop the partial solutions it continues."""
+        leaf = self._learn_path(steps, states)
+        for prefix in leaf.path():
+            self._partially_correct.pop(prefix, None)
+        kept[leaf] = found
+        if self.rules.max_solutions is not None and len(self) > self.rules.max_solutions:
+            self._forget_oldest()
+
+    def _learn_path(self, steps: Sequence[str], states: Sequence[State]) -> _Prefix:
+        leaf: _Prefix | None = None
+        for length, (step, state) in enumerate(zip(steps, states, strict=False), 1):
+            known = self._find(steps[:length], state)
+            if known is None:
+                known = _Prefix(leaf, step, state)
+                self._known[state] = (*self._known.get(state, ()), known)
+            leaf = known
+        assert leaf is not None, "only solutions of at least one step are kept"
+        return leaf
+
+    def _forget_oldest(self) -> None:
+        """Drop the oldest partial solution, or else the oldest self-sampled correct one, and what only it knew."""
+        if self._partially_correct:
+            del self._partially_correct[next(iter(self._partially_correct))]
+        else:
+            del self._fully_correct[list(self._fully_correct)[1]]
+        leaves = [*self._fully_correct, *self._partially_correct]
+        alive = {prefix for leaf in leaves for prefix in leaf.path()}
+        known = ((state, tuple(p for p in prefixes if p in alive)) for state, prefixes in self._known.items())
+        self._known = {state: prefixes for state, prefixes in known if prefixes}
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything needed to restore the buffer without running a program."""
+        kinds: list[tuple[Kind, dict[_Prefix, int]]] = [
+            ("fully_correct", self._fully_correct),
+            ("partially_correct", self._partially_correct),
+        ]
+        solutions = [
+            {"kind": kind, "steps": leaf.solution.steps, "states": leaf.states, "found": found}
+            for kind, kept in kinds
+            for leaf, found in kept.items()
+        ]
+        return {"rules": asdict(self.rules), "max_length": self.max_length, "solutions": solutions}
+
+    @classmethod
+    def from_json(cls, problem: Problem, data: Mapping[str, Any]) -> SolutionBuffer:
+        """The buffer that `to_json` described."""
+        buffer = cls(problem.answer, _shared_rules(**data["rules"]))
+        buffer.max_length = data["max_length"]
+        for entry in data["solutions"]:
+            leaf = buffer._learn_path(entry["steps"], entry["states"])
+            getattr(buffer, f"_{entry['kind']}")[leaf] = entry["found"]
+        return buffer
+
+
+def seed_buffers(problems: Iterable[Problem], rules: Rules | None = None) -> dict[str, SolutionBuffer]:
+    """A seeded buffer per problem, by id; the references run in one batch."""
+    rules = rules or _shared_rules()
+    problems = list(problems)
+    buffers = {problem.id: SolutionBuffer(problem.answer, rules) for problem in problems}
+    references = [(problem, problem.reference) for problem in problems if problem.reference is not None]
+    traces = trace_all(
+        [reference for _, reference in references], state=rules.state, answer_variable=rules.answer_variable
+    )
+    for (problem, _), trace in zip(references, traces, strict=True):
+        if (flaw := reference_flaw(problem, trace)) is not None:
+            raise ProblemError(f"problem {problem.id}: {flaw}; correct it or leave the reference out")
+        buffers[problem.id].consider(trace)
+    return buffers
+
+
+def reference_flaw(problem: Problem, trace: Trace) -> str | None:
+    """What is wrong with the traced reference of a problem, None if it executes to the answer."""
+    if trace.failure is not None:
+        return f"the reference fails at step {trace.failure.step + 1}: {trace.failure.message}"
+    if not trace.has_answer:
+        return f"the reference never assigns '{trace.answer_variable}'"
+    if not is_correct(trace.answer, problem.answer):
+        return f"the reference gives {trace.answer!r}, the answer is {problem.answer!r}"
+    return None

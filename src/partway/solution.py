@@ -6,7 +6,9 @@ steps become states is `execution`.
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
+from functools import lru_cache
 
 from partway.errors import SolutionError
 from partway.parsing import parse_steps
@@ -57,3 +59,24 @@ class Solution:
 
 
 EMPTY = Solution(())
+
+
+@lru_cache(maxsize=65_536)
+def alpha_form(solution: Solution, answer_variable: str = ANSWER_VARIABLE) -> Solution:
+    """The solution with its variables renamed v0, v1, ... in order of appearance; the answer keeps its name.
+
+    >>> alpha_form(Solution.parse("b = 2\\na = b * 3\\nanswer = max(a, b)")).steps
+    ('v0 = 2', 'v1 = v0 * 3', 'answer = max(v1, v0)')
+    """
+    tree = ast.parse(solution.text)
+    assigned = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    names: dict[str, str] = {answer_variable: answer_variable}
+    for node in _in_order(tree):
+        if isinstance(node, ast.Name) and node.id in assigned:
+            node.id = names.setdefault(node.id, f"v{len(names) - 1}")
+    return Solution(tuple(ast.unparse(statement) for statement in tree.body))
+
+
+def _in_order(tree: ast.AST) -> list[ast.AST]:
+    """All nodes, parents before children, left to right."""
+    return [tree, *(node for child in ast.iter_child_nodes(tree) for node in _in_order(child))]
