@@ -1,0 +1,58 @@
+"""What an engine is asked and what it answers: requests for completions, and draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from partway.models.settings import SamplingSettings
+from partway.problem import Problem
+from partway.solution import Solution
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """`count` independent completions of `prefix`, a beginning of a solution (EMPTY: from scratch)."""
+
+    problem: Problem
+    prefix: Solution
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """A distinct completion and how many of the samples it stands for.
+
+    `text` is what to trace: the prefix, then the completion without the unclosed last line it has if it
+    was cut off by length. `log_prob` is that of the tokens drawn, at temperature 1 and unfiltered.
+    """
+
+    completion: str
+    text: str
+    count: int
+    finished: bool
+    log_prob: float | None = None
+
+    @classmethod
+    def of(
+        cls, prefix: Solution, completion: str, count: int, finished: bool, log_prob: float | None = None
+    ) -> Draw:
+        """The draw of `completion` after `prefix`.
+
+        >>> Draw.of(Solution(("n0 = 1",)), "n1 = 2\\nanswer = n0 +", 1, finished=False).text
+        'n0 = 1\\nn1 = 2\\n'
+        """
+        kept = completion if finished else completion[: completion.rfind("\n") + 1]
+        beginning = "".join(f"{step}\n" for step in prefix.steps)
+        return cls(completion, beginning + kept, count, finished, log_prob)
+
+
+class Engine(Protocol):
+    """Anything that completes beginnings of solutions."""
+
+    def complete(
+        self, requests: Sequence[Request], settings: SamplingSettings, seed: int
+    ) -> list[list[Draw]]:
+        """For every request its distinct draws; their counts sum to the request's count."""
+        ...

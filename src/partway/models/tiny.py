@@ -1,0 +1,99 @@
+"""The built-in tiny model: a small Llama with a tokenizer made from the problems it is to solve.
+
+Words of the problems, single digits, names such as `n0`, operators and the newline are one token each;
+everything else is spelled in bytes, so nothing is out of vocabulary. Saved, it is an ordinary
+Hugging Face directory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import torch
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+from partway.models.loading import LanguageModel
+from partway.models.text import Codec
+from partway.problem import Problem
+
+PAD, END = "<|pad|>", "<|endoftext|>"
+PIECES = r"\n| ?[A-Za-z]\d+(?![A-Za-z\d])| ?[A-Za-z]+| ?\d| ?(?:\*\*|//|[^\sA-Za-z\d])|\s"
+NAMES = ["answer", *(f"{letter}{number}" for letter in "nt" for number in range(20))]
+SYMBOLS = [*"0123456789+-*/%()=.,#", "**", "//"]
+
+
+def build_tiny_model(
+    problems: Iterable[Problem],
+    *,
+    seed: int = 0,
+    hidden_size: int = 128,
+    layers: int = 4,
+    heads: int = 4,
+    context_length: int = 512,
+    vocabulary_size: int = 4096,
+    directory: str | Path | None = None,
+) -> LanguageModel:
+    """A randomly initialised model for `problems`, saved in `directory` if one is given."""
+    tokenizer = train_tokenizer(problems, vocabulary_size)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=hidden_size,
+        intermediate_size=3 * hidden_size,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=heads,
+        max_position_embeddings=context_length,
+        tie_word_embeddings=True,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        bos_token_id=None,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = LlamaForCausalLM(config).eval()
+    if directory is not None:
+        model.save_pretrained(directory)
+        tokenizer.save_pretrained(directory)
+    return LanguageModel(model, Codec.of(tokenizer), context_length)
+
+
+def train_tokenizer(problems: Iterable[Problem], vocabulary_size: int = 4096) -> PreTrainedTokenizerBase:
+    """A tokenizer that knows the most frequent words of `problems` as one token each, and every byte."""
+    split = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(PIECES), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    vocabulary = [PAD, END, *sorted(pre_tokenizers.ByteLevel.alphabet()), *_fixed_words()]
+    vocabulary += _frequent_words(problems, split, vocabulary_size - len(vocabulary))
+    tokens = {token: number for number, token in enumerate(dict.fromkeys(vocabulary))}
+    # Without merges but with ignore_merges, BPE looks a whole word up first and spells the rest in bytes.
+    tokenizer = Tokenizer(models.BPE(tokens, [], ignore_merges=True))
+    tokenizer.pre_tokenizer = split
+    tokenizer.decoder = decoders.ByteLevel()
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token=PAD, eos_token=END)
+
+
+def _fixed_words() -> list[str]:
+    words = NAMES + SYMBOLS
+    return ["\u010a", *words, *(f"\u0120{word}" for word in words)]  # byte-level newline and space
+
+
+def _frequent_words(problems: Iterable[Problem], split: pre_tokenizers.PreTokenizer, limit: int) -> list[str]:
+    counter = Tokenizer(models.WordLevel({}, unk_token=PAD))
+    counter.pre_tokenizer = split
+    counter.train_from_iterator(
+        _texts(problems), trainers.WordLevelTrainer(vocab_size=max(limit, 0), show_progress=False)
+    )
+    vocabulary: dict[str, int] = counter.get_vocab()
+    return sorted(vocabulary, key=lambda word: vocabulary[word])
+
+
+def _texts(problems: Iterable[Problem]) -> Iterator[str]:
+    for problem in problems:
+        yield f"# {' '.join(problem.question.split())}\n"
+        if problem.reference is not None:
+            yield f"{problem.reference.text}\n"

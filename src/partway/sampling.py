@@ -1,0 +1,32 @@
+"""Guided sampling: solutions that continue what the buffer already knows to be right (Algorithm 2)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+
+from partway.buffer import SolutionBuffer
+from partway.models.engine import Draw as Draw
+from partway.models.engine import Engine as Engine
+from partway.models.engine import Request as Request
+from partway.models.settings import SamplingSettings
+from partway.problem import Problem
+
+
+def sample_solutions(
+    engine: Engine,
+    problems: Sequence[Problem],
+    buffers: Mapping[str, SolutionBuffer],
+    settings: SamplingSettings,
+    num_generations: int,
+    rng: random.Random,
+) -> list[tuple[Request, list[Draw]]]:
+    """`num_generations` solutions per problem, each from one prefix drawn from the problem's buffer.
+
+    A buffer that keeps no partial solutions (FCS only) has no prefix but the empty one to give.
+    """
+    requests = [
+        Request(problem, buffers[problem.id].draw_prefix(rng), num_generations) for problem in problems
+    ]
+    seed = rng.getrandbits(63)
+    return list(zip(requests, engine.complete(requests, settings, seed), strict=True))
