@@ -1,0 +1,122 @@
+"""The run directory: what is written is read back, and what came after a checkpoint can be cut."""
+
+import json
+import os
+
+import pytest
+
+from partway.buffer import SolutionBuffer, Verdict
+from partway.errors import RunError
+from partway.problem import Problem
+from partway.runs import Run, Sample, json_line
+
+OIL = Problem("oil", "10 ml for each of 2 wheels?", 20, "n0 = 10\nanswer = n0 * 2", {"split": "train"})
+WEAK = Problem("weak", "What is 3 + 4?", 7)
+
+
+def sample(step: int, verdict: Verdict = Verdict.INCORRECT) -> Sample:
+    return Sample(step, "oil", "", "answer = 1\n", 1, True, verdict, -1.5)
+
+
+@pytest.fixture
+def run(tmp_path):
+    run = Run(tmp_path / "run")
+    run.write_config({"seed": 3, "learning_rate": 1e-4})
+    return run
+
+
+def test_a_directory_without_a_run_is_refused_by_name(tmp_path):
+    with pytest.raises(RunError, match=r"config\.yaml is missing"):
+        Run.at(tmp_path)
+
+
+def test_settings_and_problems_come_back_as_written(run):
+    run.write_problems("train", [OIL, WEAK])
+    assert Run.at(run.directory).config == {"seed": 3, "learning_rate": 1e-4}
+    assert run.problems() == [OIL, WEAK]
+    assert run.problems()[0].meta == {"split": "train"}
+    assert run.problems("dev") == []
+
+
+def test_floats_of_metrics_survive_exactly(run):
+    run.append_metrics({"step": 1, "loss": 0.1 + 0.2}, {"step": 1, "seconds": 1.0})
+    assert run.metrics() == [{"step": 1, "loss": 0.1 + 0.2}]
+    assert run.timings() == [{"step": 1, "seconds": 1.0}]
+
+
+def test_numbers_json_cannot_write_become_null():
+    assert json.loads(json_line({"loss": float("nan"), "grad_norm": float("inf")})) == {
+        "loss": None,
+        "grad_norm": None,
+    }
+
+
+def test_samples_are_kept_a_thousand_steps_to_a_file(run):
+    for step in (1, 1000, 1001, 12_345):
+        run.append_samples([sample(step), sample(step, Verdict.TOO_LONG)])
+    names = sorted(path.name for path in (run.directory / "samples").iterdir())
+    assert names == ["00000001.jsonl", "00001001.jsonl", "00012001.jsonl"]
+    assert [s.step for s in run.samples()] == [1, 1, 1000, 1000, 1001, 1001, 12_345, 12_345]
+    assert next(run.samples()) == sample(1)
+
+
+def test_evaluations_are_found_by_step_in_numeric_order(run):
+    for step in (1000, 200):
+        run.write_evaluation(step, [{"task_id": "oil", "passed": True}], {"pass@1": 0.5})
+    assert list(run.evaluations()) == [200, 1000]
+    assert run.evaluations()[200] == {"step": 200, "pass@1": 0.5}
+    assert list(run.evaluation_rows(1000)) == [{"task_id": "oil", "passed": True}]
+
+
+def test_buffers_come_from_the_newest_checkpoint_until_there_is_a_final_model(run):
+    run.write_problems("train", [OIL, WEAK])
+    with pytest.raises(RunError, match="no checkpoint was written yet"):
+        run.buffers()
+    for name in ("checkpoint-9", "checkpoint-10", "final"):
+        directory = run.directory / name
+        directory.mkdir()
+        rows = [{"id": p.id, **SolutionBuffer.seeded(p).to_json()} for p in (OIL, WEAK)]
+        rows[1]["max_length"] = len(name)
+        (directory / "buffer.jsonl").write_text("".join(map(json_line, rows)))
+        assert run.buffers()["weak"].max_length == len(name)
+    assert list(run.checkpoints()) == [9, 10]
+    assert run.buffers()["oil"].fully_correct == (OIL.reference,)
+
+
+def test_cutting_restores_every_growing_file_to_the_byte(run):
+    run.append_metrics({"step": 1}, {"step": 1})
+    run.append_samples([sample(1)])
+    run.write_evaluation(1, [], {})
+    positions = run.positions()
+    before = {path: path.read_bytes() for path in run.directory.rglob("*") if path.is_file()}
+    run.append_metrics({"step": 2}, {"step": 2})
+    run.append_samples([sample(2)])
+    run.append_samples([sample(1001)])
+    run.write_evaluation(2, [], {})
+    run.cut(1, positions)
+    assert {path: path.read_bytes() for path in run.directory.rglob("*") if path.is_file()} == before
+
+
+def test_a_file_that_lost_lines_is_not_cut_but_reported(run):
+    run.append_metrics({"step": 1}, {"step": 1})
+    positions = run.positions()
+    os.truncate(run.directory / "metrics.jsonl", 3)
+    with pytest.raises(RunError, match="shorter than when checkpoint-1 was written"):
+        run.cut(1, positions)
+
+
+def test_a_line_being_written_is_not_read(run):
+    (run.directory / "metrics.jsonl").write_text('{"step": 1}\n{"step": 2')
+    assert run.metrics() == [{"step": 1}]
+
+
+def test_a_damaged_line_is_named(run):
+    (run.directory / "metrics.jsonl").write_text('{"step": 1}\nnonsense\n')
+    with pytest.raises(RunError, match=r"metrics\.jsonl, line 2: not JSON"):
+        run.metrics()
+
+
+def test_a_line_separator_inside_a_question_is_no_line_end(run):
+    problem = Problem("ls", "first\u2028second", 1)
+    run.write_problems("train", [problem])
+    assert run.problems() == [problem]
