@@ -19,14 +19,17 @@ def sample_solutions(
     buffers: Mapping[str, SolutionBuffer],
     settings: SamplingSettings,
     num_generations: int,
-    rng: random.Random,
+    seed: int,
 ) -> list[tuple[Request, list[Draw]]]:
     """`num_generations` solutions per problem, each from one prefix drawn from the problem's buffer.
 
-    A buffer that keeps no partial solutions (FCS only) has no prefix but the empty one to give.
+    A buffer that keeps no partial solutions (FCS only) has no prefix but the empty one to give. What is
+    drawn for a problem depends on the seed, its id and its buffer, not on the problems beside it.
     """
     requests = [
-        Request(problem, buffers[problem.id].draw_prefix(rng), num_generations) for problem in problems
+        Request(
+            problem, buffers[problem.id].draw_prefix(random.Random(f"{seed}/{problem.id}")), num_generations
+        )
+        for problem in problems
     ]
-    seed = rng.getrandbits(63)
     return list(zip(requests, engine.complete(requests, settings, seed), strict=True))
