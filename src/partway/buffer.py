@@ -1,4 +1,4 @@
-"""The solutions kept for one problem (B), the states known to lead somewhere (M), and the verdict on a sample.
+"""The solutions kept for a problem (B), the states known to lead somewhere (M), and the verdict on a sample.
 
 This is Algorithm 3, lines 3-9, with the answer checked first as in Algorithm 1. Known prefixes form a tree:
 a prefix is a node, its text the path to the root, so solutions share what they have in common.
@@ -224,7 +224,7 @@ class SolutionBuffer:
         return leaf
 
     def _forget_oldest(self) -> None:
-        """Drop the oldest partial solution, or else the oldest self-sampled correct one, and what only it knew."""
+        """Drop the oldest partial solution, else the oldest self-sampled correct one, and what only it knew."""
         if self._partially_correct:
             del self._partially_correct[next(iter(self._partially_correct))]
         else:

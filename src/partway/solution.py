@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from partway.errors import SolutionError
-from partway.parsing import parse_steps
+from partway.parsing import parse
 
 ANSWER_VARIABLE = "answer"
 
@@ -29,7 +29,7 @@ class Solution:
     @classmethod
     def parse(cls, text: str, answer_variable: str = ANSWER_VARIABLE) -> Solution:
         """The solution in `text`, cut after the first step that assigns the answer variable."""
-        parsed = parse_steps(text, answer_variable)
+        parsed = parse(text, answer_variable)
         if parsed.error is not None:
             raise SolutionError(
                 f"line {parsed.line}, column {parsed.column}: {parsed.error}; expected Python statements",

@@ -1,19 +1,31 @@
-"""`trace`: parse, choose the room, run, and turn changes of variables into states."""
+"""`trace`: parse, choose the room, run, and say what state each step reached."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
+from partway.execution.arithmetic import NotCovered
+from partway.execution.interpreter import interpret
 from partway.execution.traces import Execution, Failure, Trace
-from partway.execution.values import StateMode, state_of
-from partway.parsing import parse_steps
+from partway.execution.values import State, StateMode, canonical, state_of, strict
+from partway.parsing import Parsed, parse
 from partway.solution import ANSWER_VARIABLE, Solution
+
+MAX_REMEMBERED = 65_536
+
+_Key: TypeAlias = tuple[str, StateMode, str]
+_remembered: dict[_Key, Trace] = {}
 
 
 def trace(
     solution: Solution | str, *, state: StateMode = "multiset", answer_variable: str = ANSWER_VARIABLE
 ) -> Trace:
-    """Run a solution step by step: one state per step up to the first that fails, and the failure if any."""
+    """Run a solution step by step: one state per step up to the first that fails, and the failure if any.
+
+    >>> trace("n0 = 10\\nt0 = n0 * 2\\nanswer = t0 / 0").states
+    ('10', '10, 20')
+    """
     return trace_all([solution], state=state, answer_variable=answer_variable)[0]
 
 
@@ -23,24 +35,83 @@ def trace_all(
     state: StateMode = "multiset",
     answer_variable: str = ANSWER_VARIABLE,
 ) -> list[Trace]:
-    """The traces of many solutions, in order; the isolated workers run theirs in one batch."""
-    return [_trace(solution, state, answer_variable) for solution in solutions]
-
-
-def _trace(solution: Solution | str, mode: StateMode, answer_variable: str) -> Trace:
-    text = solution if isinstance(solution, str) else solution.text
-    parsed = parse_steps(text, answer_variable)
-    variables: dict[str, object] = {}
-    states, changes = [], []
-    failure = None
-    for index, step in enumerate(parsed.steps):
-        before = dict(variables)
+    """The traces of many solutions, in order; what the isolated workers have to run they run in one batch."""
+    keys: list[_Key] = [
+        (solution if isinstance(solution, str) else solution.text, state, answer_variable)
+        for solution in solutions
+    ]
+    traces: dict[_Key, Trace] = {}
+    general: dict[_Key, Parsed] = {}
+    for key in keys:
+        if key in traces or key in general:
+            continue
+        if key in _remembered:
+            traces[key] = _remembered[key]
+            continue
+        parsed = parse(key[0], answer_variable)
         try:
-            exec(step, {}, variables)  # placeholder room, replaced by the interpreter and the workers
-        except Exception as error:
-            failure = Failure("error", f"{type(error).__name__}: {error}", index)
-            break
-        changes.append({k: (v,) for k, v in variables.items() if k not in before or before[k] is not v})
-        states.append(state_of([v for k, v in variables.items() if k != "math"], mode))
-    execution = Execution(tuple(changes), failure)
-    return Trace(Solution(parsed.steps), tuple(states), execution.changes, failure, mode, answer_variable)
+            traces[key] = _interpreted(parsed, state, answer_variable)
+        except NotCovered:
+            general[key] = parsed
+    executions: list[Execution] = []
+    if general:
+        from partway.execution.workers import run_isolated  # the first general program starts the pool
+
+        programs = [parsed.steps for parsed in general.values()]
+        executions = run_isolated(programs, answer_variable=answer_variable)
+    for (key, parsed), execution in zip(general.items(), executions, strict=True):
+        traces[key] = _executed(parsed, execution, state, answer_variable)
+    _remember(traces)
+    return [traces[key] for key in keys]
+
+
+def _remember(traces: Mapping[_Key, Trace]) -> None:
+    if len(_remembered) + len(traces) > MAX_REMEMBERED:
+        _remembered.clear()
+    # a program that ran out of time or memory may not when run again, so that is not remembered
+    _remembered.update(
+        (key, found)
+        for key, found in traces.items()
+        if found.failure is None or found.failure.kind in ("error", "forbidden")
+    )
+
+
+def _interpreted(parsed: Parsed, mode: StateMode, answer_variable: str) -> Trace:
+    seen = interpret(parsed.statements, mode)
+    failure = seen.failure or _syntax_failure(parsed)
+    return Trace(
+        Solution(parsed.steps), tuple(seen.states), tuple(seen.changes), failure, mode, answer_variable
+    )
+
+
+def _executed(parsed: Parsed, execution: Execution, mode: StateMode, answer_variable: str) -> Trace:
+    steps, failure = parsed.steps, execution.failure
+    if failure is None and len(execution.changes) < len(steps):
+        steps = steps[
+            : len(execution.changes)
+        ]  # a compound statement bound the answer
+    elif failure is None:
+        failure = _syntax_failure(parsed)
+    states = _states(execution.changes, mode)
+    return Trace(Solution(steps), states, execution.changes, failure, mode, answer_variable)
+
+
+def _syntax_failure(parsed: Parsed) -> Failure | None:
+    if parsed.error is None:
+        return None
+    message = f"SyntaxError: {parsed.error} (line {parsed.line}, column {parsed.column})"
+    return Failure("error", message, len(parsed.statements))
+
+
+def _states(changes: Sequence[Mapping[str, tuple[Any] | None]], mode: StateMode) -> tuple[State, ...]:
+    spell = strict if mode == "strict" else canonical
+    texts: dict[str, str] = {}
+    states = []
+    for changed in changes:
+        for name, value in changed.items():
+            if value is None:
+                texts.pop(name, None)
+            else:
+                texts[name] = spell(value[0])
+        states.append(state_of(texts.values(), mode))
+    return tuple(states)

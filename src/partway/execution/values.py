@@ -54,10 +54,8 @@ def strict(value: Any) -> str:
     return text if len(text) <= MAX_TEXT else _digest(text)
 
 
-def state_of(values: Iterable[Any], mode: StateMode = "multiset") -> State:
-    """The state in which variables hold `values`: their canonical texts, sorted."""
-    spell = strict if mode == "strict" else canonical
-    texts = [spell(value) for value in values]
+def state_of(texts: Iterable[str], mode: StateMode = "multiset") -> State:
+    """The state whose variables have values with these canonical texts."""
     return ", ".join(sorted(set(texts) if mode == "set" else texts))
 
 

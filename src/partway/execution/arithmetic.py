@@ -1,0 +1,158 @@
+"""Operations the interpreter may perform, each bounded before its cost is paid.
+
+An integer never grows beyond MAX_INTEGER_BITS: a MemoryError says so before memory or time is spent.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from partway.execution.values import MAX_INTEGER_BITS
+
+MAX_ROUND_DIGITS = 4_000
+MAX_FACTORS = 1_500  # the product of more is too large anyway
+
+
+class NotCovered(Exception):
+    """The program leaves the subset: an isolated worker has to run it."""
+
+
+def too_large() -> MemoryError:
+    return MemoryError(f"an integer of more than {MAX_INTEGER_BITS} bits")
+
+
+def bounded(value: Any) -> Any:
+    """`value`, unless it is too large an integer."""
+    if type(value) is int and value.bit_length() > MAX_INTEGER_BITS:
+        raise too_large()
+    return value
+
+
+def _multiply(left: Any, right: Any) -> Any:
+    return bounded(left * right)
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    is_large = isinstance(base, int) and isinstance(exponent, int) and exponent > 0 and base not in (-1, 0, 1)
+    if is_large and (base.bit_length() - 1) * exponent > MAX_INTEGER_BITS:
+        raise too_large()
+    value = base**exponent
+    if isinstance(value, complex):
+        raise NotCovered
+    return bounded(value)
+
+
+def _shift_left(value: Any, by: Any) -> Any:
+    if isinstance(value, int) and isinstance(by, int) and value != 0 and by > MAX_INTEGER_BITS:
+        raise too_large()
+    return bounded(value << by)
+
+
+def _factorial(number: Any) -> Any:
+    if isinstance(number, int) and number > MAX_FACTORS:
+        raise too_large()
+    return bounded(math.factorial(number))
+
+
+def _comb(items: Any, chosen: Any) -> Any:
+    if isinstance(items, int) and isinstance(chosen, int) and 0 <= chosen <= items:
+        fewest = min(chosen, items - chosen)
+        # (n/k)^k <= C(n, k); both estimates are of the left side's bits and never too high
+        if fewest and fewest * (items.bit_length() - fewest.bit_length() - 1) > MAX_INTEGER_BITS:
+            raise too_large()
+        if fewest > 10 * MAX_FACTORS:  # C(n, k) >= 2^k for k <= n/2
+            raise too_large()
+    return bounded(math.comb(items, chosen))
+
+
+def _perm(items: Any, chosen: Any = None) -> Any:
+    count = items if chosen is None else chosen
+    if isinstance(items, int) and isinstance(count, int) and 0 <= count <= items and count > MAX_FACTORS:
+        raise too_large()
+    return bounded(math.perm(items, chosen))
+
+
+def _lcm(*numbers: Any) -> Any:
+    return bounded(math.lcm(*numbers))
+
+
+def _round(number: Any, digits: Any = None) -> Any:
+    if isinstance(digits, int) and abs(digits) > MAX_ROUND_DIGITS:
+        raise too_large()
+    return round(number) if digits is None else round(number, digits)
+
+
+def _sum(*arguments: Any) -> Any:
+    return bounded(sum(*arguments))
+
+
+SYMBOLS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": _multiply,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": _power,
+}
+
+BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: _multiply,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: _power,
+    ast.LShift: _shift_left,
+    ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+}
+
+UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Not: operator.not_,
+    ast.Invert: operator.invert,
+}
+
+COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+
+BUILTINS: dict[str, Callable[..., Any]] = {
+    "abs": abs,
+    "float": float,
+    "int": int,
+    "max": max,
+    "min": min,
+    "round": _round,
+    "sum": _sum,
+}
+
+_PLAIN = """
+acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh degrees erf erfc exp exp2 expm1 fabs floor
+fmod gamma gcd hypot isfinite isinf isnan isqrt lgamma log log10 log1p log2 pow radians remainder sin sinh sqrt
+tan tanh trunc
+"""
+
+MATH_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{name: getattr(math, name) for name in _PLAIN.split()},
+    "comb": _comb,
+    "factorial": _factorial,
+    "lcm": _lcm,
+    "perm": _perm,
+}
+
+MATH_CONSTANTS: dict[str, float] = {name: getattr(math, name) for name in ("e", "inf", "nan", "pi", "tau")}

@@ -1,0 +1,98 @@
+"""The room in this process: straight-line arithmetic on exact ints, floats and bools.
+
+Nothing of a program is compiled or evaluated by Python here: its statements are walked. What the walk does
+not cover (`NotCovered`) goes to the isolated workers.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from partway.execution.arithmetic import SYMBOLS, NotCovered
+from partway.execution.lowering import Environment, Run, lookup, lower
+from partway.execution.traces import Failure
+from partway.execution.values import MAX_INTEGER_BITS, State, StateMode, canonical, strict
+from partway.parsing import Expression, Statement
+
+MAX_CACHED_STATEMENTS = 100_000
+
+
+class Interpreted:
+    """What the interpreter saw: states and changes of the executed steps, and the failure if any."""
+
+    __slots__ = ("changes", "failure", "states")
+
+    def __init__(self) -> None:
+        self.states: list[State] = []
+        self.changes: list[Mapping[str, tuple[Any] | None]] = []
+        self.failure: Failure | None = None
+
+
+def interpret(statements: Sequence[Statement], mode: StateMode) -> Interpreted:
+    """Run `statements` and record the state after each; NotCovered if any reaches outside the subset."""
+    spell = strict if mode == "strict" else canonical
+    seen = Interpreted()
+    environment: Environment = {}
+    texts: dict[str, str] = {}  # the canonical text of each variable's value
+    sorted_texts: list[str] = []
+    changed: dict[str, tuple[Any]]
+    try:
+        for statement in statements:
+            if statement.node is None:
+                changed = {statement.target: (evaluate(statement.expression, environment),)}
+            else:
+                changed = _lowered(statement)(environment)
+            for name, (value,) in changed.items():
+                environment[name] = value
+                text = spell(value)
+                if name in texts:
+                    sorted_texts.remove(texts[name])
+                texts[name] = text
+                insort(sorted_texts, text)
+            seen.changes.append(changed)
+            seen.states.append(", ".join(sorted(set(sorted_texts)) if mode == "set" else sorted_texts))
+    except MemoryError as error:
+        seen.failure = Failure("memory", str(error), len(seen.states))
+    except (ArithmeticError, NameError, TypeError, ValueError) as error:
+        seen.failure = _failure(error, len(seen.states))
+    return seen
+
+
+def _failure(error: Exception, step: int) -> Failure:
+    if "integer string conversion" in str(error):
+        return Failure("memory", f"an integer of more than {MAX_INTEGER_BITS} bits", step)
+    return Failure("error", f"{type(error).__name__}: {error}", step)
+
+
+def evaluate(expression: Expression, environment: Environment) -> Any:
+    """The value of plain arithmetic."""
+    kind = type(expression)
+    if kind is str:
+        return environment[expression] if expression in environment else lookup(expression, environment)
+    if kind is not tuple:
+        return expression
+    if len(expression) == 2:
+        return -evaluate(expression[1], environment)
+    symbol, left, right = expression
+    return SYMBOLS[symbol](evaluate(left, environment), evaluate(right, environment))
+
+
+_runs: dict[str, Run | None] = {}
+
+
+def _lowered(statement: Statement) -> Run:
+    """The statement as a function; remembered, also that it is not covered."""
+    assert statement.node is not None, "plain arithmetic is evaluated, not lowered"
+    if statement.text not in _runs:
+        if len(_runs) >= MAX_CACHED_STATEMENTS:
+            _runs.clear()
+        try:
+            _runs[statement.text] = lower(statement.node)
+        except (NotCovered, RecursionError):
+            _runs[statement.text] = None
+    run = _runs[statement.text]
+    if run is None:
+        raise NotCovered
+    return run
