@@ -224,7 +224,7 @@ class SolutionBuffer:
         return leaf
 
     def _forget_oldest(self) -> None:
-        """Drop the oldest partial solution, else the oldest self-sampled correct one, and what only it knew."""
+        """Drop the oldest partial solution, else the oldest self-sampled correct one, and its states."""
         if self._partially_correct:
             del self._partially_correct[next(iter(self._partially_correct))]
         else:

@@ -143,8 +143,8 @@ BUILTINS: dict[str, Callable[..., Any]] = {
 
 _PLAIN = """
 acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh degrees erf erfc exp exp2 expm1 fabs floor
-fmod gamma gcd hypot isfinite isinf isnan isqrt lgamma log log10 log1p log2 pow radians remainder sin sinh sqrt
-tan tanh trunc
+fmod gamma gcd hypot isfinite isinf isnan isqrt lgamma log log10 log1p log2 pow radians remainder sin sinh
+sqrt tan tanh trunc
 """
 
 MATH_FUNCTIONS: dict[str, Callable[..., Any]] = {
