@@ -1,0 +1,184 @@
+"""Settings from a YAML file and `--key value` pairs: merged, and checked against a dataclass.
+
+A file may begin from another with `base: other.yaml` (beside it); what it says itself comes on top, what the
+command line says comes on top of that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any, Literal, Union
+
+import yaml
+
+from partway.errors import ConfigError
+
+Settings = dict[str, Any]
+
+BASE = "base"
+
+
+def read_settings(path: str | Path, _seen: tuple[Path, ...] = ()) -> Settings:
+    """The settings in a YAML file, on top of those of its base."""
+    path = Path(path)
+    if path.resolve() in _seen:
+        raise ConfigError(f"{path}: is its own base; remove one of the `base:` lines")
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: not YAML ({' '.join(str(error).split())})") from None
+    if not isinstance(content or {}, dict):
+        raise ConfigError(f"{path}: expected lines of `key: value`, found a {type(content).__name__}")
+    settings: Settings = {str(key): value for key, value in (content or {}).items()}
+    base = settings.pop(BASE, None)
+    inherited = read_settings(path.parent / str(base), (*_seen, path.resolve())) if base is not None else {}
+    return inherited | settings
+
+
+def parse_overrides(arguments: Sequence[str]) -> dict[str, str]:
+    """The pairs in `--key value`, `--key=value` and, for switches, `--key` alone.
+
+    >>> parse_overrides(["--learning-rate", "1e-5", "--bf16", "--seed=7"])
+    {'learning_rate': '1e-5', 'bf16': 'true', 'seed': '7'}
+    """
+    pairs: dict[str, str] = {}
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("--") or word == "--":
+            raise ConfigError(f"'{word}' stands alone; expected --key value")
+        name, equals, value = word[2:].partition("=")
+        if not equals:
+            value = rest.pop(0) if rest and not rest[0].startswith("--") else "true"
+        pairs[name.replace("-", "_")] = value
+    return pairs
+
+
+def checked(
+    settings: Mapping[str, Any], schema: type, overrides: Mapping[str, str] | None = None
+) -> Settings:
+    """`settings` with `overrides` on top, every key a field of `schema`, every value of that field's type."""
+    hints = typing.get_type_hints(schema)
+    names = [field.name for field in dataclasses.fields(schema) if field.init]
+    result: Settings = {}
+    for key, value in settings.items():
+        result[key] = coerce(key, value, hints[known(key, names)])
+    for key, text in (overrides or {}).items():
+        result[key] = coerce(key, from_command_line(text), hints[known(key, names)], text)
+    return result
+
+
+def known(key: str, names: Sequence[str]) -> str:
+    """`key`, if it is one of `names`."""
+    if key in names:
+        return key
+    close = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
+    hint = f"did you mean '{close[0]}'?" if close else "docs/training.md lists all keys"
+    raise ConfigError(f"unknown key '{key}'; {hint}")
+
+
+def from_command_line(text: str) -> Any:
+    """What `text` would be in a YAML file; `a,b` is a list."""
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+    if isinstance(value, str) and "," in value:
+        return [yaml.safe_load(part) for part in value.split(",")]
+    return value
+
+
+def coerce(key: str, value: Any, hint: Any, text: str | None = None) -> Any:
+    """`value` as the type `hint` asks for; `text` is how the command line spelled it.
+
+    >>> coerce("learning_rate", "1e-4", float)
+    0.0001
+    >>> coerce("max_steps", "many", int)
+    Traceback (most recent call last):
+    partway.errors.ConfigError: max_steps is 'many', expected int
+    """
+    spellings = [value, text, [value]] if text is not None else [value, [value]]
+    for candidate in spellings:
+        for option in _options(hint):
+            if (fitted := _fit(candidate, option)) is not _MISFIT:
+                return fitted
+    expected = _describe(hint)
+    choices = [
+        str(choice) for option in _options(hint) for choice in typing.get_args(option) if _is_literal(option)
+    ]
+    close = difflib.get_close_matches(str(value), choices, n=1)
+    raise ConfigError(
+        f"{key} is {value!r}, expected {expected}" + (f"; did you mean '{close[0]}'?" if close else "")
+    )
+
+
+_MISFIT = object()
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    """The members of a union with `str` last, so that a number is read as a number where one may stand."""
+    if typing.get_origin(hint) in (Union, types.UnionType):
+        return tuple(sorted(typing.get_args(hint), key=lambda option: option is str))
+    return (hint,)
+
+
+def _is_literal(hint: Any) -> bool:
+    return typing.get_origin(hint) is Literal
+
+
+def _fit(value: Any, hint: Any) -> Any:
+    """`value` as `hint`, or `_MISFIT`."""
+    origin = typing.get_origin(hint) or hint
+    if hint is Any:
+        return value
+    if _is_literal(hint):
+        return value if value in typing.get_args(hint) and not isinstance(value, bool) else _MISFIT
+    if hint in (int, float):
+        return _number(value, hint)
+    if origin is list:
+        return _list(value, hint)
+    if isinstance(origin, type) and issubclass(origin, Enum):
+        return value if value in [member.value for member in origin] else _MISFIT
+    return value if isinstance(origin, type) and isinstance(value, origin) else _MISFIT
+
+
+def _number(value: Any, kind: type[int] | type[float]) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return _MISFIT
+    try:
+        number = float(value) if not isinstance(value, int) else value
+    except ValueError:
+        return _MISFIT
+    if kind is float:
+        return float(number)
+    return int(number) if number == int(number) else _MISFIT
+
+
+def _list(value: Any, hint: Any) -> Any:
+    if not isinstance(value, list):
+        return _MISFIT
+    (of,) = typing.get_args(hint) or (Any,)
+    fitted = [_fit(item, of) for item in value]
+    return _MISFIT if _MISFIT in fitted else fitted
+
+
+def _describe(hint: Any) -> str:
+    names = []
+    for option in _options(hint):
+        if _is_literal(option):
+            names.append(f"one of {', '.join(map(str, typing.get_args(option)))}")
+        elif option is types.NoneType:
+            names.append("null")
+        else:
+            names.append(
+                getattr(option, "__name__", str(option)) if typing.get_origin(option) is None else str(option)
+            )
+    return " or ".join(names)
