@@ -1,0 +1,62 @@
+"""Two evaluations of the same problems side by side: paired differences with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from partway.errors import RunError
+from partway.evaluation.metrics import Estimate, bootstrap
+from partway.evaluation.results import read_results, score_columns
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Both sides of each metric on the problems both have, and `difference`: the second minus the first.
+
+    The difference is taken problem by problem, so what makes a problem easy for both cancels.
+    """
+
+    first: Mapping[str, Estimate]
+    second: Mapping[str, Estimate]
+    difference: Mapping[str, Estimate]
+    problems: int
+    left_out: int
+
+    def to_json(self) -> dict[str, Any]:
+        """One object, metric by metric."""
+        sides = {"first": self.first, "second": self.second, "difference": self.difference}
+        metrics = {
+            name: {side: asdict(estimates[name]) for side, estimates in sides.items()}
+            for name in self.difference
+        }
+        return {"problems": self.problems, "left_out": self.left_out, "metrics": metrics}
+
+
+def compare(first: str | Path, second: str | Path, *, seed: int = 0) -> Comparison:
+    """Compare two evaluations: summaries, samples files, or directories that hold one of them."""
+    sides = [read_results(Path(path)) for path in (first, second)]
+    results = [{result.task_id: result for result in of_side} for of_side, _ in sides]
+    common = sorted(results[0].keys() & results[1].keys())
+    if not common:
+        raise RunError(
+            f"{first} and {second} have no problem in common, expected two evaluations of one file"
+        )
+    plans = [plan for _, plan in sides]
+    ks = sorted({k for plan in plans for k in plan.ks if k <= min(plan.samples for plan in plans)})
+    one, two = (
+        score_columns([of_side[task_id] for task_id in common], ks, plan.answer_variable)
+        for of_side, plan in zip(results, plans, strict=True)
+    )
+    same_number = plans[0].samples == plans[1].samples  # shares of unique solutions fall as samples grow
+    names = [name for name in one if name in two and (same_number or not name.startswith("unique"))]
+    gains = {name: [b - a for a, b in zip(one[name], two[name], strict=True)] for name in names}
+    return Comparison(
+        bootstrap({name: one[name] for name in names}, seed=seed),
+        bootstrap({name: two[name] for name in names}, seed=seed),
+        bootstrap(gains, seed=seed),
+        problems=len(common),
+        left_out=len(results[0].keys() ^ results[1].keys()),
+    )

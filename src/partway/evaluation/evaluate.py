@@ -1,0 +1,133 @@
+"""Evaluating a model: draw samples of every problem, run each distinct one once, score.
+
+What a problem's samples are depends on the seed and the problem only, never on its batch mates, so an
+evaluation can be cut into batches of any size, stopped, and continued.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from partway.errors import EngineError, ProblemError
+from partway.evaluation.journal import Journal, key_of
+from partway.evaluation.plan import Phase, Plan
+from partway.evaluation.results import Evaluation
+from partway.evaluation.samples import ProblemResult, Sample, judge
+from partway.execution import trace_all
+from partway.models.engine import Draw, Engine, Request
+from partway.models.settings import SamplingSettings
+from partway.problem import Problem
+from partway.solution import EMPTY
+
+
+@runtime_checkable
+class StreamingEngine(Protocol):
+    """An engine that hands over each request's draws as soon as it has them, in any order."""
+
+    def stream(
+        self, requests: Sequence[Request], settings: SamplingSettings, seed: int
+    ) -> Iterator[tuple[int, list[Draw]]]:
+        """Pairs of a request's index and its draws."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How many samples are drawn and judged; `resumed` of them are from an earlier start."""
+
+    done: int
+    total: int
+    resumed: int
+
+
+def evaluate(
+    engine: Engine,
+    problems: Sequence[Problem],
+    plan: Plan,
+    *,
+    model: str = "",
+    journal: Journal | None = None,
+    batch_size: int = 16,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+) -> Evaluation:
+    """Draw what `plan` says from every problem and score it.
+
+    Finished problems are written to `journal` at once, and taken from it if it has them from the same `model`
+    (a text that changes when the weights or the prompt do).
+    """
+    check_problems(problems)
+    journal = journal or Journal()
+    total = len(problems) * sum(phase.count for phase in plan.phases)
+    done = resumed = 0
+    finished: dict[str, dict[str, tuple[Sample, ...]]] = {"samples": {}, "pass1": {}}
+    for phase in plan.phases:
+        keys = {
+            p.id: key_of(model, phase, plan.answer_variable, p.id, p.question, p.answer) for p in problems
+        }
+        of_phase = finished[phase.name]
+        of_phase |= {
+            task_id: samples for task_id, key in keys.items() if (samples := journal.find(key)) is not None
+        }
+        resumed += phase.count * len(of_phase)
+        done += phase.count * len(of_phase)
+        on_progress(Progress(done, total, resumed))
+        missing = [problem for problem in problems if problem.id not in of_phase]
+        for batch in _drawn(engine, missing, phase, batch_size):
+            for problem, samples in _judged(batch, plan.answer_variable):
+                journal.add(keys[problem.id], samples)
+                of_phase[problem.id] = samples
+            done += phase.count * len(batch)
+            on_progress(Progress(done, total, resumed))
+    results = (
+        ProblemResult(p.id, finished["samples"].get(p.id, ()), finished["pass1"].get(p.id, ()))
+        for p in problems
+    )
+    return Evaluation.of(tuple(results), plan)
+
+
+def check_problems(problems: Sequence[Problem]) -> None:
+    """Refuse problems that cannot be told apart, or none at all."""
+    if not problems:
+        raise ProblemError("no problems to evaluate, expected at least one")
+    for task_id, count in Counter(problem.id for problem in problems).items():
+        if count > 1:
+            raise ProblemError(f"{count} problems have the id {task_id!r}, expected all ids to differ")
+
+
+def _drawn(
+    engine: Engine, problems: Sequence[Problem], phase: Phase, batch_size: int
+) -> Iterator[list[tuple[Problem, list[Draw]]]]:
+    """The draws of every problem, in batches as they come."""
+    requests = [Request(problem, EMPTY, phase.count) for problem in problems]
+    if isinstance(engine, StreamingEngine):
+        for index, draws in engine.stream(requests, phase.settings, phase.seed):
+            yield [_checked(requests[index], draws)]
+        return
+    for start in range(0, len(requests), batch_size):
+        batch = requests[start : start + batch_size]
+        answers = engine.complete(batch, phase.settings, phase.seed)
+        yield [_checked(request, draws) for request, draws in zip(batch, answers, strict=True)]
+
+
+def _checked(request: Request, draws: list[Draw]) -> tuple[Problem, list[Draw]]:
+    drawn = sum(draw.count for draw in draws)
+    if drawn != request.count:
+        raise EngineError(f"problem {request.problem.id}: {drawn} samples drawn, expected {request.count}")
+    return request.problem, draws
+
+
+def _judged(
+    batch: Sequence[tuple[Problem, list[Draw]]], answer_variable: str
+) -> Iterator[tuple[Problem, tuple[Sample, ...]]]:
+    """The samples of each problem, most frequent first; a text is run once, however often it was drawn."""
+    texts = list(dict.fromkeys(draw.text for _, draws in batch for draw in draws))
+    traces = dict(zip(texts, trace_all(texts, answer_variable=answer_variable), strict=True))
+    for problem, draws in batch:
+        counts: Counter[str] = Counter()
+        for draw in draws:
+            counts[draw.text] += draw.count
+        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        yield problem, tuple(judge(problem, text, count, traces[text]) for text, count in ranked)

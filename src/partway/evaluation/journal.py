@@ -1,0 +1,59 @@
+"""What an unfinished evaluation has finished so far: an append-only file it continues from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from hashlib import blake2b
+from pathlib import Path
+
+from partway.evaluation.samples import Sample
+
+
+class Journal:
+    """The samples of finished problems, each under a key that names everything they depend on.
+
+    Lines under other keys do no harm, nor does a last line cut off in the middle. Without a path, nothing is
+    kept.
+    """
+
+    def __init__(self, path: str | Path | None = None) -> None:
+        self.path = None if path is None else Path(path)
+        self._finished: dict[str, tuple[Sample, ...]] = {}
+        if self.path is not None and self.path.exists():
+            whole = self.path.read_bytes().rpartition(b"\n")[0]
+            self._finished.update(_entry(line) for line in whole.splitlines() if line)
+            with self.path.open("r+b") as stream:
+                stream.truncate(len(whole) + 1 if whole else 0)
+
+    def find(self, key: str) -> tuple[Sample, ...] | None:
+        """The samples under `key`, None if it is not finished."""
+        return self._finished.get(key)
+
+    def add(self, key: str, samples: Sequence[Sample]) -> None:
+        """Keep `samples` from now on."""
+        if self.path is None:
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        line = json.dumps({"key": key, "samples": [sample.to_json() for sample in samples]})
+        with self.path.open("a", encoding="utf-8", newline="\n") as stream:
+            stream.write(f"{line}\n")
+
+    def remove(self) -> None:
+        """Delete the file: the evaluation is finished and its results are written."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+
+def key_of(*parts: object) -> str:
+    """A short text that stands for `parts`, the same in every process.
+
+    >>> key_of("model", 0.8) == key_of("model", 0.8) != key_of("model", 0.2)
+    True
+    """
+    return blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _entry(line: bytes) -> tuple[str, tuple[Sample, ...]]:
+    row = json.loads(line)
+    return row["key"], tuple(Sample.from_json(sample) for sample in row["samples"])

@@ -1,0 +1,164 @@
+"""An evaluation's results as numbers and as files.
+
+Samples are JSONL in human-eval's keys (`task_id`, `completion`, `passed`, `result`), so its readers and
+those of other tools understand them, and files of other tools can be read here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from partway.errors import RunError
+from partway.evaluation.metrics import CONFIDENCE, RESAMPLES, Estimate, bootstrap
+from partway.evaluation.plan import Plan
+from partway.evaluation.samples import ProblemResult, Sample
+from partway.files import atomic_writer
+from partway.solution import ANSWER_VARIABLE
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Results of every problem, each metric with its interval, and the plan that led to them."""
+
+    results: tuple[ProblemResult, ...]
+    metrics: Mapping[str, Estimate]
+    plan: Plan
+
+    @classmethod
+    def of(cls, results: tuple[ProblemResult, ...], plan: Plan) -> Evaluation:
+        """The evaluation of `results`; their order decides nothing."""
+        in_order = sorted(results, key=lambda result: result.task_id)
+        columns = score_columns(in_order, plan.ks, plan.answer_variable)
+        return cls(results, bootstrap(columns, seed=plan.seed), plan)
+
+    def scalars(self, prefix: str = "eval_") -> dict[str, float]:
+        """Metric names and values, as a trainer logs them."""
+        return {f"{prefix}{name}": estimate.value for name, estimate in self.metrics.items()}
+
+    def to_json(self) -> dict[str, Any]:
+        """The summary: the plan and every metric, no samples."""
+        return {
+            **self.plan.to_json(),
+            "problems": len(self.results),
+            "metrics": {name: asdict(estimate) for name, estimate in self.metrics.items()},
+            "interval": {
+                "method": "bootstrap over problems",
+                "confidence": CONFIDENCE,
+                "resamples": RESAMPLES,
+            },
+        }
+
+    def write(self, path: str | Path, *, expand: bool = True, about: Mapping[str, Any] | None = None) -> None:
+        """Write the summary to `path` (NAME.json) and, before it, the samples beside it.
+
+        `NAME.jsonl` has the samples and `NAME.pass1.jsonl` those for pass@1: one line for each, as human-eval
+        wants it, or with `expand` off one line for each distinct solution and its `count`. The summary
+        begins with what `about` says.
+        """
+        path = Path(path)
+        samples = {result.task_id: result.samples for result in self.results}
+        pass1 = {result.task_id: result.pass1 for result in self.results}
+        _write_samples(path.with_suffix(".jsonl"), samples, expand)
+        _write_samples(path.with_suffix(".pass1.jsonl"), pass1, expand)
+        with atomic_writer(path) as stream:
+            json.dump({**(about or {}), **self.to_json()}, stream, indent=2)
+            stream.write("\n")
+
+
+def score_columns(
+    results: Sequence[ProblemResult], ks: Sequence[int], answer_variable: str = ANSWER_VARIABLE
+) -> dict[str, list[float]]:
+    """Every metric's scores, one per problem in the given order; only metrics that all problems have."""
+    rows = [result.scores(ks, answer_variable) for result in results]
+    names = [name for name in rows[0] if all(name in row for row in rows)] if rows else []
+    return {name: [row[name] for row in rows] for name in names}
+
+
+def _write_samples(path: Path, samples: Mapping[str, tuple[Sample, ...]], expand: bool) -> None:
+    if not any(samples.values()):
+        path.unlink(missing_ok=True)
+        return
+    with atomic_writer(path) as stream:
+        for task_id, of_problem in samples.items():
+            for sample in of_problem:
+                stream.writelines(_lines(task_id, sample, expand))
+
+
+def _lines(task_id: str, sample: Sample, expand: bool) -> list[str]:
+    row = {"task_id": task_id, **sample.to_json()}
+    if not expand:
+        return [json.dumps(row) + "\n"]
+    del row["count"]
+    return [json.dumps(row) + "\n"] * sample.count
+
+
+def read_results(path: Path) -> tuple[tuple[ProblemResult, ...], Plan]:
+    """The results that `path` names: a summary, its samples file, or a directory that holds one evaluation.
+
+    Samples of other tools in human-eval's keys can be read too; they have no summary.
+    """
+    path = _summary_path(path)
+    samples = read_samples(path.with_suffix(".jsonl")) if path.with_suffix(".jsonl").exists() else {}
+    pass1_path = path.with_suffix(".pass1.jsonl")
+    pass1 = read_samples(pass1_path) if pass1_path.exists() else {}
+    if not samples and not pass1:
+        raise RunError(f"{path.with_suffix('.jsonl')}: no samples there, expected human-eval results")
+    results = tuple(
+        ProblemResult(task_id, samples.get(task_id, ()), pass1.get(task_id, ()))
+        for task_id in dict.fromkeys([*samples, *pass1])
+    )
+    drawn = min(result.drawn for result in results)
+    if path.exists():
+        plan = _read_plan(path)
+        return results, replace(plan, samples=drawn, ks=tuple(k for k in plan.ks if k <= drawn))
+    return results, Plan(samples=drawn, pass1_samples=int(bool(pass1)))
+
+
+def _summary_path(path: Path) -> Path:
+    if not path.is_dir():
+        if not path.exists():
+            raise RunError(f"{path}: no such file; expected an evaluation's .json or .jsonl")
+        return path.with_name(
+            path.name.removesuffix(".jsonl").removesuffix(".pass1").removesuffix(".json") + ".json"
+        )
+    directory = path / "evaluations" if (path / "evaluations").is_dir() else path
+    found = [
+        summary for summary in sorted(directory.glob("*.json")) if summary.with_suffix(".jsonl").exists()
+    ]
+    if len(found) != 1:
+        names = ", ".join(str(summary) for summary in found[:5]) or "none"
+        raise RunError(f"{path}: expected the directory of one evaluation, found {names}; name a file")
+    return found[0]
+
+
+def _read_plan(path: Path) -> Plan:
+    try:
+        return Plan.from_json(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunError(
+            f"{path}: no summary of an evaluation; was it written by `partway evaluate`?"
+        ) from error
+
+
+def read_samples(path: Path) -> dict[str, tuple[Sample, ...]]:
+    """The samples of each problem in a file of human-eval's keys, equal ones counted together."""
+    counts: defaultdict[str, Counter[Sample]] = defaultdict(Counter)
+    with path.open(encoding="utf-8", newline="\n") as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                row = json.loads(line)
+                sample = Sample.from_json(row)
+                counts[str(row["task_id"])][replace(sample, count=1)] += sample.count
+            except (ValueError, KeyError, TypeError) as error:
+                raise RunError(
+                    f"{path}, line {number}: no sample, expected JSON with task_id, completion and passed"
+                ) from error
+    return {
+        task_id: tuple(replace(sample, count=count) for sample, count in counter.items())
+        for task_id, counter in counts.items()
+    }

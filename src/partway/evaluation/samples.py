@@ -1,0 +1,131 @@
+"""Judged samples of a problem and its scores: what each metric gets from this problem."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from partway.evaluation.metrics import maj_at_k, pass_at_k
+from partway.execution import Trace, is_correct
+from partway.execution.values import canonical
+from partway.parsing import parse
+from partway.problem import Problem
+from partway.solution import ANSWER_VARIABLE, Solution, alpha_form
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A distinct solution, how often it was drawn, and what running it gave.
+
+    `answer` is the canonical text of its answer, None if it gave none.
+    """
+
+    completion: str
+    passed: bool
+    result: str
+    count: int = 1
+    executable: bool | None = None
+    answer: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The sample in human-eval's keys and three more."""
+        return {
+            "completion": self.completion,
+            "passed": self.passed,
+            "result": self.result,
+            "executable": self.executable,
+            "answer": self.answer,
+            "count": self.count,
+        }
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> Sample:
+        """The sample in `row`; only human-eval's keys are needed."""
+        return cls(
+            str(row["completion"]),
+            bool(row["passed"]),
+            str(row.get("result", "passed" if row["passed"] else "failed")),
+            int(row.get("count", 1)),
+            row.get("executable"),
+            row.get("answer"),
+        )
+
+
+def judge(problem: Problem, completion: str, count: int, trace: Trace) -> Sample:
+    """The sample that `completion` is, given its trace."""
+    executable = trace.failure is None and len(trace.solution) > 0
+    answer = canonical(trace.answer) if trace.has_answer else None
+    passed = trace.has_answer and is_correct(trace.answer, problem.answer)
+    return Sample(completion, passed, _result(trace, passed, answer), count, executable, answer)
+
+
+def _result(trace: Trace, passed: bool, answer: str | None) -> str:
+    if passed:
+        return "passed"
+    if trace.failure is not None:
+        return f"failed: {trace.failure.kind} in step {trace.failure.step + 1}: {trace.failure.message}"
+    return "failed: no answer" if answer is None else f"failed: wrong answer {answer}"
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemResult:
+    """All samples of one problem, and those drawn apart at a low temperature for the paper's pass@1."""
+
+    task_id: str
+    samples: tuple[Sample, ...] = ()
+    pass1: tuple[Sample, ...] = ()
+
+    @property
+    def drawn(self) -> int:
+        """n: how many samples there are."""
+        return sum(sample.count for sample in self.samples)
+
+    def scores(self, ks: Sequence[int], answer_variable: str = ANSWER_VARIABLE) -> dict[str, float]:
+        """This problem's share of every metric."""
+        scores = {f"pass@{k}": pass_at_k(self.drawn, _passed(self.samples), k) for k in ks}
+        if self.pass1:
+            if "pass@1" in scores:
+                scores["pass@1_at_temperature"] = scores["pass@1"]
+            pass1 = _passed(self.pass1) / sum(sample.count for sample in self.pass1)
+            scores = {"pass@1": pass1} | {name: score for name, score in scores.items() if name != "pass@1"}
+        if self.samples and all(sample.executable is not None for sample in self.samples):
+            scores |= self._majorities(ks)
+            scores["executable"] = sum(s.count for s in self.samples if s.executable) / self.drawn
+        if self.samples:
+            scores |= self._unique_shares(answer_variable)
+        return scores
+
+    def _majorities(self, ks: Sequence[int]) -> dict[str, float]:
+        votes: Counter[str] = Counter()
+        for sample in self.samples:
+            if sample.answer is not None:
+                votes[sample.answer] += sample.count
+        right = frozenset(
+            sample.answer for sample in self.samples if sample.passed and sample.answer is not None
+        )
+        chances = maj_at_k(votes, right, self.drawn - votes.total(), ks)
+        return {f"maj@{k}": chance for k, chance in zip(ks, chances, strict=True)}
+
+    def _unique_shares(self, answer_variable: str) -> dict[str, float]:
+        texts = {sample.completion.strip() for sample in self.samples}
+        forms = {_canonical_form(text, answer_variable) for text in texts}
+        alphas = {alpha_form(form, answer_variable) if isinstance(form, Solution) else form for form in forms}
+        return {
+            "unique": len(texts) / self.drawn,
+            "unique_canonical": len(forms) / self.drawn,
+            "unique_alpha": len(alphas) / self.drawn,
+        }
+
+
+def _passed(samples: Iterable[Sample]) -> int:
+    return sum(sample.count for sample in samples if sample.passed)
+
+
+@lru_cache(maxsize=65_536)
+def _canonical_form(text: str, answer_variable: str) -> Solution | str:
+    """The solution in `text`; text that does not parse stands for itself."""
+    parsed = parse(text, answer_variable)
+    return Solution(parsed.steps) if parsed.error is None else text
