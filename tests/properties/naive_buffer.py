@@ -1,0 +1,61 @@
+"""The slow, obvious twin of SolutionBuffer: lists, and the rules of the algorithm one after the other."""
+
+from collections.abc import Hashable
+
+from partway import Trace, is_correct
+
+
+class NaiveBuffer:
+    """B as two lists of step tuples and M as a list of (state, prefix) pairs; every question is a scan."""
+
+    def __init__(self, answer: object, tolerance: int = 0, keeps_partial: bool = True) -> None:
+        self.answer = answer
+        self.tolerance = tolerance
+        self.keeps_partial = keeps_partial
+        self.fully: list[tuple[str, ...]] = []
+        self.partially: list[tuple[str, ...]] = []
+        self.pairs: list[tuple[Hashable, tuple[str, ...]]] = []
+        self.reference_length: int | None = None
+
+    def consider(self, trace: Trace) -> str:
+        steps = trace.solution.steps
+        if len(trace.states) == 0:
+            return "not_executable"
+        right = trace.failure is None and trace.has_answer and is_correct(trace.answer, self.answer)
+        if right:
+            if steps in self.fully:
+                return "known_fully_correct"
+            if self.reference_length is None or len(steps) <= self.reference_length + self.tolerance:
+                if self.reference_length is None:
+                    self.reference_length = len(steps)
+                self.keep(self.fully, steps, trace.states)
+                return "new_fully_correct"
+        verdict = self.consider_beginnings(trace) if self.keeps_partial else "incorrect"
+        if right and verdict != "new_partially_correct":
+            return "too_long"
+        return verdict
+
+    def consider_beginnings(self, trace: Trace) -> str:
+        longest = len(trace.states)
+        if trace.failure is None and trace.has_answer:
+            longest -= 1
+        for length in reversed(range(1, longest + 1)):
+            state, prefix = trace.states[length - 1], trace.solution.steps[:length]
+            equals = [known for known_state, known in self.pairs if known_state == state]
+            if state == "" or not equals:
+                continue
+            if prefix in equals or any(kept[:length] == prefix for kept in self.fully + self.partially):
+                return "known_partially_correct"
+            if length > min(map(len, equals)) + self.tolerance:
+                return "too_long"
+            self.keep(self.partially, prefix, trace.states)
+            return "new_partially_correct"
+        return "incorrect"
+
+    def keep(self, kept: list[tuple[str, ...]], steps: tuple[str, ...], states: tuple[Hashable, ...]) -> None:
+        self.partially[:] = [partial for partial in self.partially if steps[: len(partial)] != partial]
+        kept.append(steps)
+        for length in range(1, len(steps) + 1):
+            pair = (states[length - 1], steps[:length])
+            if pair not in self.pairs:
+                self.pairs.append(pair)

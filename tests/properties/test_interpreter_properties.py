@@ -1,0 +1,124 @@
+"""The interpreter against CPython, and the fast parser against `ast`."""
+
+import ast
+import json
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from partway.execution.arithmetic import NotCovered
+from partway.execution.interpreter import interpret
+from partway.execution.tracing import trace
+from partway.parsing import parse, parse_line
+from properties.strategies import expressions, names, programs
+
+TWIN = Path(__file__).with_name("cpython_twin.py")
+
+
+class Twin:
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", str(TWIN)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def run(self, text: str) -> dict:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(text) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+
+@pytest.fixture(scope="module")
+def twin() -> Iterator[Twin]:
+    twin = Twin()
+    yield twin
+    assert twin.process.stdin is not None
+    assert twin.process.stdout is not None
+    twin.process.stdin.close()
+    twin.process.wait(timeout=10)
+    twin.process.stdout.close()
+
+
+def is_cheap(text: str) -> bool:
+    """Whether CPython itself would finish: no towers of powers or large factorial-like calls."""
+    return text.count("**") <= 1 and "math.comb" not in text and "math.perm" not in text
+
+
+@settings(max_examples=400, deadline=None)
+@given(programs().filter(is_cheap))
+def test_the_interpreter_agrees_with_cpython_value_for_value(twin: Twin, text: str) -> None:
+    parsed = parse(text, "answer")
+    assert parsed.error is None
+    try:
+        seen = interpret(parsed.statements, "strict")
+    except NotCovered:
+        assume(False)
+    if seen.failure is not None and seen.failure.kind == "memory":
+        assume(False)
+    expected = twin.run(text)
+    assert len(seen.states) == len(expected["states"])
+    variables: dict[str, object] = {}
+    for changed, values in zip(seen.changes, expected["states"], strict=True):
+        variables |= {name: value[0] for name, value in changed.items() if value is not None}
+        assert {name: [type(v).__name__, repr(v)] for name, v in variables.items()} == values
+    if expected["error"] is None:
+        assert seen.failure is None
+    else:
+        assert seen.failure is not None
+        assert seen.failure.step == expected["step"]
+        assert seen.failure.message.split(":")[0] == expected["error"]
+
+
+@settings(max_examples=500, deadline=None)
+@given(names, expressions, st.sampled_from([" = ", "=", "  =  "]))
+def test_lines_are_spelled_as_ast_unparse_spells_them(name: str, expression: str, equals: str) -> None:
+    line = f"{name}{equals}{expression}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        (expected,) = ast.parse(line).body
+    statement = parse_line(line)
+    assert statement is not None
+    assert statement.text == ast.unparse(expected)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.text(alphabet="xn01 =+-*/%().9_٣é\t#\\'", max_size=25))
+def test_noise_is_parsed_exactly_when_ast_parses_it(line: str) -> None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            expected = tuple(ast.unparse(node) for node in ast.parse(line).body)
+    except (SyntaxError, ValueError):
+        assert parse(line, "answer", {}).error is not None
+    else:
+        assert parse(line, "answer", {}).steps == expected
+
+
+@settings(max_examples=200, deadline=None)
+@given(programs().filter(is_cheap), st.data())
+def test_the_trace_of_a_prefix_is_a_prefix_of_the_trace(text: str, data: st.DataObject) -> None:
+    whole = trace(text)
+    length = data.draw(st.integers(0, len(whole.solution)))
+    prefix = trace(whole.solution.prefix(length))
+    assert prefix.states == whole.states[:length]
+
+
+@settings(max_examples=200, deadline=None)
+@given(programs().filter(is_cheap))
+def test_renaming_and_reformatting_leave_the_states(text: str) -> None:
+    renamed = text
+    for old, new in [("n0", "apples"), ("t0", "total_0"), ("n1", "q")]:
+        renamed = renamed.replace(old, new)
+    spaced = renamed.replace(" = ", "   =  ").replace("\n", "  # a remark\n\n")
+    assert trace(spaced).states == trace(text).states

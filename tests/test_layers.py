@@ -1,0 +1,42 @@
+"""Imports go one way down the list, and torch stays where it belongs."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "src" / "partway"
+ORDER = [
+    "errors", "files", "parsing", "solution", "problem", "execution", "buffer", "datasets", "models", "sampling",
+    "objectives", "evaluation", "runs", "config", "training", "reports", "cli", "__main__",
+]  # fmt: skip
+WITH_TORCH = {"models", "objectives", "training"}
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def layer(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported(path: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            names.add(node.module)
+            names |= {f"{node.module}.{alias.name}" for alias in node.names if node.module == "partway"}
+    return names
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if layer(p) != "__init__"], ids=str)
+def test_imports_point_down_the_list(path: Path):
+    here = ORDER.index(layer(path))
+    for name in imported(path):
+        if name.startswith("partway."):
+            assert ORDER.index(name.split(".")[1]) <= here, f"{path.name} imports {name}, which comes later"
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if layer(p) not in WITH_TORCH | {"cli"}], ids=str)
+def test_torch_lives_with_the_models(path: Path):
+    assert not {name.split(".")[0] for name in imported(path)} & {"torch", "transformers", "accelerate"}
