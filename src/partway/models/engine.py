@@ -25,7 +25,8 @@ class Draw:
     """A distinct completion and how many of the samples it stands for.
 
     `text` is what to trace: the prefix, then the completion without the unclosed last line it has if it
-    was cut off by length. `log_prob` is that of the tokens drawn, at temperature 1 and unfiltered.
+    was cut off by length. `log_prob` is that of the tokens drawn, at temperature 1 and unfiltered;
+    `tokens` is how many, 0 if the engine does not say.
     """
 
     completion: str
@@ -33,10 +34,17 @@ class Draw:
     count: int
     finished: bool
     log_prob: float | None = None
+    tokens: int = 0
 
     @classmethod
     def of(
-        cls, prefix: Solution, completion: str, count: int, finished: bool, log_prob: float | None = None
+        cls,
+        prefix: Solution,
+        completion: str,
+        count: int,
+        finished: bool,
+        log_prob: float | None = None,
+        tokens: int = 0,
     ) -> Draw:
         """The draw of `completion` after `prefix`.
 
@@ -45,7 +53,7 @@ class Draw:
         """
         kept = completion if finished else completion[: completion.rfind("\n") + 1]
         beginning = "".join(f"{step}\n" for step in prefix.steps)
-        return cls(completion, beginning + kept, count, finished, log_prob)
+        return cls(completion, beginning + kept, count, finished, log_prob, tokens)
 
 
 class Engine(Protocol):
