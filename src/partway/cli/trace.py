@@ -93,7 +93,7 @@ def as_object(name: str, found: Trace, reference: Trace | None) -> dict[str, Any
         }
         for step, changed, state in zip(found.solution.steps, found.changes, found.states, strict=False)
     ]
-    result = {
+    result: dict[str, Any] = {
         "file": name,
         "steps": steps,
         "answer": repr(found.answer) if found.has_answer else None,

@@ -111,7 +111,7 @@ def measure(texts: Sequence[str], rounds: int) -> dict[str, float]:
         "warm": (len(texts), lambda: interpret_all(texts, warm_lines)),
         "workers": (len(loops), lambda: trace_afresh(loops)),
         "ast_parse": (len(texts), lambda: [ast.parse(text) for text in texts]),
-        "process_per_program": (FORKED_PROGRAMS, lambda: [in_a_process(t) for t in texts[:FORKED_PROGRAMS]]),
+        "process_per_program": (FORKED_PROGRAMS, lambda: in_processes(texts[:FORKED_PROGRAMS])),
     }
     trace_afresh(loops[:10])  # starts the workers
     best = dict.fromkeys(contenders, 0.0)
@@ -131,7 +131,7 @@ class NoCache(dict[str, Statement]):
 
 
 def interpret_all(texts: Sequence[str], lines: dict[str, Statement] | None) -> None:
-    """Parse and interpret every program, its states hashed; `lines` are those parsed before, None for no cache."""
+    """Parse and interpret every program, hash its states; `lines` were parsed before, None: no cache."""
     cache = NoCache() if lines is None else lines
     for text in texts:
         parsed = parse(text, "answer", cache)
@@ -152,9 +152,10 @@ def trace_afresh(texts: Sequence[str]) -> None:
     tracing.trace_all(texts)
 
 
-def in_a_process(text: str) -> None:
-    """Execute one program in a forked process of its own."""
+def in_processes(texts: Sequence[str]) -> None:
+    """Execute each program in a forked process of its own."""
     context = multiprocessing.get_context("fork")
-    process = context.Process(target=exec, args=(text, {}))
-    process.start()
-    process.join()
+    for text in texts:
+        process = context.Process(target=exec, args=(text, {}))
+        process.start()
+        process.join()

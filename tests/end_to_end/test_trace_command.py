@@ -1,0 +1,97 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REFERENCE = "n0=2\nn1=10\nn2=5\nt0=n0*n1\nanswer=t0+n2"
+SAMPLE = "n0=10\nn1=5\nn2=2\nt0=n0/n1\nanswer=t0*3"
+
+
+def partway(*arguments: object, text: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "partway", *map(str, arguments)]
+    return subprocess.run(
+        command, input=text, capture_output=True, timeout=60, env={**os.environ, "COLUMNS": "160"}
+    )
+
+
+def test_a_table_shows_steps_values_states_and_the_failure():
+    result = partway("trace", "-", text=b"x = 4\ny = x / 0\nanswer = y")
+    shown = result.stdout.decode()
+    assert result.returncode == 0
+    assert "x = 4" in shown
+    assert "{4}" in shown
+    assert "error: ZeroDivisionError: division by zero" in shown
+    assert "not run" in shown
+
+
+def test_against_marks_the_last_state_in_common(tmp_path: Path):
+    (tmp_path / "reference.py").write_text(REFERENCE)
+    (tmp_path / "sample.py").write_text(SAMPLE)
+    result = partway("trace", tmp_path / "sample.py", "--against", tmp_path / "reference.py")
+    shown = result.stdout.decode()
+    assert "{10, 2, 5}  = step 3 of the reference" in shown
+    assert "right up to step 3" in shown
+
+
+def test_json_is_one_object_per_solution(tmp_path: Path):
+    (tmp_path / "reference.py").write_text(REFERENCE)
+    (tmp_path / "sample.py").write_text(SAMPLE)
+    files = [tmp_path / "sample.py", tmp_path / "reference.py"]
+    result = partway("trace", *files, "--against", tmp_path / "reference.py", "--json")
+    sample, same = map(json.loads, result.stdout.decode().splitlines())
+    assert (sample["matching_length"], sample["is_correct"]) == (3, False)
+    assert sample["steps"][3] == {"step": "t0 = n0 / n1", "set": {"t0": "2.0"}, "state": "10, 2, 2, 5"}
+    assert same["is_correct"] is True
+
+
+def test_general_programs_go_through_the_workers():
+    result = partway("trace", "-", "--json", text=b"x = [1, 2]\nfor i in x:\n    y = i\nanswer = len(x)")
+    found = json.loads(result.stdout)
+    assert [step["state"] for step in found["steps"]] == ["[1, 2]", "2, 2, [1, 2]", "2, 2, 2, [1, 2]"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "standard input: empty"),
+        (b"\n  \n", "standard input: empty"),
+        (b"\xff\xfex = 1", "standard input: byte 0 is not UTF-8"),
+        (b"x = 1\n" * 1_700_000, "standard input: more than 1,000,000 bytes"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_1(text: bytes, message: str):
+    result = partway("trace", "-", text=text)
+    assert result.returncode == 1
+    assert message in result.stderr.decode()
+    assert result.stderr.decode().count("\n") == 1
+
+
+def test_a_missing_file_is_one_line_and_exit_code_1(tmp_path: Path):
+    result = partway("trace", tmp_path / "nothing.py")
+    assert result.returncode == 1
+    assert result.stderr.decode().endswith("nothing.py: No such file or directory\n")
+
+
+@pytest.mark.parametrize("text", [b"x = 1\x00\n", b"x = " + b"(" * 5000, b"x = " + b"[" * 150 + b"]" * 150])
+def test_monstrous_programs_are_recorded_failures_not_tracebacks(text: bytes):
+    result = partway("trace", "-", "--json", text=text)
+    assert result.returncode == 0
+    assert b"Traceback" not in result.stderr
+    assert (
+        json.loads(result.stdout)["failure"] is None
+        or json.loads(result.stdout)["failure"]["kind"] == "error"
+    )
+
+
+def test_a_misspelled_command_gets_a_suggestion():
+    result = partway("trce", "x.py")
+    assert result.returncode == 2
+    assert "did you mean 'trace'?" in result.stderr.decode()
+
+
+def test_help_is_quick_and_has_examples():
+    assert b"Examples:" in partway("trace", "--help").stdout
+    assert partway("--help").returncode == 0
