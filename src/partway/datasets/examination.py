@@ -1,0 +1,178 @@
+"""Rows to problems: each field is checked, and each reference is run and must give the answer."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Real
+from typing import Any
+
+from partway.datasets.layouts import Fields, UnknownLayout, fields_of
+from partway.datasets.records import Record
+from partway.execution import Trace, is_correct, trace_all
+from partway.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """What is wrong with one field of a row."""
+
+    field: str
+    reason: str
+
+
+Examined = Problem | list[Complaint]
+
+
+def examine(records: Sequence[Record], answer_variable: str) -> list[Examined]:
+    """For each row its problem (with an empty id if it has none) or all complaints about it."""
+    rows = _with_gsm8k_solutions([_read(record) for record in records])
+    texts = [row.solution for row in rows if isinstance(row, Fields) and isinstance(row.solution, str)]
+    traces = iter(trace_all(texts, answer_variable=answer_variable))
+    return [
+        [row] if isinstance(row, Complaint) else _examine_fields(row, answer_variable, traces) for row in rows
+    ]
+
+
+def _read(record: Record) -> Fields | Complaint:
+    try:
+        return fields_of(record.fields)
+    except UnknownLayout as error:
+        return Complaint("columns", str(error))
+
+
+def _with_gsm8k_solutions(rows: list[Fields | Complaint]) -> list[Fields | Complaint]:
+    """Rows in GSM8K's markup get the reference that can be made of it; the others keep their answer."""
+    marked = {
+        index: {"question": row.question, "answer": row.gsm8k}
+        for index, row in enumerate(rows)
+        if isinstance(row, Fields) and row.gsm8k and row.solution is None and _is_gsm8k(row)
+    }
+    if marked:
+        from partway.datasets.gsm8k import convert_gsm8k
+
+        problems = convert_gsm8k([], list(marked.values())).splits["test"]
+        for index, problem in zip(marked, problems, strict=True):
+            row = rows[index]
+            if isinstance(row, Fields) and problem.reference is not None:
+                rows[index] = replace(row, solution=problem.reference.text)
+    return rows
+
+
+def _is_gsm8k(row: Fields) -> bool:
+    return isinstance(row.question, str) and not isinstance(row.answer, str)
+
+
+def _examine_fields(row: Fields, answer_variable: str, traces: Iterator[Trace]) -> Examined:
+    question_column, answer_column, solution_column = row.columns
+    answer = _normal(row.answer)
+    complaints = [*_id_complaints(row.id), *_question_complaints(row.question, question_column)]
+    if answer is not None:
+        complaints += _answer_complaints(answer, answer_column)
+    elif row.solution is None:
+        complaints.append(Complaint(answer_column, "missing, and there is no solution to compute it"))
+    reference = None
+    if isinstance(row.solution, str):
+        trace = next(traces)
+        reference = trace.solution
+        complaints += _reference_complaints(trace, answer, answer_variable, solution_column)
+        answer = trace.answer if answer is None else answer
+    elif row.solution is not None:
+        complaints.append(Complaint(solution_column, f"expected text, found {_shown(row.solution)}"))
+    meta = _meta(row)
+    if meta is None:
+        complaints.append(Complaint("meta", f"expected an object, found {_shown(row.meta)}"))
+    if complaints:
+        return complaints
+    return Problem("" if row.id is None else str(row.id), row.question, answer, reference, meta or {})
+
+
+def _id_complaints(value: Any) -> Iterator[Complaint]:
+    is_number = isinstance(_normal(value), int) and value is not True and value is not False
+    if value is None or is_number or (isinstance(value, str) and value.strip() and _is_unicode(value)):
+        return
+    yield Complaint("id", f"expected text or a whole number, found {_shown(value)}")
+
+
+def _question_complaints(value: Any, column: str) -> Iterator[Complaint]:
+    if not isinstance(value, str):
+        yield Complaint(column, f"expected the text of a question, found {_shown(value)}")
+    elif not value.strip():
+        yield Complaint(column, "the question is empty")
+    elif not _is_unicode(value):
+        yield Complaint(column, "not valid UTF-8 text")
+
+
+def _answer_complaints(value: Any, column: str) -> Iterator[Complaint]:
+    """A plain value is a finite number, a truth value, text, or a list or object of these."""
+    match value:
+        case bool() | int():
+            return
+        case float():
+            if not math.isfinite(value):
+                yield Complaint(column, f"{_shown(value)} is not a number to compare with")
+        case str():
+            if not value.strip() or not _is_unicode(value):
+                yield Complaint(column, f"expected a number or a plain value, found {_shown(value)}")
+        case list() | tuple():
+            for item in value:
+                yield from _answer_complaints(item, column)
+        case dict():
+            for item in (*value.keys(), *value.values()):
+                yield from _answer_complaints(item, column)
+        case _:
+            yield Complaint(column, f"expected a number or a plain value, found {_shown(value)}")
+
+
+def _reference_complaints(
+    trace: Trace, answer: Any, answer_variable: str, column: str
+) -> Iterator[Complaint]:
+    if trace.failure is not None:
+        yield Complaint(column, f"step {trace.failure.step + 1} fails: {trace.failure.message}")
+    elif not trace.has_answer:
+        yield Complaint(column, f"never assigns {answer_variable!r}")
+    elif answer is None:
+        yield from _answer_complaints(trace.answer, column)
+    elif not is_correct(trace.answer, answer):
+        yield Complaint(column, f"gives {_shown(trace.answer)}, but the answer is {_shown(answer)}")
+
+
+def _meta(row: Fields) -> dict[str, Any] | None:
+    """What the row says beside the problem: its `meta` and the columns that mean nothing to partway."""
+    meta = row.meta
+    if isinstance(meta, str):  # as a CSV file has it
+        try:
+            meta = json.loads(meta)
+        except ValueError:
+            return None
+    if meta is not None and not isinstance(meta, Mapping):
+        return None
+    return {**row.others, **(meta or {})}
+
+
+def _normal(value: Any) -> Any:
+    """Numbers of other libraries as Python's own."""
+    match value:
+        case bool() | int() | float():
+            return value
+        case Integral():
+            return int(value)
+        case Decimal() | Fraction() | Real():
+            number = float(value)
+            return int(number) if number.is_integer() else number
+    return value
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

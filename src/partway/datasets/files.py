@@ -1,0 +1,127 @@
+"""Files of problems: one writer, one reader, and a check that reports everything wrong with a file.
+
+The reader takes the layouts of `layouts` from the files of `records`, or from rows in memory (a Hugging Face
+dataset, a list of dicts). Every reference it returns has been run and gives the problem's answer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from partway.datasets.examination import Complaint, Examined, examine
+from partway.datasets.layouts import plain_answer
+from partway.datasets.records import BadRow, Record, number_records, read_records
+from partway.errors import ProblemError
+from partway.files import atomic_writer
+from partway.problem import Problem
+from partway.solution import ANSWER_VARIABLE
+
+ProblemSource = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
+
+ROWS_AT_ONCE = 1000
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The usable problems of a source and what is wrong with its other rows, in the order of the rows."""
+
+    problems: list[Problem]
+    bad_rows: list[BadRow]
+
+
+def load_problems(source: ProblemSource, *, answer_variable: str = ANSWER_VARIABLE) -> list[Problem]:
+    """The problems of a JSONL, JSON, CSV or Parquet file, a Hugging Face dataset or a list of dicts.
+
+    >>> load_problems([{"question": "10 ml for each of 2 wheels?", "answer": "20 "}])[0].answer
+    20
+    """
+    checked = check_problems(source, answer_variable=answer_variable)
+    if checked.bad_rows:
+        first, others = checked.bad_rows[0], len(checked.bad_rows) - 1
+        more = f" (and {others} more)" if others else ""
+        see = (
+            f"partway data check {first.file}" if isinstance(source, str | os.PathLike) else "check_problems"
+        )
+        raise ProblemError(f"{first}{more}; see everything with: {see}")
+    return checked.problems
+
+
+def check_problems(source: ProblemSource, *, answer_variable: str = ANSWER_VARIABLE) -> Checked:
+    """Everything that `load_problems` would return or complain about."""
+    name = str(source) if isinstance(source, str | os.PathLike) else "rows"
+    records = read_records(Path(source)) if isinstance(source, str | os.PathLike) else _rows(source, name)
+    checked = Checked([], [])
+    lines_by_id: dict[str, int] = {}
+    while chunk := list(islice(records, ROWS_AT_ONCE)):
+        examined = iter(examine([row for row in chunk if isinstance(row, Record)], answer_variable))
+        for row in chunk:
+            if isinstance(row, BadRow):
+                checked.bad_rows.append(row)
+            else:
+                _add(checked, next(examined), BadRow(name, row.line, "", ""), lines_by_id)
+    if not checked.problems and not checked.bad_rows:
+        raise ProblemError(f"{name}: there are no problems in it, the source is empty")
+    return checked
+
+
+def write_problems(path: str | os.PathLike[str], problems: Iterable[Problem]) -> None:
+    """Write problems as JSONL, whole or not at all; `load_problems` gives equal ones back."""
+    with atomic_writer(path) as stream:
+        for problem in problems:
+            stream.write(_line(problem) + "\n")
+
+
+def _line(problem: Problem) -> str:
+    record: dict[str, Any] = {
+        "id": problem.id,
+        "question": problem.question,
+        "answer": problem.answer,
+        "solution": None if problem.reference is None else problem.reference.text,
+        "meta": dict(problem.meta),
+    }
+    if isinstance(problem.answer, str) and plain_answer(problem.answer) != problem.answer:
+        record["answer_type"] = "text"
+    try:
+        line = json.dumps(record, ensure_ascii=False, allow_nan=False)
+        line.encode()
+    except (TypeError, ValueError) as error:
+        raise ProblemError(f"problem {problem.id!r} cannot be written as JSON: {error}") from None
+    return line
+
+
+def _rows(source: Iterable[Mapping[str, Any]], name: str) -> Iterator[Record | BadRow]:
+    if isinstance(source, Mapping):
+        keys = ", ".join(map(str, source))
+        raise ProblemError(f"expected rows, found a mapping with {keys}; pass one of its splits")
+    return number_records(source, name)
+
+
+def _add(checked: Checked, examined: Examined, place: BadRow, lines_by_id: dict[str, int]) -> None:
+    if isinstance(examined, Problem):
+        problem = examined if examined.id else _with_made_id(examined, lines_by_id)
+        first = lines_by_id.setdefault(problem.id, place.line)
+        if first == place.line:
+            checked.problems.append(problem)
+            return
+        examined = [Complaint("id", f"{problem.id!r} is already the id of line {first}")]
+    for complaint in examined:
+        checked.bad_rows.append(BadRow(place.file, place.line, complaint.field, complaint.reason))
+
+
+def _with_made_id(problem: Problem, taken: Mapping[str, int]) -> Problem:
+    """An id made from the content, so that it is the same in every file; equal rows are numbered."""
+    reference = "" if problem.reference is None else problem.reference.text
+    content = json.dumps([problem.question, problem.answer, reference])
+    made = blake2b(content.encode(), digest_size=8).hexdigest()
+    copies = 1
+    while (made if copies == 1 else f"{made}-{copies}") in taken:
+        copies += 1
+    made = made if copies == 1 else f"{made}-{copies}"
+    return Problem(made, problem.question, problem.answer, problem.reference, problem.meta)

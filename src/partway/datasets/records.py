@@ -1,0 +1,215 @@
+"""Files of rows, read row by row with the line each came from: JSONL, JSON, CSV and Parquet.
+
+A row that cannot be read is a `BadRow` among the records, so that a reader can report all of them; a file
+that cannot be read at all is a `ProblemError`.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from partway.errors import ProblemError
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A row and where it starts: its line in a text file, its number from 1 elsewhere."""
+
+    line: int
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """What is wrong with one row of a file, and in which of its fields."""
+
+    file: str
+    line: int
+    field: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.field}: {self.reason}"
+
+
+def read_records(path: Path) -> Iterator[Record | BadRow]:
+    """The rows of a file, by its suffix."""
+    readers = {".jsonl": _read_jsonl, ".json": _read_json, ".csv": _read_csv, ".parquet": _read_parquet}
+    if path.is_dir():
+        names = sorted(child.name for child in path.iterdir() if child.suffix in readers)
+        hint = (
+            f"name one of its files: {', '.join(names)}" if names else f"it has no {', '.join(readers)} file"
+        )
+        raise ProblemError(f"{path} is a directory; {hint}")
+    if not path.exists():
+        raise ProblemError(f"{path}: no such file")
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise ProblemError(f"{path}: cannot read '{path.suffix}' files; try one of {', '.join(readers)}")
+    return reader(path)
+
+
+def number_records(rows: Iterable[object], name: str) -> Iterator[Record | BadRow]:
+    """Rows that are already in memory, numbered from 1."""
+    for number, row in enumerate(rows, 1):
+        if isinstance(row, Mapping):
+            yield Record(number, row)
+        else:
+            yield BadRow(name, number, "row", f"expected an object with named fields, found {_kind(row)}")
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """All rows of a file none of whose rows may be bad: the raw files of a public data set."""
+    rows = []
+    for record in read_records(path):
+        if isinstance(record, BadRow):
+            raise ProblemError(f"{record}; is the file complete?")
+        rows.append(dict(record.fields))
+    if not rows:
+        raise ProblemError(f"{path}: the file is empty")
+    return rows
+
+
+def _read_jsonl(path: Path) -> Iterator[Record | BadRow]:
+    with path.open("rb") as stream:  # bytes are split at \n only, never at U+2028
+        for line, raw in enumerate(stream, 1):
+            try:
+                text = raw.decode("utf-8-sig" if line == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                yield BadRow(
+                    str(path), line, "row", f"not UTF-8: byte {raw[error.start]:#04x} at {error.start}"
+                )
+                continue
+            if text.strip():
+                yield _json_record(text, path, line)
+
+
+def _json_record(text: str, path: Path, line: int) -> Record | BadRow:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        return BadRow(str(path), line, "row", f"not JSON: {error.msg} at column {error.colno}")
+    except (ValueError, RecursionError) as error:  # an integer of thousands of digits, or too many brackets
+        return BadRow(str(path), line, "row", f"not usable JSON: {error}")
+    if not isinstance(value, dict):
+        return BadRow(str(path), line, "row", f"expected an object, found {_kind(value)}")
+    return Record(line, value)
+
+
+def _read_json(path: Path) -> Iterator[Record | BadRow]:
+    """A list of objects, or an object with such a list as `data`; lines of objects are read as JSONL."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ProblemError(
+            f"{path}: not UTF-8: byte {error.object[error.start]:#04x} at {error.start}"
+        ) from None
+    try:
+        items = list(_json_items(text, path))
+    except json.JSONDecodeError as error:
+        if error.msg == "Extra data" and text.lstrip().startswith("{"):
+            yield from _read_jsonl(path)
+            return
+        raise ProblemError(f"{path}:{error.lineno}: not JSON: {error.msg} at column {error.colno}") from None
+    except (ValueError, RecursionError) as error:
+        raise ProblemError(f"{path}: not usable JSON: {error}") from None
+    for line, value in items:
+        if isinstance(value, dict):
+            yield Record(line, value)
+        else:
+            yield BadRow(str(path), line, "row", f"expected an object, found {_kind(value)}")
+
+
+def _json_items(text: str, path: Path) -> Iterator[tuple[int, Any]]:
+    """The items of the list with the line where each starts."""
+    if not text.strip():
+        return
+    whole = json.loads(text)  # reports what is wrong, and where, better than a walk could
+    if isinstance(whole, dict) and isinstance(whole.get("data"), list):
+        start = _value_start(text, "data")
+    elif isinstance(whole, list):
+        start = _skip_space(text, 0)
+    else:
+        raise ProblemError(f"{path}: expected a list of objects, or an object with such a list as 'data'")
+    decoder = json.JSONDecoder()
+    line, counted, position = 1, 0, _skip_space(text, start + 1)
+    while text[position] != "]":
+        line, counted = line + text.count("\n", counted, position), position
+        value, end = decoder.raw_decode(text, position)
+        yield line, value
+        position = _skip_space(text, end)
+        if text[position] == ",":
+            position = _skip_space(text, position + 1)
+
+
+def _value_start(text: str, wanted: str) -> int:
+    """Where the value of the last key `wanted` of the JSON object `text` starts."""
+    decoder = json.JSONDecoder()
+    position, found = _skip_space(text, _skip_space(text, 0) + 1), -1
+    while text[position] != "}":
+        key, end = decoder.raw_decode(text, position)
+        start = _skip_space(text, _skip_space(text, end) + 1)
+        found = start if key == wanted else found
+        position = _skip_space(text, decoder.raw_decode(text, start)[1])
+        if text[position] == ",":
+            position = _skip_space(text, position + 1)
+    return found
+
+
+def _skip_space(text: str, position: int) -> int:
+    while text[position] in " \t\r\n":
+        position += 1
+    return position
+
+
+def _read_csv(path: Path) -> Iterator[Record | BadRow]:
+    # Bytes that are no UTF-8 come through as lone surrogates, so that their row can be named.
+    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
+        reader = csv.reader(stream, strict=True)
+        header: list[str] | None = None
+        while True:
+            line = reader.line_num + 1
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                yield BadRow(str(path), line, "row", f"not CSV: {error}")
+                continue
+            if header is None:
+                header = cells
+            elif cells and len(cells) != len(header):
+                reason = f"{len(cells)} cells, but the header has {len(header)}"
+                yield BadRow(str(path), line, "row", reason)
+            elif cells:
+                yield Record(
+                    line, {name: cell for name, cell in zip(header, cells, strict=True) if cell != ""}
+                )
+
+
+def _read_parquet(path: Path) -> Iterator[Record | BadRow]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise ProblemError(
+            f"{path}: reading Parquet needs pyarrow; try: pip install 'partway[datasets]'"
+        ) from None
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            batches = (row for batch in file.iter_batches(batch_size=1024) for row in batch.to_pylist())
+            yield from number_records(batches, str(path))
+    except pyarrow.ArrowException as error:
+        raise ProblemError(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from None
+
+
+def _kind(value: object) -> str:
+    names = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
+    return names.get(
+        type(value), "a number" if isinstance(value, int | float) else f"a {type(value).__name__}"
+    )
