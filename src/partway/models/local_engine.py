@@ -13,7 +13,7 @@ from partway.models.settings import SamplingSettings
 class LocalEngine:
     """Completes beginnings of solutions with a model in this process."""
 
-    def __init__(self, language_model: LanguageModel, *, row_budget: int = 512) -> None:
+    def __init__(self, language_model: LanguageModel, *, row_budget: int | None = None) -> None:
         self.codec = language_model.codec
         self.sampler = TreeSampler(language_model, row_budget=row_budget)
 
@@ -34,4 +34,6 @@ class LocalEngine:
 
     def _draw(self, request: Request, sample: TokenSample) -> Draw:
         completion = self.codec.decode(sample.tokens)
-        return Draw.of(request.prefix, completion, sample.count, sample.finished, sample.log_prob)
+        return Draw.of(
+            request.prefix, completion, sample.count, sample.finished, sample.log_prob, len(sample.tokens)
+        )

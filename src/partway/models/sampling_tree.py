@@ -1,16 +1,33 @@
-"""Sampling on the tree of distinct prefixes: exactly n independent samples at the cost of distinct ones."""
+"""Sampling on the tree of distinct prefixes: exactly n independent samples at the cost of distinct ones.
+
+A row is a distinct live prefix and holds the samples that have drawn it. One forward extends all rows by a
+token, every sample draws its next token from its row's distribution, and a row becomes its distinct
+children. See docs/sampling.md for why this is exact and what is reproducible.
+"""
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from transformers import PreTrainedModel
 
+from partway.errors import ModelError
+from partway.models.drawing import streams
+from partway.models.frontier import Frontier, Group, Leaf
 from partway.models.loading import LanguageModel
 from partway.models.settings import SamplingSettings
+from partway.models.stopping import AnswerWatch
+from partway.solution import ANSWER_VARIABLE
+
+DEFAULT_BYTES = 1 << 30  # of keys, values and logits, if no row budget is given
+MAX_DEFAULT_ROWS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,48 +41,154 @@ class TreePrompt:
 
 @dataclass(frozen=True, slots=True)
 class TokenSample:
-    """A distinct completion (without end-of-text), how often it was drawn, and its log-probability."""
+    """A distinct completion without its end-of-text token, and how many samples drew it.
+
+    `log_probs` are the model's own, at temperature 1 and unfiltered, one per drawn token (end-of-text, if
+    drawn, included). A sample that was cut off by length is not `finished`.
+    """
 
     tokens: tuple[int, ...]
     count: int
     finished: bool
-    log_prob: float
+    log_probs: tuple[float, ...]
+
+    @property
+    def log_prob(self) -> float:
+        """The log-probability of all drawn tokens."""
+        return math.fsum(self.log_probs)
 
 
 class TreeSampler:
-    """Draws completions from one model."""
+    """Draws completions from one model, holding at most `row_budget` rows at a time.
 
-    def __init__(self, language_model: LanguageModel, *, row_budget: int = 512) -> None:
+    Without a budget there are as many rows as a gigabyte of keys, values and logits allows. A completion ends
+    at an end-of-text token, at the line that assigns `answer_variable` (None: never), or at a length.
+    """
+
+    def __init__(
+        self,
+        language_model: LanguageModel,
+        *,
+        row_budget: int | None = None,
+        answer_variable: str | None = ANSWER_VARIABLE,
+    ) -> None:
         self.model = language_model.model
-        self.codec = language_model.codec
+        self.context_length = language_model.context_length
         self.row_budget = row_budget
+        self.end_ids = _end_ids(language_model)
+        self.watch = None
+        if answer_variable is not None:
+            self.watch = AnswerWatch(language_model.codec, self.model.config.vocab_size, answer_variable)
+        self.tokens_computed = 0  # by all calls so far, prompts included
 
-    @torch.inference_mode()
     def sample(
         self, prompts: Sequence[TreePrompt], settings: SamplingSettings, seed: int
     ) -> list[list[TokenSample]]:
-        """For every prompt its distinct completions; their counts sum to the prompt's count."""
-        return [self._sample(prompt, settings, seed) for prompt in prompts]
+        """For every prompt its distinct completions, the most frequent first; counts sum to the prompt's."""
+        groups = [self._group(number, prompt, settings, seed) for number, prompt in enumerate(prompts)]
+        budget = self.row_budget or self._default_budget(groups)
+        frontier = Frontier(self.model, settings, budget=budget, end_ids=self.end_ids, watch=self.watch)
+        queue = _Queue(groups, budget)
+        leaves: list[list[Leaf]] = [[] for _ in prompts]
+        with evaluating(self.model), torch.no_grad():
+            while queue.waiting or len(frontier.rows):
+                frontier.admit(queue.admissible(frontier))
+                ended, evicted = frontier.advance()
+                queue.learn(ended)
+                queue.return_evicted(evicted)
+                for leaf in ended:
+                    leaves[leaf.prompt].append(leaf)
+        self.tokens_computed += frontier.tokens_computed
+        return [_merged(of_prompt) for of_prompt in leaves]
 
-    def _sample(self, prompt: TreePrompt, settings: SamplingSettings, seed: int) -> list[TokenSample]:
-        digest = hashlib.blake2b(f"{seed}:{prompt.key}".encode(), digest_size=7).digest()
-        generator = torch.Generator().manual_seed(int.from_bytes(digest))
-        done: list[TokenSample] = []
-        live: dict[tuple[int, ...], tuple[int, float]] = {(): (prompt.count, 0.0)}
-        for _ in range(settings.max_completion_length):
-            rows = torch.tensor([[*prompt.tokens, *tokens] for tokens in live])
-            log_probs_RV = self.model(rows).logits[:, -1].float().log_softmax(-1)
-            children: dict[tuple[int, ...], tuple[int, float]] = {}
-            for (tokens, (count, total)), log_probs_V in zip(live.items(), log_probs_RV, strict=True):
-                probs_V = (log_probs_V / max(settings.temperature, 1e-6)).softmax(-1)
-                drawn = torch.multinomial(probs_V, count, replacement=True, generator=generator)
-                for token, times in Counter(drawn.tolist()).items():
-                    log_prob = total + float(log_probs_V[token])
-                    if token == self.codec.eos_id:
-                        done.append(TokenSample(tokens, times, True, log_prob))
-                    else:
-                        children[(*tokens, token)] = (times, log_prob)
-            live = children
-            if not live:
+    def _group(self, number: int, prompt: TreePrompt, settings: SamplingSettings, seed: int) -> Group:
+        room = self.context_length - len(prompt.tokens)
+        if room < 1:
+            raise ModelError(
+                f"{prompt.key}: a prompt of {len(prompt.tokens)} tokens leaves no room in the context of"
+                f" {self.context_length} tokens; shorten the question or use a model with a longer context"
+            )
+        limit = min(settings.max_completion_length, room)
+        return Group(number, prompt.tokens, limit, streams(seed, prompt.key, prompt.count))
+
+    def _default_budget(self, groups: Sequence[Group]) -> int:
+        config = self.model.config
+        heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+        head_size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        length = max((len(group.tokens) + group.limit for group in groups), default=1)
+        values = 2 * config.num_hidden_layers * heads * head_size * length
+        row_bytes = values * self.model.dtype.itemsize + 4 * config.vocab_size * torch.float32.itemsize
+        return int(min(max(DEFAULT_BYTES // row_bytes, 1), MAX_DEFAULT_ROWS))
+
+
+class _Queue:
+    """Groups that wait for rows, the longest prompts first; admits as many as will probably fit.
+
+    A group needs about one row per distinct completion. Their share is estimated from those that ended.
+    """
+
+    def __init__(self, groups: Sequence[Group], budget: int) -> None:
+        self.groups = groups
+        self.budget = budget
+        self.waiting = deque(sorted(groups, key=lambda group: -len(group.tokens)))
+        self.distinct, self.drawn = 30, 100  # the paper's regime, worth a hundred samples of evidence
+
+    def admissible(self, frontier: Frontier) -> list[Group]:
+        """The groups to admit now; at least one if there are no rows."""
+        if not self.waiting:
+            return []
+        share = self.distinct / self.drawn
+        room = self.budget - frontier.expected_rows(share)
+        admitted: list[Group] = []
+        if len(frontier.rows) and room < self.budget / 4:  # a few large forwards beat many small ones
+            return admitted
+        while self.waiting:
+            need = max(1, math.ceil(share * len(self.waiting[0].streams)))
+            if need > room and (admitted or len(frontier.rows)):
                 break
-        return done + [TokenSample(tokens, count, False, total) for tokens, (count, total) in live.items()]
+            admitted.append(self.waiting.popleft())
+            room -= need
+        return admitted
+
+    def learn(self, ended: Sequence[Leaf]) -> None:
+        """Count distinct completions among all that ended."""
+        self.distinct += len(ended)
+        self.drawn += sum(leaf.count for leaf in ended)
+
+    def return_evicted(self, evicted: Sequence[tuple[int, NDArray[np.uint64]]]) -> None:
+        """Let evicted samples start again; as their numbers are their own, they will draw the same tokens."""
+        for number, of_samples in evicted:
+            self.waiting.appendleft(replace(self.groups[number], streams=of_samples))
+
+
+def _merged(leaves: Sequence[Leaf]) -> list[TokenSample]:
+    """One sample per distinct completion, also if some of its samples had to start again."""
+    counts: dict[tuple[tuple[int, ...], bool], int] = {}
+    log_probs: dict[tuple[tuple[int, ...], bool], tuple[float, ...]] = {}
+    for leaf in leaves:
+        key = leaf.tokens, leaf.finished
+        counts[key] = counts.get(key, 0) + leaf.count
+        log_probs.setdefault(key, leaf.log_probs)
+    samples = [
+        TokenSample(tokens, count, done, log_probs[tokens, done]) for (tokens, done), count in counts.items()
+    ]
+    return sorted(samples, key=lambda sample: (-sample.count, sample.tokens, sample.finished))
+
+
+def _end_ids(language_model: LanguageModel) -> list[int]:
+    """The codec's end-of-text token and those the model's own generation settings stop at."""
+    settings = getattr(language_model.model, "generation_config", None)
+    others = getattr(settings, "eos_token_id", None)
+    others = [] if others is None else [others] if isinstance(others, int) else list(others)
+    return sorted({language_model.codec.eos_id, *others})
+
+
+@contextmanager
+def evaluating(model: PreTrainedModel) -> Iterator[None]:
+    """The model in evaluation mode, afterwards in whatever mode it was."""
+    was_training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(was_training)

@@ -47,6 +47,11 @@ class Codec:
         text: str = self.tokenizer.decode(tokens, clean_up_tokenization_spaces=False)
         return text
 
+    def token_texts(self, size: int) -> list[str]:
+        """The text of each of the tokens 0 .. size-1 by itself."""
+        texts: list[str] = self.tokenizer.batch_decode([[token] for token in range(size)])
+        return texts
+
     @classmethod
     def of(cls, tokenizer: Any) -> Codec:
         """The codec around `tokenizer`."""

@@ -1,0 +1,134 @@
+"""Keys and values of the sampling tree's rows, in slots that are copied only when a row splits or moves.
+
+Rows are right-aligned: whatever its length, a row's last cached token stands at index `end - 1`. So one
+forward appends to all of them at once, distances between a row's tokens are distances between indices
+(GPT-Neo's local attention counts those), and what lies to the left of a row is masked.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from transformers import Cache, DynamicCache
+
+ROOM = 64  # tokens that can be appended before the window is moved back
+
+
+class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
+    """One slot per row: the first `len(lengths)` slots are live, and `lengths` counts their cached tokens."""
+
+    def __init__(self) -> None:
+        super().__init__(layers=[])
+        self.lengths: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.end = self.width = self.slots = 0
+        self.stores: list[list[Tensor]] = [[], []]  # keys and values per layer: slot, head, index, dimension
+
+    @property
+    def start(self) -> int:
+        """The index at which the longest row begins."""
+        return self.end - int(self.lengths.max(initial=0))
+
+    def mask(self) -> Tensor | None:
+        """Which tokens each row sees, its next one included; None if all rows are equally long."""
+        if (self.lengths == self.lengths[0]).all():
+            return None
+        starts_R1 = torch.from_numpy(self.end - self.lengths)[:, None]
+        return torch.arange(self.start, self.end + 1) >= starts_R1
+
+    def admit(self, prefilled: DynamicCache, lengths: NDArray[np.int64]) -> None:
+        """Add rows whose first `lengths` tokens were just computed, right-padded, in `prefilled`."""
+        first, last = len(self.lengths), len(self.lengths) + len(lengths)
+        longest = int(lengths.max())
+        self._make_room(last, longest)
+        # Rolled to the right edge; the padding that wraps around lands left of the row, where it is masked.
+        columns_RT = torch.from_numpy((np.arange(longest) + lengths[:, None]) % max(longest, 1))
+        for number, layer in enumerate(prefilled.layers):
+            for store, new in zip(self.stores, (layer.keys, layer.values), strict=True):
+                index = columns_RT.to(new.device)[:, None, :, None].expand_as(new)
+                slots = self._slots(store, number, new)
+                slots[first:last, :, self.end - longest : self.end] = new.gather(2, index)
+        self.lengths = np.concatenate([self.lengths, lengths])
+
+    def select(self, parents: NDArray[np.int64]) -> None:
+        """Let slot i continue the row in slot `parents[i]`; what already stands in its slot is not touched.
+
+        No slot is both written and read: see `place`.
+        """
+        self._make_room(len(parents))
+        self.lengths = self.lengths[parents]
+        moved = np.flatnonzero(parents != np.arange(len(parents)))
+        if len(moved) == 0:
+            return
+        to, source, window = (
+            torch.from_numpy(moved),
+            torch.from_numpy(parents[moved]),
+            slice(self.start, self.end),
+        )
+        for slots in (*self.stores[0], *self.stores[1]):
+            slots[to.to(slots.device), :, window] = slots[source.to(slots.device), :, window]
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: object, **kwargs: object
+    ) -> tuple[Tensor, ...]:
+        """Append one token's keys and values to every row and return all of them (called by the model)."""
+        rows, window = len(self.lengths), slice(self.start, self.end + 1)
+        views = []
+        for store, new in zip(self.stores, (key_states, value_states), strict=True):
+            slots = self._slots(store, layer_idx, new)[:rows]
+            slots[:, :, self.end] = new[:, :, 0]
+            views.append(slots[:, :, window])
+        return tuple(views)
+
+    def step(self) -> None:
+        """Count the token that a forward has just appended to every row."""
+        self.lengths = self.lengths + 1
+        self.end += 1
+        self._make_room(len(self.lengths))
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        """How many indices the model sees before the next token (called by the model)."""
+        return self.end - self.start
+
+    def get_mask_sizes(self, query_length: int, layer_idx: int) -> tuple[int, int]:
+        """How long the mask is and where it starts (called by the model)."""
+        return self.end - self.start + query_length, 0
+
+    def _slots(self, store: list[Tensor], layer: int, like: Tensor) -> Tensor:
+        if layer == len(store):
+            store.append(like.new_zeros(self.slots, like.shape[1], self.width, like.shape[3]))
+        return store[layer]
+
+    def _make_room(self, rows: int, longest: int = 0) -> None:
+        """Have `rows` slots, `longest` indices before `end` and one behind it; move the window if need be."""
+        if len(self.lengths) == 0:
+            self.end = longest
+        if rows <= self.slots and longest <= self.end < self.width:
+            return
+        live, length, window = len(self.lengths), self.end - self.start, slice(self.start, self.end)
+        self.slots = self.slots if rows <= self.slots else max(rows, 2 * self.slots)
+        self.end = max(length, longest)
+        self.width = self.end + ROOM
+        for store in self.stores:
+            for layer, old in enumerate(store):
+                store[layer] = old.new_zeros(self.slots, old.shape[1], self.width, old.shape[3])
+                store[layer][:live, :, self.end - length : self.end] = old[:live, :, window]
+
+
+def place(parents_C: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Slots for children, sorted by parent: 0 .. len-1, with as few moves as possible.
+
+    The first child of a parent stays in the parent's slot unless that is dropped; the others fill the gaps.
+
+    >>> place(np.array([0, 2, 2, 2])), place(np.array([1, 3]))
+    (array([0, 2, 1, 3]), array([1, 0]))
+    """
+    count = len(parents_C)
+    stays_C = np.diff(parents_C, prepend=-1) > 0
+    stays_C &= parents_C < count
+    slots_C = np.where(stays_C, parents_C, -1)
+    is_free = np.ones(count, bool)
+    is_free[slots_C[stays_C]] = False
+    slots_C[~stays_C] = np.flatnonzero(is_free)
+    return slots_C
