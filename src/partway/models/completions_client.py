@@ -1,0 +1,241 @@
+"""One request to an OpenAI-style completions endpoint: sent, retried, and its answer checked."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import httpx
+
+from partway.errors import EngineError
+from partway.models.settings import SamplingSettings
+
+STOP = ["\n#"]  # a comment begins another problem
+RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
+LONGEST_PAUSE = 60.0  # seconds we choose to wait
+LONGEST_WAIT = 300.0  # seconds a server may ask us to wait
+MOST_TIMEOUTS = 2
+LARGEST_BODY = 32 * 1024 * 1024  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One completion as the server gave it; `finished` unless it was cut off by length."""
+
+    text: str
+    finished: bool
+
+
+class Refusal(EngineError):
+    """The server understood and will not; carries the HTTP status."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class _Trouble(Exception):
+    """What may pass by waiting, and how many seconds the server asks for."""
+
+    def __init__(self, reason: str, *, wait: float = 0.0, is_timeout: bool = False) -> None:
+        super().__init__(reason)
+        self.wait = wait
+        self.is_timeout = is_timeout
+
+
+class CompletionsClient:
+    """Asks `URL/completions` for text. The API key, if any, is sent and otherwise never shown."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        model: str | None = None,
+        extra_body: Mapping[str, Any] | None = None,
+        connections: int = 8,
+        retries: int = 6,
+        timeout: float = 300.0,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.url = checked_url(url)
+        self.model = model
+        self.extra_body = dict(extra_body or {})
+        self.retries = retries
+        self.timeout = timeout
+        self._sleep = sleep
+        self._clock = clock
+        self._jitter = random.Random()
+        self._has_answered = False
+        self._key = api_key(self.url)
+        authorization = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        self._http = httpx.Client(
+            headers={"Accept-Encoding": "identity", **authorization},
+            timeout=httpx.Timeout(timeout, connect=min(timeout, 30.0)),
+            limits=httpx.Limits(max_connections=connections),
+        )
+
+    def complete(self, prompt: str, count: int, settings: SamplingSettings, seed: int) -> list[Choice]:
+        """Between one and `count` completions of `prompt`; a server may give fewer than it is asked for."""
+        payload: dict[str, Any] = {
+            "prompt": prompt,
+            "n": count,
+            "max_tokens": settings.max_completion_length,
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
+            "stop": STOP,
+            "seed": seed,
+        }
+        if self.model is not None:
+            payload["model"] = self.model
+        if settings.top_k:
+            payload["top_k"] = settings.top_k
+        return self._choices(self._post(payload | self.extra_body), count)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._http.close()
+
+    def _post(self, payload: Mapping[str, Any]) -> str:
+        """The body of a good answer; what may pass by waiting is tried again, later each time."""
+        timeouts = 0
+        for attempt in itertools.count():
+            try:
+                return self._answer(payload)
+            except _Trouble as trouble:
+                timeouts += trouble.is_timeout
+                if attempt >= self.retries or timeouts >= MOST_TIMEOUTS:
+                    tried = f"no answer after {attempt + 1} attempts, the last one: {trouble}"
+                    raise self._error(tried) from trouble
+                pause = min(LONGEST_PAUSE, 2.0**attempt) * self._jitter.uniform(0.5, 1.0)
+                self._sleep(max(pause, trouble.wait))
+        raise AssertionError("counting has no end")
+
+    def _answer(self, payload: Mapping[str, Any]) -> str:
+        try:
+            response, body = self._send(payload)
+        except httpx.ConnectError as error:
+            if not self._has_answered:
+                raise self._error(f"no connection ({error}); is the server running there?") from error
+            raise _Trouble(f"no connection ({error})") from error
+        except httpx.RequestError as error:
+            is_timeout = isinstance(error, httpx.TimeoutException)
+            raise _Trouble(f"{type(error).__name__} {error}".strip(), is_timeout=is_timeout) from error
+        self._has_answered = True
+        status = response.status_code
+        if status == 200:
+            return body
+        reason = f"status {status}: {_message(body)}"
+        wait = _retry_after(response.headers)
+        if status in RETRIED_STATUSES and wait <= LONGEST_WAIT:
+            raise _Trouble(reason, wait=wait)
+        raise Refusal(f"{self.url}: {reason}{_advice(status)}", status)
+
+    def _send(self, payload: Mapping[str, Any]) -> tuple[httpx.Response, str]:
+        deadline = self._clock() + self.timeout
+        body = bytearray()
+        with self._http.stream("POST", f"{self.url}/completions", json=payload) as response:
+            for piece in response.iter_bytes():
+                body += piece
+                if len(body) > LARGEST_BODY:
+                    raise self._error(
+                        f"an answer of more than {LARGEST_BODY >> 20} MiB, expected a completion"
+                    )
+                if self._clock() > deadline:
+                    raise httpx.ReadTimeout(f"after {self.timeout:g} s in the middle of an answer")
+        text = body.decode("utf-8", "replace")
+        return response, text.replace(self._key, "***") if self._key else text
+
+    def _choices(self, body: str, count: int) -> list[Choice]:
+        try:
+            choices = json.loads(body)["choices"]
+            read = [
+                Choice(_text(choice["text"]), choice.get("finish_reason") != "length") for choice in choices
+            ]
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise self._error(f"expected JSON with choices and texts, got {_shortened(body)}") from error
+        if not 1 <= len(read) <= count:
+            raise self._error(f"{len(read)} completions came and {count} were asked for")
+        return read
+
+    def _error(self, reason: str) -> EngineError:
+        return EngineError(f"{self.url}: {reason}")
+
+
+def api_key(url: str) -> str | None:
+    """The key to send: PARTWAY_API_KEY to any server, OPENAI_API_KEY only over https."""
+    key = os.environ.get("PARTWAY_API_KEY", "").strip()
+    if not key and url.startswith("https://"):
+        key = os.environ.get("OPENAI_API_KEY", "").strip()
+    if not (key.isascii() and key.isprintable()):
+        raise EngineError("the API key in the environment has characters that no key has; set it again")
+    return key or None
+
+
+def checked_url(url: str) -> str:
+    """`url` without a slash at its end; secrets in it are refused, as it is written to files."""
+    try:
+        parts = httpx.URL(url)
+    except (httpx.InvalidURL, TypeError):
+        parts = httpx.URL()
+    if parts.scheme not in ("http", "https") or not parts.host:
+        raise EngineError(f"{url}: no address of a server, expected one like http://localhost:8000/v1")
+    if parts.userinfo or parts.query or parts.fragment:
+        raise EngineError(
+            f"{parts.scheme}://{parts.host}: the address holds more than host, port and path; "
+            "put keys into the environment variable PARTWAY_API_KEY"
+        )
+    return url.rstrip("/")
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("a completion's text is no text")
+    return value
+
+
+def _message(body: str) -> str:
+    """What a server says about an error, wherever it says it."""
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        return _shortened(body)
+    for key in ("error", "detail", "message"):
+        if isinstance(said, dict) and said.get(key):
+            said = said[key]
+    return _shortened(said if isinstance(said, str) else json.dumps(said))
+
+
+def _shortened(text: str, limit: int = 200) -> str:
+    line = " ".join(text.split())
+    return (line if len(line) <= limit else f"{line[:limit]} ...") or "nothing"
+
+
+def _advice(status: int) -> str:
+    match status:
+        case 401 | 403:
+            return "; set the environment variable PARTWAY_API_KEY"
+        case 404 | 405:
+            return "; expected an address like http://localhost:8000/v1 and a model the server has"
+    return ""
+
+
+def _retry_after(headers: httpx.Headers) -> float:
+    """Seconds the server asks to wait."""
+    asked = headers.get("Retry-After", "")
+    try:
+        seconds = float(asked)
+    except ValueError:
+        try:
+            seconds = (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds()
+        except (ValueError, TypeError):
+            return 0.0
+    return seconds if seconds > 0 else 0.0

@@ -1,0 +1,84 @@
+"""Prompts as text, for models that were not fine-tuned: the paper's few-shot prompt for Codex."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from partway.errors import ProblemError
+from partway.parsing import parse
+from partway.problem import Problem
+from partway.solution import ANSWER_VARIABLE
+
+TASK = "# Generate Python code to solve the following math word problems:"
+SHOTS = 4
+
+
+@dataclass(frozen=True)
+class FewShotPrompt:
+    """The task line, then examples: each the question as a one-line comment and its reference solution.
+
+    Without examples and task this is the prompt of a fine-tuned model: the question's comment alone.
+
+    >>> oil = Problem("oil", "10 ml for each of 2 wheels?", 20, "n0 = 10\\nanswer = n0 * 2")
+    >>> print(FewShotPrompt.of([oil], shots=1).text("And for 4?"), end="")
+    # Generate Python code to solve the following math word problems:
+    <BLANKLINE>
+    # 10 ml for each of 2 wheels?
+    n0 = 10
+    answer = n0 * 2
+    <BLANKLINE>
+    # And for 4?
+    """
+
+    beginning: str = ""
+
+    @classmethod
+    def of(cls, examples: Sequence[Problem], *, shots: int = SHOTS) -> FewShotPrompt:
+        """The prompt with the first `shots` examples."""
+        if not 1 <= shots <= len(examples):
+            raise ProblemError(
+                f"{shots} examples wanted and {len(examples)} given, expected at least one and enough"
+            )
+        for example in examples[:shots]:
+            if example.reference is None:
+                raise ProblemError(f"example {example.id} has no solution, expected one to show to the model")
+        shown = (f"{_comment(example.question)}{example.reference}\n\n" for example in examples[:shots])
+        return cls(f"{TASK}\n\n{''.join(shown)}")
+
+    def text(self, question: str) -> str:
+        """What the model is to continue with a solution of `question`."""
+        return self.beginning + _comment(question)
+
+
+def _comment(question: str) -> str:
+    return f"# {' '.join(question.split())}\n"
+
+
+def cut_completion(text: str, finished: bool, answer_variable: str = ANSWER_VARIABLE) -> tuple[str, bool]:
+    """The solution at the beginning of what a model wrote, and whether it is finished.
+
+    It ends where the answer step is closed, or before a blank line or a comment, which begin another problem.
+
+    >>> cut_completion("answer = 2\\n\\n# Another question?\\nanswer = 3", finished=False)
+    ('answer = 2\\n', True)
+    >>> cut_completion("n0 = 1\\nanswer = max(n0,\\n", finished=False)
+    ('n0 = 1\\nanswer = max(n0,\\n', False)
+    """
+    lines = text.lstrip("\n").split("\n")
+    may_assign = False
+    for number, line in enumerate(lines):
+        is_closed = finished or number < len(lines) - 1
+        if number and is_closed and (not line or line.isspace() or line.startswith("#")):
+            return "".join(f"{kept}\n" for kept in lines[:number]), True
+        may_assign = may_assign or line.startswith(answer_variable)
+        if is_closed and may_assign:
+            solution = "".join(f"{kept}\n" for kept in lines[: number + 1])
+            if _assigns_answer(solution, answer_variable):
+                return solution, True
+    return "\n".join(lines), finished
+
+
+def _assigns_answer(solution: str, answer_variable: str) -> bool:
+    parsed = parse(solution, answer_variable)
+    return parsed.error is None and any(step.assigns(answer_variable) for step in parsed.statements[-1:])

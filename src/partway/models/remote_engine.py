@@ -1,0 +1,144 @@
+"""An engine over HTTP: any server with an OpenAI-style completions endpoint.
+
+`vllm serve`, `transformers serve`, llama.cpp and Ollama have one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from queue import Empty, SimpleQueue
+from threading import Event, Thread
+from typing import Any, Self
+
+from partway.errors import ConfigError
+from partway.models.completions_client import CompletionsClient, Refusal
+from partway.models.engine import Draw, Request
+from partway.models.few_shot import FewShotPrompt, cut_completion
+from partway.models.settings import SamplingSettings
+from partway.solution import ANSWER_VARIABLE
+
+MOST_PER_CALL = 128  # the `n` that large providers accept
+
+
+class RemoteEngine:
+    """Completes beginnings of solutions with a model behind `URL/completions`, a few problems at a time.
+
+    Every call has its own seed, made from the seed, the request and the number of its first sample. Whether
+    equal seeds give equal samples is up to the server.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        model: str | None = None,
+        prompt: FewShotPrompt | None = None,
+        answer_variable: str = ANSWER_VARIABLE,
+        concurrency: int = 8,
+        retries: int = 6,
+        timeout: float = 300.0,
+        extra_body: Mapping[str, Any] | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        if concurrency < 1:
+            raise ConfigError(f"concurrency is {concurrency}, expected at least 1; try 8")
+        self.prompt = prompt or FewShotPrompt()
+        self.answer_variable = answer_variable
+        self.concurrency = concurrency
+        self.client = CompletionsClient(
+            url,
+            model=model,
+            extra_body=extra_body,
+            connections=concurrency,
+            retries=retries,
+            timeout=timeout,
+            sleep=sleep,
+        )
+        self._per_call = MOST_PER_CALL  # lowered to what the server turns out to give
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.client.close()
+
+    def complete(
+        self, requests: Sequence[Request], settings: SamplingSettings, seed: int
+    ) -> list[list[Draw]]:
+        """For every request its distinct draws; their counts sum to the request's count."""
+        draws = dict(self.stream(requests, settings, seed))
+        return [draws[index] for index in range(len(requests))]
+
+    def stream(
+        self, requests: Sequence[Request], settings: SamplingSettings, seed: int
+    ) -> Iterator[tuple[int, list[Draw]]]:
+        """Pairs of a request's index and its draws, as they are completed.
+
+        After an error no new request is begun, those under way are handed over, then the error is raised.
+        """
+        todo: SimpleQueue[int] = SimpleQueue()
+        done: SimpleQueue[tuple[int, list[Draw] | Exception] | None] = SimpleQueue()
+        stopping = Event()
+        for index in range(len(requests)):
+            todo.put(index)
+
+        def work() -> None:
+            while not stopping.is_set():
+                try:
+                    index = todo.get_nowait()
+                except Empty:
+                    break
+                try:
+                    done.put((index, self._draws(requests[index], settings, seed)))
+                except Exception as error:  # raised again in the caller's thread
+                    stopping.set()
+                    done.put((index, error))
+            done.put(None)
+
+        workers = min(self.concurrency, len(requests))
+        for _ in range(workers):
+            Thread(target=work, daemon=True).start()  # as daemons they do not hold up an interrupted program
+        failure: Exception | None = None
+        try:
+            while workers:
+                match done.get():
+                    case None:
+                        workers -= 1
+                    case index, list() as draws:
+                        yield index, draws
+                    case _, error:
+                        failure = failure or error
+        finally:
+            stopping.set()
+        if failure is not None:
+            raise failure
+
+    def _draws(self, request: Request, settings: SamplingSettings, seed: int) -> list[Draw]:
+        prefix = "".join(f"{step}\n" for step in request.prefix.steps)
+        prompt = self.prompt.text(request.problem.question) + prefix
+        completions: list[tuple[str, bool]] = []
+        while len(completions) < request.count:
+            asked = min(self._per_call, request.count - len(completions))
+            call_seed = _call_seed(seed, request.problem.id, prefix, len(completions))
+            try:
+                choices = self.client.complete(prompt, asked, settings, call_seed)
+            except Refusal as refusal:
+                if asked == 1 or refusal.status not in (400, 422):
+                    raise
+                self._per_call = 1  # perhaps it only minds being asked for several
+                continue
+            if len(choices) < asked:
+                self._per_call = min(self._per_call, len(choices))
+            completions += (cut_completion(c.text, c.finished, self.answer_variable) for c in choices)
+        return [
+            Draw.of(request.prefix, completion, count, finished)
+            for (completion, finished), count in Counter(completions).items()
+        ]
+
+
+def _call_seed(seed: int, *names: object) -> int:
+    """31 bits, which every server takes."""
+    return int.from_bytes(blake2b(repr((seed, *names)).encode(), digest_size=4).digest()) >> 1

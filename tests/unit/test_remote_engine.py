@@ -1,0 +1,348 @@
+"""The engine over HTTP against a scripted server on loopback: good, slow, broken and lying ones."""
+
+import threading
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from partway.errors import ConfigError, EngineError
+from partway.models import completions_client
+from partway.models.engine import Request
+from partway.models.few_shot import FewShotPrompt
+from partway.models.remote_engine import RemoteEngine
+from partway.models.settings import SamplingSettings
+from partway.problem import Problem
+from partway.solution import EMPTY, Solution
+from scripted_server import completions, scripted_server
+
+SETTINGS = SamplingSettings(temperature=0.8, top_p=0.95, max_completion_length=64)
+SECRET = "sk-very-secret-123"
+
+
+@pytest.fixture(autouse=True)
+def no_keys(monkeypatch):
+    monkeypatch.delenv("PARTWAY_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+@pytest.fixture
+def pauses():
+    """The pauses an engine made, instead of making them."""
+    return []
+
+
+@pytest.fixture
+def connect(pauses):
+    """Makes engines that only note their pauses, and closes them in the end."""
+    with ExitStack() as stack:
+        yield lambda url, **options: stack.enter_context(RemoteEngine(url, sleep=pauses.append, **options))
+
+
+def requests(problems=1, count=4, prefix=EMPTY):
+    return [Request(Problem(f"p{n}", f"question {n}", 6), prefix, count) for n in range(problems)]
+
+
+def as_asked(number, payload):
+    """A good server: as many completions as it is asked for."""
+    return 200, completions(*(f"answer = {i}\n" for i in range(payload["n"])))
+
+
+def test_a_request_says_all_that_sampling_needs(connect):
+    with scripted_server(as_asked) as server:
+        engine = connect(f"{server.url}/", model="tiny", prompt=FewShotPrompt("# Task:\n\n"))
+        engine.complete(requests(prefix=Solution(("n0 = 1",))), SETTINGS, seed=1)
+    ((path, payload),) = server.asked
+    seed = payload.pop("seed")
+    assert 0 <= seed < 2**31
+    assert path == "/v1/completions"
+    assert payload == {
+        "model": "tiny",
+        "prompt": "# Task:\n\n# question 0\nn0 = 1\n",
+        "n": 4,
+        "max_tokens": 64,
+        "temperature": 0.8,
+        "top_p": 0.95,
+        "stop": ["\n#"],
+    }
+
+
+def test_what_is_not_asked_for_is_not_sent_and_what_is_extra_is(connect):
+    with scripted_server(as_asked) as server:
+        connect(server.url).complete(requests(), SETTINGS, 1)
+        settings = SamplingSettings(top_k=5)
+        connect(server.url, extra_body={"min_p": 0.1}).complete(requests(), settings, 1)
+    (_, plain), (_, extra) = server.asked
+    assert not {"model", "top_k"} & plain.keys()
+    assert (extra["top_k"], extra["min_p"]) == (5, 0.1)
+
+
+def test_equal_completions_are_counted_and_cut_at_their_end(connect):
+    def script(number, payload):
+        return 200, completions(
+            "answer = 6\nprint()", "answer = 6\n# Next?", "n0 = 1\nn1", finish_reason="length"
+        )
+
+    with scripted_server(script) as server:
+        (draws,) = connect(server.url).complete(requests(count=3), SETTINGS, 1)
+    assert [(d.completion, d.text, d.count, d.finished) for d in draws] == [
+        ("answer = 6\n", "answer = 6\n", 2, True),
+        ("n0 = 1\nn1", "n0 = 1\n", 1, False),
+    ]
+
+
+def test_large_counts_are_asked_for_in_several_calls(connect):
+    with scripted_server(as_asked) as server:
+        (draws,) = connect(server.url).complete(requests(count=300), SETTINGS, 1)
+    assert [payload["n"] for _, payload in server.asked] == [128, 128, 44]
+    assert sum(draw.count for draw in draws) == 300
+
+
+def test_a_server_that_ignores_n_is_asked_again_with_other_seeds(connect):
+    with scripted_server(lambda number, payload: (200, completions("answer = 6\n"))) as server:
+        engine = connect(server.url, concurrency=1)
+        found = engine.complete(requests(problems=2, count=3), SETTINGS, 1)
+    assert [[d.count for d in draws] for draws in found] == [[3], [3]]
+    assert [payload["n"] for _, payload in server.asked] == [3, 1, 1, 1, 1, 1]
+    assert len({payload["seed"] for _, payload in server.asked}) == 6
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_server_that_refuses_n_is_asked_for_single_completions(connect, status):
+    def script(number, payload):
+        if payload["n"] > 1:
+            return status, {"error": {"message": "n must be 1"}}
+        return 200, completions("answer = 6\n")
+
+    with scripted_server(script) as server:
+        (draws,) = connect(server.url).complete(requests(count=3), SETTINGS, 1)
+    assert [draw.count for draw in draws] == [3]
+
+
+def test_seeds_belong_to_seed_problem_and_sample_not_to_the_order_of_requests(connect):
+    def seeds(problems, seed, concurrency):
+        with scripted_server(lambda number, payload: (200, completions("answer = 1\n"))) as server:
+            connect(server.url, concurrency=concurrency).complete(problems, SETTINGS, seed)
+        return sorted((payload["prompt"], payload["seed"]) for _, payload in server.asked)
+
+    asked = requests(problems=4, count=3)
+    assert seeds(asked, 1, 1) == seeds(asked[::-1], 1, 8) != seeds(asked, 2, 1)
+
+
+def test_what_passes_by_waiting_is_tried_again_later_each_time(connect, pauses):
+    troubles = [(429, {}), (500, {}), (502, b"<html>"), (503, {}), (504, {})]
+
+    def script(number, payload):
+        return troubles[number] if number < len(troubles) else as_asked(number, payload)
+
+    with scripted_server(script) as server:
+        connect(server.url).complete(requests(), SETTINGS, 1)
+    assert len(server.asked) == 6
+    assert all(2**n / 2 <= pause <= 2**n for n, pause in enumerate(pauses))
+
+
+@pytest.mark.parametrize(
+    ("header", "at_least"), [("17", 17), ("Wed, 21 Oct 2065 07:28:00 GMT", None), ("soon", 0), ("-5", 0)]
+)
+def test_the_server_decides_how_long_to_wait(connect, pauses, header, at_least):
+    def script(number, payload):
+        return (
+            (429, {"error": "slow down"}, {"Retry-After": header})
+            if number == 0
+            else as_asked(number, payload)
+        )
+
+    with scripted_server(script) as server:
+        engine = connect(server.url)
+        if at_least is None:
+            with pytest.raises(EngineError, match="status 429: slow down"):
+                engine.complete(requests(), SETTINGS, 1)
+        else:
+            engine.complete(requests(), SETTINGS, 1)
+            assert at_least <= pauses[0] <= max(at_least, 1)
+
+
+def test_a_server_that_never_recovers_is_given_up(connect, pauses):
+    with scripted_server(lambda number, payload: (503, {"detail": "loading"})) as server:
+        engine = connect(server.url, retries=3)
+        with pytest.raises(
+            EngineError, match="no answer after 4 attempts, the last one: status 503: loading"
+        ):
+            engine.complete(requests(), SETTINGS, 1)
+    assert len(pauses) == 3
+
+
+def test_no_server_is_one_clear_line_at_once(connect, pauses):
+    with scripted_server(as_asked) as server:
+        url = server.url
+    with pytest.raises(EngineError, match=rf"^{url}: no connection .*; is the server running there\?$"):
+        connect(url).complete(requests(), SETTINGS, 1)
+    assert pauses == []
+
+
+def test_a_server_that_dies_in_between_is_waited_for_then_given_up(connect, pauses):
+    def script(number, payload):
+        return (*as_asked(number, payload), {"Connection": "close"})
+
+    with scripted_server(script) as server:
+        engine = connect(server.url, retries=2)
+        engine.complete(requests(), SETTINGS, 1)
+    with pytest.raises(EngineError, match="no answer after 3 attempts, the last one: no connection"):
+        engine.complete(requests(), SETTINGS, 1)
+    assert len(pauses) == 2
+
+
+def hang_up(handler):
+    handler.connection.close()
+
+
+def half_an_answer(handler):
+    handler.send_response(200)
+    handler.send_header("Content-Length", "1000")
+    handler.end_headers()
+    handler.wfile.write(b'{"choices": [')
+
+
+def endless(handler):
+    handler.send_response(200)
+    handler.end_headers()
+    while True:
+        handler.wfile.write(b" " * 65536)
+
+
+def dripping(handler):
+    handler.send_response(200)
+    handler.end_headers()
+    for _ in range(1000):
+        handler.wfile.write(b" ")
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(("body", "attempts"), [(hang_up, 3), (half_an_answer, 3), (dripping, 2)])
+def test_broken_connections_and_endless_waiting_are_given_up(connect, pauses, body, attempts):
+    with scripted_server(lambda number, payload: (200, body)) as server:
+        engine = connect(server.url, retries=2, timeout=0.3)
+        with pytest.raises(EngineError, match=f"no answer after {attempts} attempts"):
+            engine.complete(requests(), SETTINGS, 1)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"<html><body>Welcome</body></html>", "expected JSON with choices and texts, got <html>"),
+        (b"", "got nothing"),
+        (b"\xff\xfe", "expected JSON"),
+        (b"[" * 100_000, "expected JSON"),
+        ([], "expected JSON"),
+        ({"choices": None}, "expected JSON"),
+        ({"choices": [{"message": {"content": "hi"}}]}, "expected JSON"),
+        ({"choices": [{"text": 5}]}, "expected JSON"),
+        ({"choices": ["text"]}, "expected JSON"),
+        (completions(), "0 completions came and 4 were asked for"),
+        (completions(*"abcde"), "5 completions came and 4 were asked for"),
+        (endless, "an answer of more than 1 MiB"),
+    ],
+    ids=range(12),
+)
+def test_a_server_that_lies_is_one_clear_line(connect, monkeypatch, pauses, body, message):
+    monkeypatch.setattr(completions_client, "LARGEST_BODY", 1 << 20)
+    with scripted_server(lambda number, payload: (200, body)) as server, pytest.raises(EngineError) as caught:
+        connect(server.url).complete(requests(), SETTINGS, 1)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+    assert pauses == []
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "message"),
+    [
+        (401, {"error": {"message": "wrong key"}}, "status 401: wrong key; set .* PARTWAY_API_KEY"),
+        (
+            404,
+            {"detail": "Not Found"},
+            "status 404: Not Found; expected an address like http://localhost:8000/v1",
+        ),
+        (307, b"", "status 307: nothing"),
+        (413, b"too large", "status 413: too large"),
+    ],
+)
+def test_refusals_say_why_and_what_to_try(connect, status, body, message):
+    with scripted_server(lambda number, payload: (status, body)) as server:
+        engine = connect(server.url)
+        with pytest.raises(EngineError, match=message):
+            engine.complete(requests(), SETTINGS, 1)
+
+
+def test_finished_results_are_handed_over_before_an_error_is_raised(connect):
+    def script(number, payload):
+        return (
+            (400, {"error": "too long"}) if "question 5" in payload["prompt"] else as_asked(number, payload)
+        )
+
+    with scripted_server(script) as server:
+        stream = connect(server.url, concurrency=2).stream(requests(8), SETTINGS, 1)
+        found = set()
+        with pytest.raises(EngineError, match="too long"):
+            found.update(index for index, _ in stream)
+    assert {0, 1, 2, 3, 4} <= found
+    assert 5 not in found
+
+
+def test_so_many_requests_at_once_and_no_more(connect):
+    barrier = threading.Barrier(3)
+
+    def script(number, payload):
+        barrier.wait(timeout=10)
+        return as_asked(number, payload)
+
+    with scripted_server(script) as server:
+        connect(server.url, concurrency=3).complete(requests(problems=9), SETTINGS, 1)
+    assert server.most_at_once == 3
+    with pytest.raises(ConfigError, match="concurrency is 0"):
+        connect(server.url, concurrency=0)
+
+
+def test_the_key_is_sent_and_shown_nowhere(connect, monkeypatch):
+    monkeypatch.setenv("PARTWAY_API_KEY", f" {SECRET}\n")
+
+    def script(number, payload):
+        if number == 0:
+            return 200, completions(f"key = '{SECRET}'\n")
+        return 401, {"error": {"message": f"Incorrect API key provided: {SECRET}"}}
+
+    with scripted_server(script) as server:
+        engine = connect(server.url)
+        (draws,) = engine.complete(requests(count=1), SETTINGS, 1)
+        with pytest.raises(EngineError) as caught:
+            engine.complete(requests(count=1), SETTINGS, 1)
+    assert server.authorizations == [f"Bearer {SECRET}"] * 2
+    assert SECRET not in f"{draws} {caught.value} {engine.client.url}"
+
+
+def test_the_key_for_openai_goes_nowhere_in_the_clear(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    assert completions_client.api_key("http://example.org/v1") is None
+    assert completions_client.api_key("https://example.org/v1") == SECRET
+    monkeypatch.setenv("PARTWAY_API_KEY", "other")
+    assert completions_client.api_key("https://example.org/v1") == "other"
+
+
+def test_a_key_that_cannot_be_sent_is_refused_without_showing_it(connect, monkeypatch):
+    monkeypatch.setenv("PARTWAY_API_KEY", f"{SECRET}\nX-Other: 1")
+    with pytest.raises(EngineError) as caught:
+        connect("http://localhost:1/v1")
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["localhost:8000/v1", "ftp://host/v1", "", "http://", "http://[::1"])
+def test_addresses_that_are_none_are_refused(connect, url):
+    with pytest.raises(EngineError, match=r"expected one like http://localhost:8000/v1"):
+        connect(url)
+
+
+@pytest.mark.parametrize("url", [f"http://user:{SECRET}@host/v1", f"https://host/v1?key={SECRET}"])
+def test_addresses_that_hold_secrets_are_refused_without_showing_them(connect, url):
+    with pytest.raises(EngineError, match="PARTWAY_API_KEY") as caught:
+        connect(url)
+    assert SECRET not in str(caught.value)
