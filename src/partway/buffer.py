@@ -6,13 +6,14 @@ a prefix is a node, its text the path to the root, so solutions share what they 
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 from partway.errors import ProblemError
 from partway.execution import State, Trace, is_correct, trace_all
@@ -283,3 +284,20 @@ def reference_flaw(problem: Problem, trace: Trace) -> str | None:
     if not is_correct(trace.answer, problem.answer):
         return f"the reference gives {trace.answer!r}, the answer is {problem.answer!r}"
     return None
+
+
+def write_buffers(stream: TextIO, buffers: Mapping[str, SolutionBuffer]) -> None:
+    """One JSON line per buffer, written as it is made."""
+    for id, buffer in buffers.items():
+        stream.write(json.dumps({"id": id, **buffer.to_json()}, ensure_ascii=False) + "\n")
+
+
+def read_buffers(lines: Iterable[str], problems: Iterable[Problem]) -> dict[str, SolutionBuffer]:
+    """The buffers of `problems` that were written; the others' lines are passed over."""
+    by_id = {problem.id: problem for problem in problems}
+    buffers = {}
+    for line in lines:
+        data = json.loads(line)
+        if data["id"] in by_id:
+            buffers[data["id"]] = SolutionBuffer.from_json(by_id[data["id"]], data)
+    return buffers
