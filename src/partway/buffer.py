@@ -215,11 +215,12 @@ class SolutionBuffer:
 
     def _learn_path(self, steps: Sequence[str], states: Sequence[State]) -> _Prefix:
         leaf: _Prefix | None = None
-        for length, (step, state) in enumerate(zip(steps, states, strict=False), 1):
-            known = self._find(steps[:length], state)
+        for step, state in zip(steps, states, strict=False):
+            peers = self._known.get(state, ())
+            known = next((peer for peer in peers if peer.parent is leaf and peer.step == step), None)
             if known is None:
                 known = _Prefix(leaf, step, state)
-                self._known[state] = (*self._known.get(state, ()), known)
+                self._known[state] = (*peers, known)
             leaf = known
         assert leaf is not None, "only solutions of at least one step are kept"
         return leaf

@@ -9,9 +9,9 @@ from typing import Any
 from partway.solution import Solution
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Problem:
-    """A question x, its answer z* and, unless supervision is weak, a reference solution y*.
+    """A question x, its answer z* and, unless supervision is weak, a reference solution y*, also as text.
 
     >>> Problem("oil", "10 ml for each of 2 wheels?", 20, "n0 = 10\\nanswer = n0*2").reference.steps
     ('n0 = 10', 'answer = n0 * 2')
@@ -20,9 +20,25 @@ class Problem:
     id: str
     question: str
     answer: Any
-    reference: Solution | None = None
-    meta: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    reference: Solution | None
+    meta: Mapping[str, Any] = field(compare=False)
 
-    def __post_init__(self) -> None:
-        if isinstance(self.reference, str):
-            object.__setattr__(self, "reference", Solution.parse(self.reference))
+    def __init__(
+        self,
+        id: str,
+        question: str,
+        answer: Any,
+        reference: Solution | str | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> None:
+        if isinstance(reference, str):
+            reference = Solution.parse(reference)
+        values = {
+            "id": id,
+            "question": question,
+            "answer": answer,
+            "reference": reference,
+            "meta": meta or {},
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)

@@ -7,7 +7,7 @@ import click
 from partway.cli import LazyGroup
 
 BENCHMARKS = {
-    "trace": "Tracing solutions: the interpreter and the workers against ast.parse and a process per program.",
+    "trace": "Tracing solutions: interpreter and workers against ast.parse and a process per program.",
     "buffer": "Buffers of many problems: memory, time to consider, to save and to load.",
     "sample": "Drawing n samples: the sampling tree against generate and generate_batch.",
     "learn": "Learning from buffers: the learning tree against padded flat rows.",

@@ -95,8 +95,7 @@ def problem_with_samples(index: int, rng: random.Random) -> tuple[Problem, list[
     for _ in range(2 * SOLUTIONS):
         order = rng.sample(range(len(numbers)), len(numbers))
         lines = [f"n{i} = {numbers[i]}" for i in order]
-        lines += [
-            f"t{k} = {'n%d' % order[0] if k == 0 else 't%d' % (k - 1)} + n{order[k + 1]}" for k in range(3)
-        ]
-        samples.append("\n".join([*lines, "answer = t2 * 2"]))
+        a, b, c, d = order
+        lines += [f"t0 = n{a} + n{b}", f"t1 = t0 + n{c}", f"t2 = t1 + n{d}", "answer = t2 * 2"]
+        samples.append("\n".join(lines))
     return Problem(f"problem-{index}", "", 2 * sum(numbers), samples[0]), samples[1:]
