@@ -1,0 +1,187 @@
+"""Kernel walls around a worker: limits, an unprivileged user, Landlock and seccomp, where they exist.
+
+Each function puts up what it can and says, per protection, "active" or why not. Everything is plain
+`prctl` and system calls: no library has to be loaded into a worker.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import resource
+import signal
+import struct
+import sys
+from collections.abc import Callable
+
+ACTIVE = "active"
+NOBODY = 65534
+
+_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 22, 38
+_SECCOMP_MODE_FILTER = 2
+_LANDLOCK_CREATE_RULESET, _LANDLOCK_RESTRICT_SELF = 444, 446  # the same number on every architecture
+_LANDLOCK_FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}  # by ABI: how many low bits exist
+
+# What an interpreter needs to compute, and nothing else: no file, no socket, no process, no signal to others.
+_SYSTEM_CALLS = {
+    "x86_64": {
+        "audit": 0xC000003E,
+        "free": (1, 11, 12, 13, 14, 15, 24, 25, 28, 38, 39, 60, 96, 98, 131, 186, 202, 219, 228, 231, 318, 334),
+        "memory": (9, 10),
+        "limits": (302,),
+    },
+    "aarch64": {
+        "audit": 0xC00000B7,
+        "free": (64, 215, 214, 134, 135, 139, 124, 216, 233, 103, 172, 93, 169, 165, 132, 178, 98, 128, 113, 94, 278, 293),
+        "memory": (222, 226),
+        "limits": (261,),
+    },
+}  # fmt: skip
+
+
+class Unavailable(Exception):
+    """A protection this kernel, container or platform does not offer; the message says which and why."""
+
+
+def confine_worker() -> dict[str, str]:
+    """Walls for a worker process that still has to start children: applied once, after its imports."""
+    return {
+        "unprivileged user": _attempt(_drop_privileges),
+        "no new privileges": _attempt(_forbid_new_privileges),
+        "landlock (files, TCP, signals)": _attempt(_forbid_files),
+        "limits (files, core dumps)": _attempt(_limit_files),
+    }
+
+
+def confine_program(memory_bytes: int, cpu_seconds: int, parent: int) -> dict[str, str]:
+    """Walls for the child that runs programs: everything above is inherited, this comes on top."""
+    return {
+        "dies with its parent": _attempt(lambda: _die_with(parent)),
+        "limits (memory, processor time, processes)": _attempt(
+            lambda: _limit_resources(memory_bytes, cpu_seconds)
+        ),
+        "seccomp (system calls)": _attempt(_forbid_system_calls),
+    }
+
+
+def grant_reserve() -> None:
+    """Lift the soft limit on memory to the hard one, so that a full process can still report."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+
+
+def _attempt(protect: Callable[[], None]) -> str:
+    try:
+        protect()
+    except (Unavailable, OSError, ValueError) as error:
+        return f"inactive: {error}"
+    return ACTIVE
+
+
+def _drop_privileges() -> None:
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+
+
+def _forbid_new_privileges() -> None:
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def _die_with(parent: int) -> None:
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _limit_files() -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))
+
+
+def _limit_resources(memory_bytes: int, cpu_seconds: int) -> None:
+    reserve = 32 << 20
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes + reserve))
+
+
+def _forbid_files() -> None:
+    """A Landlock domain without a single rule: no path can be opened, no TCP port reached."""
+    abi = _landlock_abi()
+    file_rights = (1 << _LANDLOCK_FILE_RIGHTS.get(abi, 16)) - 1
+    network_rights = 0b11 if abi >= 4 else 0
+    scopes = 0b11 if abi >= 6 else 0
+    sizes = {1: 8, 2: 8, 3: 8, 4: 16, 5: 16}
+    attributes = struct.pack("=QQQ", file_rights, network_rights, scopes)[: sizes.get(abi, 24)]
+    ruleset = _system_call(_LANDLOCK_CREATE_RULESET, attributes, len(attributes), 0)
+    try:
+        _system_call(_LANDLOCK_RESTRICT_SELF, ruleset, 0)
+    finally:
+        os.close(ruleset)
+
+
+def _landlock_abi() -> int:
+    try:
+        return _system_call(_LANDLOCK_CREATE_RULESET, None, 0, 1)
+    except OSError as error:
+        raise Unavailable(f"the kernel has no Landlock or it is switched off ({error.strerror})") from None
+
+
+def _forbid_system_calls() -> None:
+    filter_ = _seccomp_filter(platform.machine())
+    buffer = ctypes.create_string_buffer(filter_, len(filter_))
+    program = struct.pack("HP", len(filter_) // 8, ctypes.addressof(buffer))
+    _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.create_string_buffer(program, len(program)))
+
+
+def _seccomp_filter(machine: str) -> bytes:
+    """BPF: allow the listed calls, allow memory that is not executable and limits of oneself, refuse the rest."""
+    if machine not in _SYSTEM_CALLS:
+        raise Unavailable(f"no table of system calls for {machine}")
+    calls = _SYSTEM_CALLS[machine]
+    load, equal, any_bit, give = 0x20, 0x15, 0x45, 0x06
+    allow, refuse, kill = 0x7FFF0000, 0x00050001, 0x80000000  # refuse: EPERM
+    code = [(load, 0, 0, 4), (equal, 1, 0, calls["audit"]), (give, 0, 0, kill), (load, 0, 0, 0)]
+    for number in calls["free"]:
+        code += [(equal, 0, 1, number), (give, 0, 0, allow)]
+    for number in calls["memory"]:  # third argument: protection; 4 is executable
+        code += [(equal, 0, 4, number), (load, 0, 0, 32), (any_bit, 0, 1, 4), (give, 0, 0, refuse)]
+        code += [(give, 0, 0, allow)]
+    for number in calls["limits"]:  # first argument: process; 0 is oneself
+        code += [(equal, 0, 4, number), (load, 0, 0, 16), (equal, 1, 0, 0), (give, 0, 0, refuse)]
+        code += [(give, 0, 0, allow)]
+    code += [(give, 0, 0, refuse)]
+    return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
+
+
+def _prctl(option: int, *arguments: object) -> None:
+    if not sys.platform.startswith("linux"):
+        raise Unavailable(f"{sys.platform} has no prctl")
+    padded = [*arguments, 0, 0, 0, 0][:4]
+    if _LIBC.prctl(option, *map(_as_word, padded)) != 0:
+        raise _last_error()
+
+
+def _system_call(number: int, *arguments: object) -> int:
+    if not sys.platform.startswith("linux"):
+        raise Unavailable(f"only Linux has Landlock, this is {sys.platform}")
+    result: int = _LIBC.syscall(ctypes.c_long(number), *map(_as_word, arguments))
+    if result < 0:
+        raise _last_error()
+    return result
+
+
+def _as_word(argument: object) -> object:
+    return ctypes.c_ulong(argument) if isinstance(argument, int) else argument
+
+
+def _last_error() -> OSError:
+    number = ctypes.get_errno()
+    return OSError(number, os.strerror(number))
+
+
+_LIBC = ctypes.CDLL(None, use_errno=True)

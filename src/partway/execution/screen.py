@@ -1,0 +1,232 @@
+"""The static screen: what a step may say before it is run at all.
+
+It reads the AST of one statement, knows every kind of node it lets pass, and refuses the rest. It is the
+first wall of several (docs/sandbox.md): it keeps programs from reaching Python's own machinery.
+"""
+
+from __future__ import annotations
+
+import ast
+import string
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+MODULES = frozenset(
+    {"math", "statistics", "fractions", "decimal", "itertools", "functools", "collections", "__future__"}
+)
+MAX_NESTING = 1_500
+MAX_NODES = 200_000
+
+# Names that Python has and programs here do not. A program may bind them itself.
+ABSENT_NAMES = frozenset(
+    "eval exec compile open input breakpoint exit quit help globals locals vars dir getattr setattr delattr "
+    "hasattr memoryview id copyright credits license aiter anext".split()
+)
+# Attributes that lead from a value to frames, code or all classes, or read attributes named by a text.
+_MACHINERY = frozenset(
+    "mro with_traceback format_map f_back f_builtins f_code f_globals f_lasti f_lineno f_locals f_trace "
+    "f_trace_lines f_trace_opcodes f_generator".split()
+)
+_MACHINERY_PREFIXES = ("_", "gi_", "cr_", "ag_", "tb_", "co_", "func_")
+
+# Methods with which a class of numbers or containers says how it behaves; recording a state calls none.
+_METHODS = frozenset(
+    f"__{name}__"
+    for name in (
+        "init repr str eq ne lt le gt ge hash bool len getitem setitem delitem contains iter next reversed call "
+        "enter exit add radd iadd sub rsub isub mul rmul imul truediv rtruediv itruediv floordiv rfloordiv "
+        "ifloordiv mod rmod imod pow rpow ipow divmod rdivmod matmul rmatmul and rand or ror xor rxor lshift "
+        "rlshift rshift rrshift neg pos abs invert int float complex index round trunc floor ceil"
+    ).split()
+)
+_NODES = frozenset(
+    "Module FunctionDef ClassDef Return Delete Assign AugAssign AnnAssign For While If With Match Raise Try "
+    "Assert Import ImportFrom Global Nonlocal Expr Pass Break Continue BoolOp NamedExpr BinOp UnaryOp Lambda "
+    "IfExp Dict Set ListComp SetComp DictComp GeneratorExp Yield YieldFrom Compare Call FormattedValue "
+    "JoinedStr Constant Attribute Subscript Starred Name List Tuple Slice Load Store Del And Or Add Sub Mult "
+    "MatMult Div Mod Pow LShift RShift BitOr BitXor BitAnd FloorDiv Invert Not UAdd USub Eq NotEq Lt LtE Gt "
+    "GtE Is IsNot In NotIn comprehension ExceptHandler arguments arg keyword alias withitem match_case "
+    "MatchValue MatchSingleton MatchSequence MatchMapping MatchClass MatchStar MatchAs MatchOr".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a step may not run."""
+
+    kind: Literal["forbidden", "error"]
+    message: str
+
+
+@dataclass(slots=True)
+class Screened:
+    """What the screen saw in one step."""
+
+    refusal: Refusal | None = None
+    bound: set[str] = field(default_factory=set)
+    absent: set[str] = field(default_factory=set)  # names read that exist only if the program binds them
+    solitary: bool = False  # could change what a later program in the same process sees
+
+
+def screen(tree: ast.Module) -> Screened:
+    """Look at every node of a step.
+
+    >>> screen(ast.parse("x = ().__class__")).refusal
+    Refusal(kind='forbidden', message="attribute '__class__' is not allowed")
+    >>> screen(ast.parse("x = [i * i for i in range(3)]")).refusal
+    """
+    screener = _Screener()
+    try:
+        screener.walk(tree)
+    except _Refused as refused:
+        screener.seen.refusal = refused.refusal
+    return screener.seen
+
+
+class _Refused(Exception):
+    def __init__(self, message: str, kind: Literal["forbidden", "error"] = "forbidden") -> None:
+        super().__init__(message)
+        self.refusal = Refusal(kind, message)
+
+
+class _Screener:
+    """Walks a tree level by level, so that no nesting can exhaust this process's stack."""
+
+    def __init__(self) -> None:
+        self.seen = Screened()
+        self.methods: set[int] = set()
+        self.checks: dict[str, Callable[[Any], None]] = {
+            "Name": self.check_name,
+            "Attribute": self.check_attribute,
+            "FunctionDef": self.check_function,
+            "ClassDef": self.check_class,
+            "Import": self.check_import,
+            "ImportFrom": self.check_import_from,
+            "comprehension": self.check_comprehension,
+            "MatchClass": self.check_class_pattern,
+            "MatchMapping": lambda node: self.bind(node.rest),
+            "MatchAs": lambda node: self.bind(node.name),
+            "MatchStar": lambda node: self.bind(node.name),
+            "ExceptHandler": lambda node: self.bind(node.name),
+            "arg": lambda node: self.bind(node.arg),
+            "keyword": lambda node: _check_variable(node.arg),
+            "Global": self.check_declaration,
+            "Nonlocal": self.check_declaration,
+        }
+
+    def walk(self, tree: ast.Module) -> None:
+        level: list[ast.AST] = [tree]
+        nesting = count = 0
+        while level:
+            nesting += 1
+            count += len(level)
+            if nesting > MAX_NESTING or count > MAX_NODES:
+                what = f"nests {MAX_NESTING} levels" if nesting > MAX_NESTING else f"has {MAX_NODES} nodes"
+                raise _Refused(f"a statement {what} or more", "error")
+            for node in level:
+                self.check(node)
+            level = [child for node in level for child in ast.iter_child_nodes(node)]
+
+    def check(self, node: ast.AST) -> None:
+        kind = type(node).__name__
+        if kind not in _NODES:
+            raise _Refused(f"{kind} is not allowed")
+        if kind in self.checks:
+            self.checks[kind](node)
+
+    def bind(self, name: str | None) -> None:
+        _check_variable(name)
+        if name is not None:
+            self.seen.bound.add(name)
+
+    def check_name(self, node: ast.Name) -> None:
+        if not isinstance(node.ctx, ast.Load):
+            self.bind(node.id)
+        elif node.id in ABSENT_NAMES:
+            self.seen.absent.add(node.id)
+        elif node.id != "__name__":
+            _check_variable(node.id)
+
+    def check_attribute(self, node: ast.Attribute) -> None:
+        if not (node.attr == "__init__" and _is_super(node.value)):
+            _check_attribute_name(node.attr)
+        if node.attr == "format" and not _is_plain_format(node.value):
+            raise _Refused("'format' is allowed on a literal text without attributes or indices only")
+        if not isinstance(node.ctx, ast.Load) or node.attr == "register":
+            self.seen.solitary = True
+
+    def check_function(self, node: ast.FunctionDef) -> None:
+        if id(node) not in self.methods:
+            self.bind(node.name)
+
+    def check_class(self, node: ast.ClassDef) -> None:
+        if node.keywords:
+            raise _Refused("keywords of a class are not allowed")
+        self.bind(node.name)
+        self.seen.solitary = True
+        methods = (inner for inner in node.body if isinstance(inner, ast.FunctionDef))
+        self.methods.update(id(inner) for inner in methods if inner.name in _METHODS)
+
+    def check_import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            _check_module(alias.name)
+            self.bind(alias.asname or alias.name if alias.name != "__future__" else alias.asname)
+
+    def check_import_from(self, node: ast.ImportFrom) -> None:
+        if node.level:
+            raise _Refused("relative imports are not allowed")
+        _check_module(node.module or "")
+        for alias in node.names:
+            _check_attribute_name(alias.name)
+            self.bind(alias.asname or alias.name)
+
+    def check_comprehension(self, node: ast.comprehension) -> None:
+        if node.is_async:
+            raise _Refused("asynchronous comprehensions are not allowed")
+
+    def check_class_pattern(self, node: ast.MatchClass) -> None:
+        for name in node.kwd_attrs:
+            _check_attribute_name(name)
+            if name == "format":
+                raise _Refused("attribute 'format' is not allowed in a pattern")
+
+    def check_declaration(self, node: ast.Global | ast.Nonlocal) -> None:
+        for name in node.names:
+            _check_variable(name)
+
+
+def _check_variable(name: str | None) -> None:
+    if name is not None and name.startswith("__"):
+        raise _Refused(f"name {name[:80]!r} is not allowed")
+
+
+def _check_attribute_name(name: str) -> None:
+    if name.startswith(_MACHINERY_PREFIXES) or name in _MACHINERY:
+        raise _Refused(f"attribute {name[:80]!r} is not allowed")
+
+
+def _check_module(name: str) -> None:
+    if name not in MODULES:
+        raise _Refused(f"import of {name[:80]!r} is not allowed")
+
+
+def _is_super(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
+
+
+def _is_plain_format(node: ast.expr) -> bool:
+    """Whether a template's fields are plain names and numbers: `{0.x}` and `{0[x]}` would read attributes."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and _has_plain_fields(node.value)
+
+
+def _has_plain_fields(template: str) -> bool:
+    try:
+        fields = list(string.Formatter().parse(template))
+    except ValueError:
+        return True  # no template at all: formatting it raises the same error
+    return all(
+        "." not in (name or "") and "[" not in (name or "") and ("{" not in (spec or "") or _has_plain_fields(spec))
+        for _, name, spec, _ in fields
+        if spec is not None
+    )

@@ -1,0 +1,250 @@
+"""What passes between this process and its workers: size-capped byte frames, and values as checked JSON.
+
+A worker's reply is data from a stranger. It is read as JSON with a handful of tags and nothing else, so
+that decoding it cannot run code, and every size is checked before it is believed.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from hashlib import blake2b
+from types import NoneType
+from typing import Any
+
+from partway.execution.values import MAX_INTEGER_BITS, Opaque
+
+MAX_FRAME = 1 << 24
+MAX_VALUE_TEXT = 1 << 15  # longer values travel as the digest of their text
+MAX_DEPTH = 100
+MAX_WORK = 500_000  # elements visited, roughly, before a value counts as opaque
+MAX_DECIMAL_DIGITS = 4_000
+
+_LENGTH = struct.Struct(">I")
+_INTEGER_BOUND = 1 << MAX_INTEGER_BITS
+_NUMBERS = frozenset({int, float, bool, NoneType})
+to_json = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+
+
+class WireError(Exception):
+    """A frame or a value that no honest sender would have sent."""
+
+
+class IntegerTooLarge(Exception):
+    """A value holds an integer of more than MAX_INTEGER_BITS bits."""
+
+
+class _TooComplex(Exception):
+    """A value is cyclic, too deep or too large to be compared by content."""
+
+
+def frame(payload: bytes) -> bytes:
+    """The payload behind its length."""
+    return _LENGTH.pack(len(payload)) + payload
+
+
+class FrameReader:
+    """Cuts a stream of bytes into the payloads of its frames."""
+
+    def __init__(self, limit: int = MAX_FRAME) -> None:
+        self._limit = limit
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Every payload that `data` completes; a frame over the limit is a WireError."""
+        self._buffer += data
+        while len(self._buffer) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._buffer)
+            if length > self._limit:
+                raise WireError(f"a frame of {length} bytes, the limit is {self._limit}")
+            end = _LENGTH.size + length
+            if len(self._buffer) < end:
+                return
+            payload = bytes(self._buffer[_LENGTH.size : end])
+            del self._buffer[:end]
+            yield payload
+
+
+def encode_value(value: object) -> str:
+    """The JSON text of a value; it calls no code of the value's own class.
+
+    >>> encode_value((1, 2.5, {"a"})), encode_value([float("nan"), None]), encode_value(iter([]))
+    ('{"t":[1,2.5,{"s":["a"]}]}', '[NaN,null]', '{"o":"list_iterator"}')
+    """
+    kind = type(value)
+    try:
+        text = to_json(_Encoder().encode(value, 0))
+    except _TooComplex:
+        return to_json({"o": kind.__name__})
+    if len(text) <= MAX_VALUE_TEXT:
+        return text
+    return to_json({"o": f"{kind.__name__}#{blake2b(text.encode(), digest_size=16).hexdigest()}"})
+
+
+class _Encoder:
+    """Turns one value into what JSON can say, within a budget of work."""
+
+    def __init__(self) -> None:
+        self.work = 0
+
+    def encode(self, value: Any, depth: int) -> Any:
+        kind = type(value)
+        self.spend(1)
+        if kind is int:
+            return _checked_integer(value)
+        if kind in _NUMBERS:
+            return value
+        if kind is str:
+            self.spend(len(value) >> 5)
+            return value
+        if depth > MAX_DEPTH:
+            raise _TooComplex
+        return self.encode_other(value, kind, depth)
+
+    def encode_other(self, value: Any, kind: type, depth: int) -> Any:
+        if kind is list or kind is deque:
+            return self.encode_items(value, depth)
+        if kind is tuple or (issubclass(kind, tuple) and "_fields" in kind.__dict__):
+            return {"t": self.encode_items(tuple.__getitem__(value, slice(None)), depth)}
+        if kind is set or kind is frozenset:
+            return {"s" if kind is set else "f": self.encode_unordered(value, depth)}
+        if kind in (dict, Counter, defaultdict, OrderedDict):
+            pairs = dict.items(value)
+            return {"d": [[self.encode(key, depth + 1), self.encode(item, depth + 1)] for key, item in pairs]}
+        if kind is bytes or kind is bytearray:
+            self.spend(len(value) >> 5)
+            return {"b": value.hex()}
+        return _encode_scalar(value, kind)
+
+    def encode_items(self, values: Any, depth: int) -> list[Any]:
+        kinds = set(map(type, values))
+        if not kinds <= _NUMBERS:
+            return [self.encode(value, depth + 1) for value in values]
+        self.spend(len(values) >> 3)
+        if int in kinds:
+            integers = values if kinds == {int} else [value for value in values if type(value) is int]
+            _checked_integer(max(integers))
+            _checked_integer(min(integers))
+        return list(values)
+
+    def encode_unordered(self, values: Any, depth: int) -> list[Any]:
+        encoded = self.encode_items(values, depth)
+        kinds = set(map(type, values))
+        return sorted(encoded) if kinds in ({int}, {str}) else sorted(encoded, key=to_json)
+
+    def spend(self, work: int) -> None:
+        self.work += work
+        if self.work > MAX_WORK:
+            raise _TooComplex
+
+
+def _checked_integer(value: int) -> int:
+    if -_INTEGER_BOUND < value < _INTEGER_BOUND:
+        return value
+    raise IntegerTooLarge
+
+
+def _encode_scalar(value: Any, kind: type) -> Any:
+    if kind is complex:
+        return {"c": [value.real, value.imag]}
+    if kind is Fraction and type(value._numerator) is type(value._denominator) is int:
+        return {"q": [_checked_integer(value._numerator), _checked_integer(value._denominator)]}
+    if kind is Decimal:
+        return {"m": str(value)} if _is_moderate(value) else {"o": f"Decimal {value:.30e}"}
+    if kind is range:
+        return {"o": repr(value)} if len(repr(value)) < 200 else {"o": "range"}
+    return {"o": kind.__name__}
+
+
+def _is_moderate(value: Decimal) -> bool:
+    """Whether a decimal is small enough, and fine enough, to be written out as a fraction."""
+    if not value.is_finite():
+        return True
+    _, digits, exponent = value.as_tuple()
+    return isinstance(exponent, int) and len(digits) + abs(exponent) <= MAX_DECIMAL_DIGITS
+
+
+def decode_line(line: bytes) -> Any:
+    """One line of JSON, or a WireError."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise WireError(f"no JSON: {type(error).__name__}") from None
+
+
+def decode_value(encoded: Any, depth: int = 0) -> Any:
+    """The value that `encode_value` wrote, rebuilt from parsed JSON; anything else is a WireError."""
+    kind = type(encoded)
+    if kind is int:
+        if not -_INTEGER_BOUND < encoded < _INTEGER_BOUND:
+            raise WireError("an integer over the limit")
+        return encoded
+    if kind in _NUMBERS or kind is str:
+        return encoded
+    if depth > MAX_DEPTH + 1:
+        raise WireError("a value nested too deep")
+    if kind is list:
+        return [decode_value(item, depth + 1) for item in encoded]
+    if kind is not dict or len(encoded) != 1:
+        raise WireError("a value without a tag")
+    ((tag, content),) = encoded.items()
+    if tag not in _DECODERS:
+        raise WireError(f"an unknown tag {tag[:20]!r}")
+    try:
+        return _DECODERS[tag](content, depth + 1)
+    except (TypeError, ValueError, ArithmeticError, InvalidOperation) as error:
+        raise WireError(f"a bad {tag!r}: {type(error).__name__}") from None
+
+
+def _items(content: Any, depth: int) -> Iterable[Any]:
+    if type(content) is not list:
+        raise TypeError
+    return (decode_value(item, depth) for item in content)
+
+
+def _pairs(content: Any, depth: int) -> Iterator[tuple[Any, Any]]:
+    for pair in content:
+        key, value = _items(pair, depth)
+        yield key, value
+
+
+def _fraction(content: Any) -> Fraction:
+    numerator, denominator = content
+    if type(numerator) is not int or type(denominator) is not int:
+        raise TypeError
+    return Fraction(numerator, denominator)
+
+
+def _decimal(content: Any) -> Decimal:
+    value = Decimal(_text(content))
+    if not _is_moderate(value):
+        raise ValueError
+    return value
+
+
+def _complex(content: Any) -> complex:
+    real, imaginary = content
+    return complex(float(real), float(imaginary))
+
+
+def _text(content: Any) -> str:
+    if type(content) is not str:
+        raise TypeError
+    return content
+
+
+_DECODERS: dict[str, Callable[[Any, int], Any]] = {
+    "t": lambda content, depth: tuple(_items(content, depth)),
+    "s": lambda content, depth: set(_items(content, depth)),
+    "f": lambda content, depth: frozenset(_items(content, depth)),
+    "d": lambda content, depth: dict(_pairs(content, depth)),
+    "b": lambda content, depth: bytes.fromhex(_text(content)),
+    "c": lambda content, depth: _complex(content),
+    "q": lambda content, depth: _fraction(content),
+    "m": lambda content, depth: _decimal(content),
+    "o": lambda content, depth: Opaque(_text(content)),
+}

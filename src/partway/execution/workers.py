@@ -1,0 +1,362 @@
+"""The pool of isolated workers, seen from this process: started on first use, gone when this process is.
+
+Workers are separate programs started from a clean environment, never forks of this process. What they
+run, and behind which walls, is `worker_main`; here their replies are checked and their deaths survived.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import selectors
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from partway.errors import SandboxError
+from partway.execution.replies import read_reply
+from partway.execution.traces import Execution, Failure
+from partway.execution.wire import FrameReader, WireError, frame
+
+Program = tuple[str, ...]
+
+MAX_WORKERS = 4
+PROGRAMS_PER_REQUEST = 32
+START_SECONDS = 30.0
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+# The package's modules without its __init__ files: a worker imports a few, all of the standard library.
+_BOOT = """
+import sys, types
+for name, folder in (("partway", sys.argv[1]), ("partway.execution", sys.argv[1] + "/execution")):
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = [folder]
+from partway.execution.worker_main import main
+main()
+"""
+_FLAGS = ("-s", "-S", "-P", "-B", "-W", "ignore")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one program may use; more ends it with a failure of kind timeout or memory."""
+
+    cpu_seconds: float = 1.0
+    wall_seconds: float = 5.0  # a backstop: programs cannot sleep, and load must not change verdicts
+    memory_bytes: int = 256 << 20
+    reply_bytes: int = 512 << 10  # the encoded states of one program
+    program_bytes: int = 1 << 20  # the text of one program
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if value <= 0:
+                raise ValueError(f"{name} is {value}; expected a positive number")
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxReport:
+    """What stands around a worker here: the walls with their state, and what was refused when tried."""
+
+    protections: Mapping[str, str]
+    refused: Mapping[str, bool]
+
+
+def run_isolated(
+    programs: Sequence[Program], *, answer_variable: str, limits: Limits | None = None
+) -> list[Execution]:
+    """Run programs, each a tuple of steps, in isolated workers; one execution per program, in order."""
+    return _SHARED.get().run(programs, answer_variable, limits or Limits())
+
+
+def inspect_sandbox() -> SandboxReport:
+    """Start a worker, if none runs yet, and let it try what it must not be able to do."""
+    return _SHARED.get().inspect()
+
+
+class _Worker:
+    """One worker process and the socket to it."""
+
+    def __init__(self) -> None:
+        if sys.platform == "win32":
+            raise SandboxError("general programs need Linux or macOS to run safely; try partway inside WSL")
+        self.socket, theirs = socket.socketpair()
+        self.reader = FrameReader()
+        self.payloads: deque[bytes] = deque()
+        with theirs:
+            self.process = self.start(theirs)
+        self.protections: dict[str, str] = {}
+
+    def start(self, channel: socket.socket) -> subprocess.Popen[bytes]:
+        kept = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME")  # where the interpreter itself is
+        environment = {name: os.environ[name] for name in kept if name in os.environ}
+        try:
+            return subprocess.Popen(
+                [sys.executable, *_FLAGS, "-c", _BOOT, str(_PACKAGE)],
+                stdin=channel,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                env=environment | {"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"},
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError as error:
+            self.socket.close()
+            raise _unusable(error.strerror or str(error)) from None
+
+    def greet(self) -> None:
+        """Wait until the worker has put up its walls."""
+        try:
+            hello = self.next_payload(time.monotonic() + START_SECONDS)
+        except (OSError, EOFError, WireError) as error:
+            self.kill()
+            complaint = self.process.stderr.read() if self.process.stderr else b""
+            self.close()
+            last = complaint.decode(errors="replace").strip().rpartition("\n")[2]
+            raise _unusable(last or f"{type(error).__name__}: {error}") from None
+        if self.process.stderr:
+            self.process.stderr.close()
+        self.protections = json.loads(hello[1:])
+
+    def send(self, request: object) -> None:
+        self.socket.settimeout(START_SECONDS)
+        self.socket.sendall(frame(json.dumps(request).encode()))
+
+    def next_payload(self, deadline: float) -> bytes:
+        while not self.payloads:
+            self.socket.settimeout(max(0.01, deadline - time.monotonic()))
+            self.receive()
+        return self.payloads.popleft()
+
+    def receive(self) -> None:
+        """Take what has arrived; EOFError if the worker is gone."""
+        data = self.socket.recv(1 << 16)
+        if not data:
+            raise EOFError("it ended")
+        self.payloads.extend(self.reader.feed(data))
+
+    def kill(self) -> None:
+        with contextlib.suppress(PermissionError):  # another user by now; it goes when its socket closes
+            self.process.kill()
+
+    def close(self, patience: float = 0.0) -> None:
+        """Hang up, upon which a worker ends itself; kill it if it does not."""
+        self.socket.close()
+        if self.process.stderr:
+            self.process.stderr.close()
+        try:
+            self.process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            self.process.wait()
+
+    def abandon(self) -> None:
+        """Forget a worker that belongs to the process this one was forked from."""
+        self.socket.close()
+        self.process.returncode = 0
+
+
+def _unusable(reason: str) -> SandboxError:
+    return SandboxError(
+        f"no isolated worker can be started ({reason}); check the limits on processes and memory "
+        "(ulimit -u, ulimit -v) and that this Python runs: partway doctor"
+    )
+
+
+class _Pool:
+    """The workers of this process; one call at a time uses them all."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.workers: list[_Worker] = []
+
+    def run(self, programs: Sequence[Program], answer_variable: str, limits: Limits) -> list[Execution]:
+        with self.lock:
+            try:
+                return _Run(self, programs, answer_variable, limits).finish()
+            except BaseException:
+                self.close()  # replies to an unfinished call may still be under way
+                raise
+
+    def inspect(self) -> SandboxReport:
+        with self.lock:
+            (worker, *_) = self.grow(1)
+            worker.send(None)
+            reply = json.loads(worker.next_payload(time.monotonic() + START_SECONDS)[1:])
+            return SandboxReport(worker.protections | reply["protections"], reply["refused"])
+
+    def grow(self, count: int) -> list[_Worker]:
+        """At least `count` running workers."""
+        new = [_Worker() for _ in range(count - len(self.workers))]
+        self.workers += new
+        for worker in new:
+            worker.greet()
+        return self.workers
+
+    def drop(self, worker: _Worker) -> None:
+        self.workers.remove(worker)
+        worker.close()
+
+    def close(self, patience: float = 0.0) -> None:
+        while self.workers:
+            self.workers.pop().close(patience)
+
+
+@dataclass(slots=True)
+class _Job:
+    """Programs under way in one worker, by number, in the order in which they are answered."""
+
+    worker: _Worker
+    numbers: deque[int]
+    deadline: float
+
+
+class _Run:
+    """One call: what still waits, what is under way, what has come back."""
+
+    def __init__(
+        self, pool: _Pool, programs: Sequence[Program], answer_variable: str, limits: Limits
+    ) -> None:
+        self.pool = pool
+        self.programs = programs
+        self.answer_variable = answer_variable
+        self.limits = limits
+        self.results: dict[int, Execution] = {}
+        self.deaths: Counter[int] = Counter()
+        self.jobs: dict[_Worker, _Job] = {}
+        self.waiting: deque[deque[int]] = deque()
+
+    def finish(self) -> list[Execution]:
+        self.waiting.extend(self.portions())
+        with selectors.DefaultSelector() as selector:
+            while self.waiting or self.jobs:
+                self.assign(selector)
+                ready = {key.data for key, _ in selector.select(timeout=1.0)}
+                for job in list(self.jobs.values()):
+                    self.attend(job, job.worker in ready, selector)
+        return [self.results[number] for number in range(len(self.programs))]
+
+    def portions(self) -> Iterator[deque[int]]:
+        """Numbers of the programs to send, in requests; those that need no worker are answered here."""
+        portion: deque[int] = deque()
+        size = 0
+        for number, program in enumerate(self.programs):
+            length = sum(map(len, program))
+            if not program:
+                self.results[number] = Execution(())
+            elif length > self.limits.program_bytes:
+                message = f"a text of {length} characters, the limit is {self.limits.program_bytes}"
+                self.results[number] = Execution((), Failure("memory", message, 0))
+            else:
+                portion.append(number)
+                size += length
+            if len(portion) >= PROGRAMS_PER_REQUEST or size > self.limits.program_bytes:
+                yield portion
+                portion, size = deque(), 0
+        if portion:
+            yield portion
+
+    def assign(self, selector: selectors.BaseSelector) -> None:
+        """Give every idle worker something to do."""
+        wanted = min(_processors(), MAX_WORKERS, len(self.jobs) + len(self.waiting))
+        idle = [worker for worker in self.pool.grow(wanted) if worker not in self.jobs]
+        for worker in idle[: len(self.waiting)]:
+            numbers = self.waiting.popleft()
+            self.jobs[worker] = _Job(worker, numbers, self.later())
+            selector.register(worker.socket, selectors.EVENT_READ, worker)
+            with contextlib.suppress(OSError):  # a dead worker shows when its reply is awaited
+                worker.send(self.request(numbers))
+
+    def request(self, numbers: Sequence[int]) -> dict[str, Any]:
+        return {
+            "programs": [self.programs[number] for number in numbers],
+            "answer_variable": self.answer_variable,
+            "cpu_seconds": self.limits.cpu_seconds,
+            "wall_seconds": self.limits.wall_seconds,
+            "memory_bytes": self.limits.memory_bytes,
+            "reply_bytes": self.limits.reply_bytes,
+        }
+
+    def later(self) -> float:
+        """When a worker that says nothing is given up: it would have stopped any program, tried twice."""
+        return time.monotonic() + 2 * self.limits.wall_seconds + START_SECONDS
+
+    def attend(self, job: _Job, ready: bool, selector: selectors.BaseSelector) -> None:
+        """Take a worker's replies, or notice that it will not send any."""
+        try:
+            if ready:
+                job.worker.receive()
+                job.deadline = self.later()
+            elif time.monotonic() > job.deadline:
+                raise EOFError("it says nothing")
+            while job.worker.payloads and job.numbers:
+                self.accept(job, job.worker.payloads.popleft())
+        except (OSError, EOFError, WireError):
+            selector.unregister(job.worker.socket)
+            self.lose(job)
+            return
+        if not job.numbers:
+            selector.unregister(job.worker.socket)
+            del self.jobs[job.worker]
+
+    def accept(self, job: _Job, payload: bytes) -> None:
+        if payload[:1] == b"U":
+            raise _unusable(payload[1:].decode(errors="replace"))
+        number = job.numbers.popleft()
+        self.results[number] = read_reply(payload[1:], len(self.programs[number]))
+
+    def lose(self, job: _Job) -> None:
+        """A worker is gone: its programs are tried again, except one that was there both times."""
+        del self.jobs[job.worker]
+        self.pool.drop(job.worker)
+        first = job.numbers[0]
+        self.deaths[first] += 1
+        if self.deaths[first] == 2:
+            failure = Failure("error", "worker was killed from outside, twice", 0)
+            self.results[first] = Execution((), failure)
+            job.numbers.popleft()
+        if job.numbers:
+            self.waiting.appendleft(job.numbers)
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class _Shared:
+    """The pool of this process, made when first asked for and not inherited by a fork."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.pool: _Pool | None = None
+
+    def get(self) -> _Pool:
+        with self.lock:
+            if self.pool is None:
+                self.pool = _Pool()
+                atexit.register(self.pool.close, patience=2.0)
+            return self.pool
+
+    def forget(self) -> None:
+        """In a forked child: leave the parent's workers to the parent."""
+        self.lock = threading.Lock()
+        if self.pool is not None:
+            atexit.unregister(self.pool.close)
+            for worker in self.pool.workers:
+                worker.abandon()
+        self.pool = None
+
+
+_SHARED = _Shared()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_SHARED.forget)
