@@ -21,8 +21,10 @@ from typing import Any
 
 LAYOUTS = "question/answer, prompt/completion, prompt/reward_model or messages/ground_truth"
 
+MOST_DIGITS = 300  # longer runs of digits stay text
 _NUMBER = re.compile(
-    r"(?P<sign>[-+]?)\$?(?P<whole>\d{1,3}(?:,\d{3})+|\d*)(?P<rest>(?:\.\d*)?(?:e[-+]?\d{1,3})?)(?:/(?P<under>\d+))?",
+    r"(?P<sign>[-+]?)\$?(?=\.?\d)(?P<whole>\d{1,3}(?:,\d{3})+|\d*)"
+    r"(?P<rest>(?:\.\d*)?(?:e[-+]?\d{1,3})?)(?:/(?P<under>\d+))?",
     re.ASCII | re.IGNORECASE,
 )
 
@@ -61,18 +63,16 @@ def plain_answer(text: str) -> int | float | str:
     >>> [plain_answer(text) for text in ("72", "1,234", "$5", "3/4", "-0.50", "6/3", "5 apples", "1,23")]
     [72, 1234, 5, 0.75, -0.5, 2, '5 apples', '1,23']
     """
-    compact = re.sub(r"\s*([-+$/])\s*", r"\1", text.strip())
-    match = _NUMBER.fullmatch(compact)
-    if match is None or not any(character.isdigit() for character in match["whole"] + match["rest"][:2]):
-        return text.strip()
+    text = text.strip()
+    match = _NUMBER.fullmatch(re.sub(r"\s*([-+$/])\s*", r"\1", text))
+    if match is None or len(text) > MOST_DIGITS or (match["under"] and int(match["under"]) == 0):
+        return text
     literal = match["sign"] + match["whole"].replace(",", "") + match["rest"]
     number = float(literal) if match["rest"] else int(literal)
-    if match["under"] is None:
-        return number
-    if int(match["under"]) == 0:
-        return text.strip()
-    ratio = number / int(match["under"])
-    return int(ratio) if ratio.is_integer() else ratio
+    if match["under"]:
+        number = number / int(match["under"])
+        return int(number) if number.is_integer() else number
+    return number
 
 
 def chat_text(value: Any, role: str) -> Any:

@@ -91,7 +91,7 @@ def _read_jsonl(path: Path) -> Iterator[Record | BadRow]:
 
 def _json_record(text: str, path: Path, line: int) -> Record | BadRow:
     try:
-        value = json.loads(text)
+        value = json.loads(text.rstrip())
     except json.JSONDecodeError as error:
         return BadRow(str(path), line, "row", f"not JSON: {error.msg} at column {error.colno}")
     except (ValueError, RecursionError) as error:  # an integer of thousands of digits, or too many brackets
