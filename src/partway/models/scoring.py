@@ -1,15 +1,28 @@
-"""Scoring: log P(target | prompt) of many targets, and the losses to learn from them, pass by pass."""
+"""Scoring, and the losses to learn from it: what a learning step makes of the log-probs of laid-out targets.
+
+A step is a plan of passes, each within the token budget, so memory is bounded however large buffers grow. The
+gradients of the passes add up to that of the whole step. A problem whose targets do not fit one pass is
+learned in parts: the gradient of an objective that couples them (MML, beta-MML) is a weighted sum of theirs,
+so forward-only passes find the log-probs first, and the weights these give are constants while learning.
+With dropout, targets that share a beginning on a tree also share its noise.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from accelerate.utils import extract_model_from_parallel
+from torch import Tensor, nn
 
-from partway.models.token_tree import Targets
+from partway.models.layouts import LONGEST, Layout, checked_layout
+from partway.models.packing import Budget, Pass
+from partway.models.passes import empty_pass, score, score_pass
+from partway.models.token_tree import Targets, grow
 
 __all__ = ["LossFunction", "PassLoss", "Plan", "Scorer", "Targets"]
 
@@ -27,20 +40,34 @@ class LossFunction(Protocol):
 
 @dataclass(frozen=True)
 class Plan:
-    """One learning step over some problems, cut into passes of bounded size.
+    """One learning step over some problems, cut into passes; `split` are problems that are in several.
 
-    `weighing` counts the forward-only passes, `learning` those with a backward pass.
+    `weighing` and `learning` count the passes to make: the forward-only ones, which only an objective that
+    couples targets needs, and those with a backward pass.
     """
 
     problems: tuple[Targets, ...]
+    passes: tuple[Pass, ...]
+    weighing_passes: tuple[Pass, ...]
+    split: frozenset[int]
     weighing: int
     learning: int
-    tokens_computed: int
-    tokens_distinct: int
+
+    @property
+    def tokens_computed(self) -> int:
+        """Tokens the model reads in the passes that learn, padding included."""
+        return sum(one.tokens_computed for one in self.passes)
+
+    @property
+    def tokens_distinct(self) -> int:
+        """Nodes of the problems' trees: what there is to read if nothing is read twice."""
+        return sum(len(grow(problem)) for problem in self.problems)
 
     def padded(self, weighing: int, learning: int) -> Plan:
         """The same step with empty passes added, so that every process makes as many as the others."""
-        return Plan(self.problems, weighing, learning, self.tokens_computed, self.tokens_distinct)
+        assert weighing >= self.weighing, "passes can be added to a plan, not taken away"
+        assert learning >= self.learning, "passes can be added to a plan, not taken away"
+        return replace(self, weighing=weighing, learning=learning)
 
 
 @dataclass(frozen=True)
@@ -52,59 +79,118 @@ class PassLoss:
 
 
 class Scorer:
-    """Scores targets in passes of at most `tokens_per_pass` tokens (a longer target is a pass alone)."""
+    """Scores targets in passes of at most `tokens_per_pass` tokens (a longer target is a pass alone).
+
+    The layout is checked on `model` first; if it is not right there, another is used, with a warning.
+    """
 
     def __init__(
         self,
-        model: Any,
+        model: nn.Module,
         pad_id: int,
         *,
         layout: str = "tree",
-        tokens_per_pass: int = 4096,
+        tokens_per_pass: int = 2048,
         learn_question: bool = False,
     ) -> None:
+        plain: Any = extract_model_from_parallel(model)
+        self.model = plain
         self.pad_id = pad_id
-        self.layout = "flat"
-        self.tokens_per_pass = tokens_per_pass
         self.learn_question = learn_question
+        self.budget = Budget(
+            tokens_per_pass,
+            overhead=32 if plain.device.type == "cpu" else 1024,
+            attention_length=4.5 * plain.config.hidden_size,
+        )
+        self.layout = checked_layout(model, layout, longest=min(LONGEST, tokens_per_pass), pad_id=pad_id)
 
     def plan(self, problems: Sequence[Targets]) -> Plan:
         """Cut one learning step into passes."""
-        tokens = sum(len(p.prompt) + len(t) for p in problems for t in p.targets)
-        return Plan(tuple(problems), 0, len(problems), tokens, tokens)
+        if self.learn_question:
+            problems = [problem.with_question() for problem in problems]
+        layout = self.layout
+        if layout.name == "shared_prompt" and self.model.is_gradient_checkpointing:
+            layout = Layout("flat")  # checkpointing drops the cache
+        passes = tuple(layout.passes(problems, self.budget))
+        appearances = Counter(problem for one in passes for problem in {tree.problem for tree in one.trees})
+        split = frozenset(problem for problem, count in appearances.items() if count > 1)
+        weighing = tuple(one for one in (_only(one, split) for one in passes) if one is not None)
+        return Plan(tuple(problems), passes, weighing, split, len(weighing), len(passes))
+
+    def log_probs(self, model: nn.Module, problems: Sequence[Targets]) -> list[Tensor]:
+        """log P(target | prompt) of every target of every problem, without gradients."""
+        plan = self.plan(problems)
+        with torch.no_grad():
+            return score(model, plan.passes, plan.problems, self.pad_id)
 
     def losses(
-        self, model: Any, plan: Plan, objective: LossFunction, *, batch_size: int | None = None
+        self, model: nn.Module, plan: Plan, objective: LossFunction, *, batch_size: int | None = None
     ) -> Iterator[PassLoss]:
         """One loss per pass; their gradients add up to that of the mean of `objective` over `batch_size`
         problems (default: those of the plan). Backpropagate each before asking for the next."""
         share = 1 / (batch_size or max(1, len(plan.problems)))
-        for index in range(plan.learning):
-            if index >= len(plan.problems):
-                device = next(model.parameters()).device
-                tokens = torch.tensor([[self.pad_id]], device=device)
-                yield PassLoss(0.0 * model(input_ids=tokens).logits.sum(), torch.zeros(len(plan.problems)))
-                continue
-            problem = plan.problems[index]
-            log_probs_S = self._score(model, problem)
-            lengths_S = torch.tensor([len(t) for t in problem.targets], device=log_probs_S.device)
-            loss = objective(log_probs_S, lengths_S)
-            problem_losses = torch.zeros(len(plan.problems), device=loss.device)
-            problem_losses[index] = loss.detach()
-            yield PassLoss(loss * share, problem_losses)
+        weights = self._weights(model, plan, objective)
+        for one in plan.passes:
+            log_probs = score_pass(model, one, self.pad_id)
+            total, by_problem = log_probs.new_zeros(()), log_probs.new_zeros(len(plan.problems))
+            for problem, chosen, log_probs_S in _by_problem(one, log_probs):
+                if problem in plan.split:
+                    loss, reported = weights[problem](chosen, log_probs_S)
+                else:
+                    loss = reported = objective(log_probs_S, _lengths(plan.problems[problem], log_probs))
+                total = total + loss
+                by_problem[problem] = reported.detach()
+            yield PassLoss(total * share, by_problem)
+        for _ in range(plan.learning - len(plan.passes)):
+            loss = empty_pass(model, self.pad_id)
+            yield PassLoss(loss, loss.new_zeros(len(plan.problems)))
 
-    def log_probs(self, model: Any, problems: Sequence[Targets]) -> list[Tensor]:
-        """log P(target | prompt) of every target of every problem, without gradients."""
+    def _weights(self, model: nn.Module, plan: Plan, objective: LossFunction) -> dict[int, _Weights]:
+        """How much each target of the split problems counts in the gradient."""
         with torch.no_grad():
-            return [self._score(model, problem) for problem in problems]
+            passes = plan.weighing_passes if objective.couples else ()
+            log_probs = score(model, passes, plan.problems, self.pad_id)
+            for _ in range(plan.weighing - len(plan.weighing_passes) if objective.couples else 0):
+                empty_pass(model, self.pad_id)
+        weights = {}
+        for problem in plan.split:
+            log_probs_S = log_probs[problem].requires_grad_()
+            loss = objective(log_probs_S, _lengths(plan.problems[problem], log_probs_S))
+            (gradient,) = torch.autograd.grad(loss, log_probs_S)
+            weights[problem] = _Weights(gradient, loss.detach() if objective.couples else None)
+        return weights
 
-    def _score(self, model: Any, problem: Targets) -> Tensor:
-        device = next(model.parameters()).device
-        scores = []
-        for target in problem.targets:
-            tokens = torch.tensor([[*problem.prompt, *target]], device=device)
-            log_probs = model(input_ids=tokens).logits[0, :-1].float().log_softmax(-1)
-            token_log_probs = log_probs.gather(1, tokens[0, 1:, None])[:, 0]
-            start = 0 if self.learn_question else len(problem.prompt) - 1
-            scores.append(token_log_probs[start:].sum())
-        return torch.stack(scores)
+
+@dataclass(frozen=True)
+class _Weights:
+    """The gradient of one problem's loss with respect to its log-probs; `loss` is None if that is linear."""
+
+    weights: Tensor
+    loss: Tensor | None
+
+    def __call__(self, chosen: Sequence[int], log_probs: Tensor) -> tuple[Tensor, Tensor]:
+        """What the chosen targets add: to the gradient, through the first, and to the loss, the second."""
+        weights = self.weights[list(chosen)]
+        weighted = (weights * log_probs).sum()
+        if self.loss is None:
+            return weighted, weighted
+        return weighted, self.loss * weights.sum() / self.weights.sum()
+
+
+def _by_problem(one: Pass, log_probs: Tensor) -> Iterator[tuple[int, list[int], Tensor]]:
+    """For each problem in the pass the targets that are in it, in order, and their log-probs."""
+    slots = [(tree.problem, target) for tree in one.trees for target in tree.targets]
+    order = sorted(range(len(slots)), key=slots.__getitem__)
+    for problem, group in groupby(order, key=lambda slot: slots[slot][0]):
+        found = list(group)
+        yield problem, [slots[slot][1] for slot in found], log_probs[found]
+
+
+def _lengths(problem: Targets, like: Tensor) -> Tensor:
+    return torch.tensor([len(target) for target in problem.targets], dtype=like.dtype, device=like.device)
+
+
+def _only(one: Pass, problems: frozenset[int]) -> Pass | None:
+    """The pass without the trees of other problems."""
+    rows = [tuple(tree for tree in row if tree.problem in problems) for row in one.rows]
+    return Pass(one.layout, tuple(row for row in rows if row)) if any(rows) else None

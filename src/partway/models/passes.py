@@ -1,0 +1,185 @@
+"""One pass through the model: the log-probs of every target in it, each edge of every tree scored once.
+
+Only nodes with a token to score reach the output head, because logits dominate time and memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate.utils import extract_model_from_parallel
+from torch import Tensor, nn
+
+from partway.models.packing import Pass
+from partway.models.token_tree import Targets, TokenTree
+
+ROWS_AT_ONCE = 64
+
+
+def score_pass(model: nn.Module, one: Pass, pad_id: int) -> Tensor:
+    """log P(target | prompt) for the targets of each tree of the pass, in order, as one vector."""
+    if one.layout == "shared_prompt":
+        return _score_after_shared_prompt(model, one.trees[0], pad_id)
+    return _score_rows(model, one, pad_id)
+
+
+def score(model: nn.Module, passes: Sequence[Pass], problems: Sequence[Targets], pad_id: int) -> list[Tensor]:
+    """log P(target | prompt) for the targets of every problem; `passes` are those of a layout over them."""
+    results = [torch.zeros(len(problem.targets), device=_device(model)) for problem in problems]
+    for one in passes:
+        sizes = [len(tree.targets) for tree in one.trees]
+        for tree, log_probs in zip(
+            one.trees, torch.split(score_pass(model, one, pad_id), sizes), strict=True
+        ):
+            results[tree.problem][list(tree.targets)] = log_probs
+    return results
+
+
+def empty_pass(model: nn.Module, pad_id: int) -> Tensor:
+    """Zero, with every parameter in its graph: what a process with nothing left to do contributes."""
+    tokens = torch.full((1, 1), pad_id, device=_device(model))
+    logits: Tensor = model(input_ids=tokens, use_cache=False).logits
+    return 0.0 * logits.sum()
+
+
+def _score_rows(model: nn.Module, one: Pass, pad_id: int) -> Tensor:
+    size = (len(one.rows), one.length)
+    tokens = np.full(size, pad_id)
+    depths = np.zeros(size, dtype=np.int64)
+    ends = np.broadcast_to(np.arange(1, one.length + 1), size).copy()  # padding sees itself only
+    sources = []
+    for row, trees in enumerate(one.rows):
+        start = 0
+        for tree in trees:
+            stretch = slice(start, start + len(tree))
+            tokens[row, stretch], depths[row, stretch] = tree.tokens, tree.depths
+            ends[row, stretch] = tree.ends + start
+            sources.append(tree.sources + row * one.length + start)
+            start += len(tree)
+    device = _device(model)
+    inputs = {"input_ids": torch.from_numpy(tokens).to(device)}
+    if one.layout == "tree":
+        inputs["position_ids"] = torch.from_numpy(depths).to(device)
+        inputs["attention_mask"] = ancestor_mask(model, torch.from_numpy(ends).to(device))
+    else:  # padding stands behind the tokens, where causal attention does not look
+        inputs["attention_mask"] = torch.ones(size, dtype=torch.int64, device=device)
+    kept, sources_E = np.unique(np.concatenate(sources), return_inverse=True)
+    logits = _logits(model, torch.from_numpy(kept).to(device), use_cache=False, **inputs).logits[0]
+    wanted_E = np.concatenate([tree.wanted for tree in one.trees])
+    log_probs_E = token_log_probs(logits, _tensor(sources_E, device), _tensor(wanted_E, device))
+    return _sum_along_paths(log_probs_E, one.trees)
+
+
+def ancestor_mask(model: nn.Module, ends: Tensor) -> Tensor:
+    """Who attends to whom, from the `ends` of the nodes in every row, as the model's attention wants it."""
+    nodes = torch.arange(ends.shape[1], device=ends.device)
+    below = (nodes[:, None] >= nodes) & (nodes[:, None] < ends[:, None, :])
+    mask = below[:, None]
+    config: Any = extract_model_from_parallel(model).config
+    if config._attn_implementation == "sdpa":
+        return mask
+    dtype = next(model.parameters()).dtype
+    return torch.zeros(mask.shape, dtype=dtype, device=ends.device).masked_fill(~mask, torch.finfo(dtype).min)
+
+
+def _score_after_shared_prompt(model: nn.Module, tree: TokenTree, pad_id: int) -> Tensor:
+    """One forward pass over the prompt, then one over all targets as rows behind its repeated cache."""
+    device = _device(model)
+    prompt = _tensor(tree.tokens[None, : tree.prompt_length], device)
+    last = torch.tensor([tree.prompt_length - 1], device=device)
+    output = _logits(model, last, input_ids=prompt, use_cache=True)
+    targets = [tree.wanted[path] for path in tree.paths]
+    first_S = _tensor(np.array([target[0] for target in targets]), device)
+    log_probs_S = token_log_probs(output.logits[0], torch.zeros_like(first_S), first_S)
+    length = max(map(len, targets)) - 1
+    if length == 0:
+        return log_probs_S
+    tokens = np.full((len(targets), length), pad_id)
+    for row, target in enumerate(targets):
+        tokens[row, : len(target) - 1] = target[:-1]
+    kept = [row * length + column for row, target in enumerate(targets) for column in range(len(target) - 1)]
+    wanted = np.concatenate([target[1:] for target in targets])
+    slots = np.repeat(np.arange(len(targets)), [len(target) - 1 for target in targets])
+    output.past_key_values.batch_repeat_interleave(len(targets))
+    output = _logits(
+        model,
+        torch.tensor(kept, device=device),
+        input_ids=_tensor(tokens, device),
+        past_key_values=output.past_key_values,
+        use_cache=True,
+    )
+    rest = token_log_probs(output.logits[0], torch.arange(len(kept), device=device), _tensor(wanted, device))
+    return log_probs_S.index_add(0, _tensor(slots, device), rest)
+
+
+def _logits(model: nn.Module, kept: Tensor, **inputs: Any) -> Any:
+    """The model's output with logits for the `kept` positions (of the flattened rows) only."""
+    head = extract_model_from_parallel(model).get_output_embeddings()
+    with _reads_only(head, kept):
+        return model(**inputs)
+
+
+@contextmanager
+def _reads_only(head: nn.Module, kept: Tensor) -> Iterator[None]:
+    """While open, `head` gets only the `kept` positions; what the model does to logits later is untouched."""
+
+    def select(_: nn.Module, arguments: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return (arguments[0].flatten(0, 1)[kept][None], *arguments[1:])
+
+    hook = head.register_forward_pre_hook(select)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+class _TokenLogProbs(torch.autograd.Function):
+    """log softmax(logits)[source, token] with one array of the logits' size, and one more in backward."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, sources: Tensor, tokens: Tensor) -> Tensor:
+        totals = torch.cat([part.float().logsumexp(-1) for part in torch.split(logits, ROWS_AT_ONCE)])
+        ctx.save_for_backward(logits, totals, sources, tokens)
+        return logits[sources, tokens].float() - totals[sources]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        logits, totals, sources, tokens = ctx.saved_tensors
+        weights = torch.zeros_like(totals).index_add_(0, sources, gradients[0])
+        result = torch.empty_like(logits)
+        for start in range(0, len(logits), ROWS_AT_ONCE):
+            rows = slice(start, start + ROWS_AT_ONCE)
+            result[rows] = (logits[rows].float() - totals[rows, None]).exp_().mul_(-weights[rows, None])
+        # The scored tokens again, so that 1 - P is taken in float32 also where the logits are shorter floats.
+        places, inverse = torch.unique(sources * logits.shape[1] + tokens, return_inverse=True)
+        row, column = places // logits.shape[1], places % logits.shape[1]
+        gradient = torch.zeros(len(places), device=logits.device).index_add_(0, inverse, gradients[0])
+        probability = (logits[row, column].float() - totals[row]).exp_()
+        result[row, column] = (gradient - weights[row] * probability).to(result.dtype)
+        return result, None, None
+
+
+def token_log_probs(logits: Tensor, sources: Tensor, tokens: Tensor) -> Tensor:
+    """log P of `tokens[e]` under the row `sources[e]` of `logits`, in float32."""
+    result: Tensor = _TokenLogProbs.apply(logits, sources, tokens)  # type: ignore[no-untyped-call]
+    return result
+
+
+def _sum_along_paths(log_probs_E: Tensor, trees: Sequence[TokenTree]) -> Tensor:
+    starts = np.cumsum([0, *(len(tree.wanted) for tree in trees)])
+    paths = [path + start for tree, start in zip(trees, starts, strict=False) for path in tree.paths]
+    slots = np.repeat(np.arange(len(paths)), [len(path) for path in paths])
+    along = log_probs_E[_tensor(np.concatenate(paths), log_probs_E.device)]
+    return log_probs_E.new_zeros(len(paths)).index_add(0, _tensor(slots, log_probs_E.device), along)
+
+
+def _tensor(numbers: Any, device: torch.device) -> Tensor:
+    return torch.from_numpy(numbers).to(device)
+
+
+def _device(model: nn.Module) -> torch.device:
+    return next(model.parameters()).device
