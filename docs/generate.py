@@ -1,0 +1,60 @@
+"""Writes the pages that are made from the code: `docs/cli.md`. `--check` only compares.
+
+python docs/generate.py
+python docs/generate.py --check
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from partway.cli import app
+
+DOCS = Path(__file__).parent
+HEADER = """# Command line
+
+Made from `--help` by `make docs`. Exit codes: 0 fine, 1 a mistake in what was given (one line: what, where, what to
+try), 2 usage, 130 interrupted. `--quiet` before the command prints results only, `--debug` shows tracebacks. Shell
+completion: `eval "$(_PARTWAY_COMPLETE=bash_source partway)"` (or `zsh_source`, `fish_source`).
+"""
+
+
+def commands(command: click.Command, context: click.Context) -> Iterator[tuple[str, str]]:
+    """Every command's path and help, depth first."""
+    yield context.command_path, command.get_help(context)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            assert child is not None, f"{name} is listed, so it exists"
+            yield from commands(child, click.Context(child, info_name=name, parent=context))
+
+
+def cli_page() -> str:
+    context = click.Context(app, info_name="partway", terminal_width=100, max_content_width=100)
+    sections = [f"## `{path}`\n\n```text\n{text}\n```\n" for path, text in commands(app, context)]
+    return "\n".join([HEADER, *sections])
+
+
+PAGES = {"cli.md": cli_page}
+
+
+def main() -> int:
+    stale = [name for name, page in PAGES.items() if read(DOCS / name) != page()]
+    if "--check" in sys.argv:
+        print("\n".join(f"docs/{name} is out of date: run `make docs`" for name in stale) or "up to date")
+        return 1 if stale else 0
+    for name in stale:
+        (DOCS / name).write_text(PAGES[name](), encoding="utf-8")
+    return 0
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
