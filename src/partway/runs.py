@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -20,6 +21,7 @@ import yaml
 
 from partway.buffer import SolutionBuffer, Verdict
 from partway.errors import RunError
+from partway.evaluation import Evaluation
 from partway.files import atomic_writer
 from partway.problem import Problem
 
@@ -110,10 +112,9 @@ class Run:
         self._append("timings.jsonl", [timings])
 
     def append_samples(self, samples: Sequence[Sample]) -> None:
-        """Add self-samples of one step."""
-        if samples:
-            first = (samples[0].step - 1) // STEPS_PER_SAMPLE_FILE * STEPS_PER_SAMPLE_FILE + 1
-            self._append(f"samples/{first:08d}.jsonl", (asdict(sample) for sample in samples))
+        """Add self-samples, in the order of their steps."""
+        for first, group in groupby(samples, key=_first_step_of_file):
+            self._append(f"samples/{first:08d}.jsonl", (asdict(sample) for sample in group))
 
     def metrics(self) -> list[Row]:
         """The lines of metrics.jsonl."""
@@ -129,14 +130,10 @@ class Run:
             for row in read_rows(path):
                 yield Sample(**{**row, "verdict": Verdict(row["verdict"])})
 
-    def write_evaluation(
-        self, step: int, rows: Iterable[Mapping[str, Any]], summary: Mapping[str, Any]
-    ) -> None:
+    def write_evaluation(self, step: int, evaluation: Evaluation) -> None:
         """Save an evaluation: its samples, then its summary."""
-        with self._writing(f"evaluations/step-{step}.jsonl") as stream:
-            stream.writelines(json_line(row) for row in rows)
-        with self._writing(f"evaluations/step-{step}.json") as stream:
-            json.dump({"step": step, **summary}, stream, indent=2, ensure_ascii=False)
+        path = self.directory / "evaluations" / f"step-{step}.json"
+        evaluation.write(path, expand=False, about={"step": step})
 
     def evaluations(self) -> dict[int, Row]:
         """The summaries by step."""
@@ -184,7 +181,7 @@ class Run:
                 os.truncate(path, positions[name])
             else:
                 path.unlink()
-        for pattern in ("step-*.json", "step-*.jsonl"):
+        for pattern in ("step-*.json", "step-*.jsonl", "step-*.pass1.jsonl"):
             for number, path in numbered(self.directory / "evaluations", pattern):
                 if number > step:
                     path.unlink()
@@ -206,6 +203,10 @@ class Run:
 
     def _writing(self, name: str) -> AbstractContextManager[TextIO]:
         return atomic_writer(self.directory / name)
+
+
+def _first_step_of_file(sample: Sample) -> int:
+    return (sample.step - 1) // STEPS_PER_SAMPLE_FILE * STEPS_PER_SAMPLE_FILE + 1
 
 
 def problem_row(problem: Problem) -> Row:

@@ -1,0 +1,151 @@
+"""Checkpoints: complete or absent, known to be whole or damaged, continued only by the run they belong to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from partway.errors import RunError
+from partway.files import atomic_directory
+from partway.problem import Problem
+from partway.runs import Run, json_line, problem_row, read_json
+
+MANIFEST = "manifest.json"
+PROGRESS = "progress.json"
+BUFFER = "buffer.jsonl"
+
+# Settings that change where and how a run is kept, not what it computes.
+FREE_SETTINGS = {
+    *("output_dir", "run_name", "project", "report_to", "log_level", "disable_tqdm"),
+    *("save_steps", "save_strategy", "save_total_limit", "dataloader_num_workers"),
+    *("push_to_hub", "hub_model_id", "hub_strategy", "hub_private_repo", "hub_revision"),
+    *("per_device_train_batch_size", "gradient_accumulation_steps", "ddp_timeout", "ddp_backend"),
+}
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a checkpoint adds to the weights, the optimiser and the buffers: how far the run is."""
+
+    step: int
+    ended: bool
+    last_logged: int
+    total_loss: float
+    num_tokens: int
+    ledger: Mapping[str, Any]
+    files: Mapping[str, int] = field(default_factory=dict)
+
+    def write(self, directory: Path) -> None:
+        """Save in a checkpoint directory."""
+        (directory / PROGRESS).write_text(json.dumps(vars(self), indent=2), encoding="utf-8")
+
+    @classmethod
+    def read(cls, directory: Path) -> Progress:
+        """What `write` saved."""
+        return cls(**read_json(directory / PROGRESS))
+
+
+@contextmanager
+def new_checkpoint(path: Path) -> Iterator[Path]:
+    """A directory to fill; under the name `path` it appears complete, with a manifest."""
+    with atomic_directory(path) as directory:
+        yield directory
+        sizes = {
+            file.relative_to(directory).as_posix(): {"bytes": file.stat().st_size, "sha256": digest(file)}
+            for file in sorted(directory.rglob("*"))
+            if file.is_file()
+        }
+        (directory / MANIFEST).write_text(json.dumps(sizes, indent=2), encoding="utf-8")
+
+
+def flaw(directory: Path) -> str | None:
+    """What is wrong with a checkpoint, None if every file is as it was written."""
+    try:
+        manifest = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        return f"{MANIFEST} cannot be read ({error.__class__.__name__})"
+    for name, expected in manifest.items():
+        file = directory / name
+        if not file.is_file():
+            return f"{name} is missing"
+        if file.stat().st_size != expected["bytes"]:
+            return f"{name} has {file.stat().st_size} bytes, expected {expected['bytes']}"
+        if digest(file) != expected["sha256"]:
+            return f"{name} is not as it was written (its SHA-256 differs)"
+    return None
+
+
+def last_good(run: Run) -> tuple[Path | None, list[str]]:
+    """The newest checkpoint that is whole, and a remark for each newer one that is not."""
+    remarks: list[str] = []
+    for directory in reversed(run.checkpoints().values()):
+        if (reason := flaw(directory)) is None:
+            return directory, remarks
+        remarks.append(f"{directory.name} is damaged: {reason}")
+    return None, remarks
+
+
+def clear_remains(run: Run) -> None:
+    """Remove what a killed process left half-written."""
+    for path in run.directory.glob(".*.tmp"):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def data_digest(problems: Iterable[Problem]) -> str:
+    """The SHA-256 of problems, in order."""
+    hasher = hashlib.sha256()
+    for problem in problems:
+        hasher.update(json_line(problem_row(problem)).encode())
+    return hasher.hexdigest()
+
+
+def check_same_run(run: Run, settings: Mapping[str, Any], environment: Mapping[str, Any]) -> None:
+    """Refuse to continue `run` with other settings, problems or another model, naming the difference."""
+    differences = [
+        f"{key} was {old!r}, is {new!r}"
+        for key, old, new in _changes(run.config, settings)
+        if key not in FREE_SETTINGS
+    ]
+    before = run.environment
+    if before["problems_per_step"] != environment["problems_per_step"]:
+        differences.append(
+            f"problems per step were {before['problems_per_step']}, are {environment['problems_per_step']}"
+        )
+    for name, key in (("training problems", "train"), ("evaluation problems", "dev")):
+        if before["data"][key] != environment["data"][key]:
+            differences.append(
+                f"the {name} are others ({_count(before, key)} then, {_count(environment, key)} now)"
+            )
+    if before["model"]["sha256"] != environment["model"]["sha256"]:
+        differences.append(f"the model before training is another ({before['model']['name']} then)")
+    if differences:
+        raise RunError(
+            f"{run.directory}: cannot resume, this is not the same run: {'; '.join(differences)}; "
+            "undo the change, start in another output_dir, or --force"
+        )
+
+
+def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    for key in sorted(old.keys() | new.keys()):
+        if old.get(key) != new.get(key):
+            yield key, old.get(key), new.get(key)
+
+
+def _count(environment: Mapping[str, Any], split: str) -> int:
+    data = environment["data"][split]
+    return data["problems"] if data else 0

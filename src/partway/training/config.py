@@ -1,0 +1,243 @@
+"""All settings of a training run: ours first, then those of transformers' TrainingArguments.
+
+Defaults are the paper's (appendix, table of hyperparameters). Keys that TRL has are named as TRL names them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, Field, dataclass, field, fields
+from enum import Enum
+from typing import Any, Literal, get_type_hints
+
+from transformers import TrainingArguments
+
+from partway.buffer import Rules
+from partway.config import coerce
+from partway.errors import ConfigError
+from partway.evaluation.plan import Plan
+from partway.models.settings import SamplingSettings
+from partway.objectives import Objective, objective
+
+
+def _key(default: Any, text: str) -> Any:
+    return field(default=default, metadata={"help": text})
+
+
+@dataclass
+class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
+    """Settings of `SelfSamplingTrainer`; every field is a key of `partway train`."""
+
+    model_name_or_path: str = _key(
+        "tiny",
+        "What to train: a Hugging Face name or directory, a run directory, `smollm2`, or `tiny`, the "
+        "built-in model made for the problems.",
+    )
+    train_file: str | None = _key(
+        None, "Problems to train on: a JSONL file or anything `load_problems` reads."
+    )
+    eval_file: str | None = _key(None, "Problems to evaluate on while training; none, no evaluation.")
+    dtype: Literal["float32", "bfloat16", "float16"] = _key("float32", "Type the weights are loaded in.")
+
+    self_sampling: Literal["none", "fcs", "fcs+pcs"] = _key(
+        "fcs+pcs",
+        "What the model's own samples are kept for: `none` (learn from references only), `fcs` "
+        "(fully-correct solutions), `fcs+pcs` (also partially-correct ones, which guide sampling).",
+    )
+    num_generations: int = _key(1, "Samples per problem and step, |Y|.")
+    temperature: float = _key(0.8, "Temperature of self-sampling.")
+    top_p: float = _key(1.0, "Nucleus of self-sampling; 1 keeps the whole distribution.")
+    top_k: int = _key(0, "Most likely tokens self-sampling is limited to; 0 is no limit.")
+    max_completion_length: int = _key(256, "Longest completion, in tokens.")
+    sampling_start_step: int = _key(
+        0,
+        "First step at which the model samples; a model trained from scratch writes nothing sensible before.",
+    )
+
+    state: Literal["multiset", "set", "strict"] = _key(
+        "multiset",
+        "When two states are equal: as multisets or sets of values, or as the authors' code has it.",
+    )
+    dedup: Literal["ast", "alpha"] = _key(
+        "ast", "Which solutions are duplicates: equal syntax trees, or also those equal up to renaming."
+    )
+    length_tolerance: int = _key(0, "Steps a kept solution may be longer than what it is compared with.")
+    max_solutions_per_problem: int | None = _key(
+        None, "Most solutions kept per problem; the oldest go first."
+    )
+    answer_variable: str = _key("answer", "The variable whose value is the answer.")
+
+    objective: Literal["mle", "mle_aug", "mml", "beta_mml"] = _key(
+        "mle_aug", "The loss over a buffer (Table 1)."
+    )
+    mml_beta: float = _key(0.25, "The beta of `beta_mml`, above 0 and up to 1.")
+    loss_normalization: Literal["sum", "length", "solutions"] = _key(
+        "sum", "Log-probs as they are, divided by target length, or averaged over the buffer."
+    )
+    learn_question: bool = _key(
+        False, "Whether the question's tokens are learned too, as the authors' code does."
+    )
+    solutions_per_step: int | None = _key(
+        None,
+        "Most solutions of a problem learned from in one step, a seeded choice that has the reference.",
+    )
+    tokens_per_pass: int = _key(4096, "Most tokens in one forward and backward pass; bounds memory.")
+
+    effective_batch_size: int | None = _key(
+        None,
+        "Problems per step over all processes and accumulation steps; sets `per_device_train_batch_size` "
+        "so that a run means the same on any number of processes.",
+    )
+    buffer_sync_steps: int = _key(
+        1,
+        "Steps between exchanges of buffers among processes; earlier if a problem is due again.",
+    )
+
+    eval_samples: int = _key(100, "Samples per problem in an evaluation, n.")
+    eval_k: list[int] | None = field(
+        default=None, metadata={"help": "Which pass@k; by default 1, 5, 10, 20, 50 and `eval_samples`."}
+    )
+    eval_temperature: float = _key(0.8, "Temperature of those samples.")
+    eval_pass1_samples: int = _key(
+        1, "Samples per problem for pass@1 alone, as in the paper; 0 takes the others."
+    )
+    eval_pass1_temperature: float = _key(0.2, "Their temperature.")
+    max_eval_problems: int | None = _key(None, "Evaluate on the first so many problems only.")
+    early_stopping_patience: int | None = _key(
+        None, "Stop after so many evaluations without a better `metric_for_best_model`."
+    )
+
+    use_peft: bool = _key(False, "Train a LoRA adapter instead of all weights.")
+    lora_r: int = _key(16, "Rank of the adapter.")
+    lora_alpha: int = _key(32, "Scale of the adapter.")
+    lora_dropout: float = _key(0.05, "Dropout of the adapter.")
+    lora_target_modules: str | list[str] | None = field(
+        default=None, metadata={"help": "Modules to adapt; by default those usual for the model."}
+    )
+
+    output_dir: str | None = _key("run", "The run directory.")
+    max_steps: int = _key(25_000, "Optimiser steps; -1 counts `num_train_epochs` instead.")
+    per_device_train_batch_size: int = _key(32, "Problems per process in one forward step.")
+    learning_rate: float = _key(1e-4, "Peak learning rate.")
+    weight_decay: float = _key(0.1, "Weight decay of AdamW.")
+    warmup_steps: float = _key(100, "Steps over which the learning rate rises, or a share of all steps.")
+    logging_steps: float = _key(10, "Steps between lines of metrics.jsonl.")
+    save_steps: float = _key(500, "Steps between checkpoints.")
+    save_total_limit: int | None = _key(2, "Checkpoints kept; the best one is always among them.")
+    eval_strategy: str = _key("steps", "`steps`, `epoch` or `no`; without evaluation problems it is `no`.")
+    eval_steps: float | None = _key(500, "Steps between evaluations.")
+    load_best_model_at_end: bool = _key(True, "Whether `final/` is the best checkpoint rather than the last.")
+    metric_for_best_model: str | None = _key(
+        "eval_pass@1", "Which evaluation metric tells the best checkpoint."
+    )
+    restore_callback_states_from_checkpoint: bool = _key(
+        True, "Whether resuming restores callbacks such as early stopping."
+    )
+    logging_nan_inf_filter: bool = _key(False, "Kept off: a loss that is not a number stops the run.")
+    remove_unused_columns: bool = _key(False, "Kept off: problems have no columns.")
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self))
+        for f in own_fields():
+            setattr(self, f.name, coerce(f.name, getattr(self, f.name), hints[f.name]))
+        self.settings = {
+            f.name: _plain(getattr(self, f.name)) for f in fields(self) if _is_worth_saving(self, f)
+        }
+        self._check_counts()
+        self._check_combinations()
+        try:
+            super().__post_init__()
+        except ValueError as error:
+            raise ConfigError(" ".join(str(error).split())) from error
+        self._fit_batch_size()
+
+    @property
+    def sampling(self) -> SamplingSettings:
+        """How self-samples are drawn."""
+        return SamplingSettings(self.temperature, self.top_p, self.top_k, self.max_completion_length)
+
+    @property
+    def evaluation(self) -> Plan:
+        """What an evaluation draws."""
+        settings = SamplingSettings(self.eval_temperature, 1.0, 0, self.max_completion_length)
+        return Plan(
+            samples=self.eval_samples,
+            settings=settings,
+            ks=tuple(self.eval_k or ()),
+            pass1_samples=self.eval_pass1_samples,
+            pass1_temperature=self.eval_pass1_temperature,
+            seed=self.seed,
+            answer_variable=self.answer_variable,
+        )
+
+    @property
+    def rules(self) -> Rules:
+        """What buffers keep."""
+        return Rules(
+            self.state,
+            self.dedup,
+            self.length_tolerance,
+            self.self_sampling == "fcs+pcs",
+            self.max_solutions_per_problem,
+            self.answer_variable,
+        )
+
+    @property
+    def loss(self) -> Objective:
+        """The objective with its settings."""
+        return objective(self.objective, self.mml_beta, self.loss_normalization)
+
+    @property
+    def problems_per_step(self) -> int:
+        """The effective batch: problems of one step over all processes and accumulation steps."""
+        shares: int = self.gradient_accumulation_steps * self.world_size
+        return self.per_device_train_batch_size * shares
+
+    def _check_counts(self) -> None:
+        least = {"num_generations": 0, "sampling_start_step": 0, "length_tolerance": 0, "eval_samples": 0}
+        least |= dict.fromkeys(("tokens_per_pass", "buffer_sync_steps", "per_device_train_batch_size"), 1)
+        least |= dict.fromkeys(("max_solutions_per_problem", "solutions_per_step", "effective_batch_size"), 1)
+        least |= dict.fromkeys(("max_eval_problems", "early_stopping_patience", "lora_r"), 1)
+        for name, minimum in least.items():
+            if (value := getattr(self, name)) is not None and value < minimum:
+                raise ConfigError(f"{name} is {value}, expected at least {minimum}")
+
+    def _check_combinations(self) -> None:
+        if self.self_sampling != "none" and self.num_generations == 0:
+            raise ConfigError(
+                f"self_sampling is {self.self_sampling} but num_generations is 0: nothing would be sampled; "
+                "set num_generations to 1 or more, or self_sampling to none"
+            )
+        if self.max_steps == 0:
+            raise ConfigError("max_steps is 0, expected a number of steps, or -1 to count num_train_epochs")
+        if not self.eval_samples and not self.eval_pass1_samples:
+            raise ConfigError(
+                "eval_samples and eval_pass1_samples are both 0; set eval_strategy to no instead"
+            )
+        _ = self.sampling, self.evaluation, self.loss  # each refuses impossible values by name
+
+    def _fit_batch_size(self) -> None:
+        if self.effective_batch_size is None:
+            return
+        shares = self.world_size * self.gradient_accumulation_steps
+        if self.effective_batch_size % shares:
+            raise ConfigError(
+                f"effective_batch_size is {self.effective_batch_size}, expected a multiple of {shares} "
+                f"({self.world_size} processes, {self.gradient_accumulation_steps} accumulation steps)"
+            )
+        self.per_device_train_batch_size = self.effective_batch_size // shares
+
+
+def own_fields() -> list[Field[Any]]:
+    """The fields this package adds or gives another default, in the order declared."""
+    return [f for f in fields(SelfSamplingConfig) if f.name in SelfSamplingConfig.__annotations__]
+
+
+def _is_worth_saving(config: SelfSamplingConfig, f: Field[Any]) -> bool:
+    if not f.init or f.name == "hub_token":  # a secret does not belong in a run directory
+        return False
+    default = f.default if f.default is not MISSING else None
+    return f.name in SelfSamplingConfig.__annotations__ or getattr(config, f.name) not in (default, [], None)
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, Enum) else value

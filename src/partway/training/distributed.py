@@ -1,0 +1,78 @@
+"""Several processes as one: exchanging what each found, and sampling although the weights are spread out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed
+from accelerate import Accelerator
+from accelerate.utils import DistributedType, broadcast_object_list, gather_object
+
+T = TypeVar("T")
+
+
+def gathered(accelerator: Accelerator, value: T) -> list[T]:
+    """The values of all processes, in their order."""
+    if accelerator.num_processes == 1:
+        return [value]
+    values: list[T] = gather_object([value])
+    return values
+
+
+def from_first(accelerator: Accelerator, value: T) -> T:
+    """The first process's value."""
+    if accelerator.num_processes == 1:
+        return value
+    values = [value]
+    broadcast_object_list(values)
+    return values[0]
+
+
+def maxima(accelerator: Accelerator, values: list[int]) -> list[int]:
+    """The largest of each value over all processes."""
+    if accelerator.num_processes == 1:
+        return values
+    tensor = torch.tensor(values, device=accelerator.device)
+    torch.distributed.all_reduce(tensor, torch.distributed.ReduceOp.MAX)
+    return [int(value) for value in tensor.tolist()]
+
+
+@contextmanager
+def whole_weights(accelerator: Accelerator, model: Any) -> Iterator[None]:
+    """All weights in this process, so that it can sample at its own pace.
+
+    A sharded model gathers its weights in every forward pass, for which the processes would have to make
+    equally many; completions are not equally long.
+    """
+    with ExitStack() as stack:
+        if accelerator.distributed_type == DistributedType.DEEPSPEED and _zero_stage(accelerator) == 3:
+            from deepspeed.zero import GatheredParameters  # type: ignore[import-not-found]
+
+            stack.enter_context(GatheredParameters(list(model.parameters())))
+        elif accelerator.is_fsdp2:
+            stack.enter_context(_unsharded(model))
+        yield
+
+
+def _zero_stage(accelerator: Accelerator) -> int:
+    stage: int = accelerator.state.deepspeed_plugin.zero_stage
+    return stage
+
+
+@contextmanager
+def _unsharded(model: Any) -> Iterator[None]:
+    from torch.distributed.fsdp import FSDPModule
+
+    parts = [module for module in model.modules() if isinstance(module, FSDPModule)]
+    model.set_reshard_after_forward(False)
+    for part in parts:
+        part.unshard()
+    try:
+        yield
+    finally:
+        for part in parts:
+            part.reshard()
+        model.set_reshard_after_forward(True)

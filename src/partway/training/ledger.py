@@ -1,0 +1,96 @@
+"""The sums behind metrics.jsonl, kept through a checkpoint to the last bit, and where the time went."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from partway.buffer import Verdict
+from partway.runs import Sample
+
+SPANS = ("exploring", "executing", "learning", "evaluating", "saving")
+
+
+@dataclass
+class Ledger:
+    """What happened since the last line of metrics.jsonl, in one process or, added up, in all."""
+
+    loss: float = 0.0
+    problems: int = 0
+    targets: int = 0
+    tokens: int = 0
+    drawn: int = 0
+    guided: int = 0
+    clipped: int = 0
+    completion_tokens: int = 0
+    verdicts: Counter[str] = field(default_factory=Counter)
+
+    def add_sample(self, sample: Sample, tokens: int) -> None:
+        """Account for a self-sample of `tokens` tokens."""
+        self.drawn += sample.count
+        self.guided += sample.count if sample.prefix else 0
+        self.clipped += 0 if sample.finished else sample.count
+        self.completion_tokens += sample.count * tokens
+        self.verdicts[sample.verdict] += sample.count
+
+    @classmethod
+    def total(cls, parts: Sequence[Ledger]) -> Ledger:
+        """The sum of the ledgers of all processes."""
+        result = cls()
+        for part in parts:
+            for name, value in vars(part).items():
+                setattr(result, name, getattr(result, name) + value)
+        return result
+
+    def to_json(self) -> dict[str, Any]:
+        """All sums."""
+        return {**vars(self), "verdicts": dict(self.verdicts)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Ledger:
+        """The ledger that `to_json` described."""
+        return cls(**{**data, "verdicts": Counter(data["verdicts"])})
+
+    def metrics(self, steps: int) -> dict[str, float]:
+        """The line of metrics.jsonl that these sums of `steps` steps make."""
+        line: dict[str, float] = {
+            "loss": self.loss / steps,
+            "targets_per_problem": self.targets / max(1, self.problems),
+            "samples/drawn": self.drawn,
+        }
+        if self.drawn:
+            line |= {f"samples/frac_{verdict}": self.verdicts[verdict] / self.drawn for verdict in Verdict}
+            line["samples/frac_guided"] = self.guided / self.drawn
+            line["completions/mean_length"] = self.completion_tokens / self.drawn
+            line["completions/clipped_ratio"] = self.clipped / self.drawn
+        return line
+
+
+class Clock:
+    """Seconds spent in named spans since the last line of timings.jsonl."""
+
+    def __init__(self) -> None:
+        self.started = time.perf_counter()
+        self.spent = dict.fromkeys(SPANS, 0.0)
+
+    @contextmanager
+    def span(self, name: str) -> Iterator[None]:
+        """Count the time inside as spent on `name`."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.spent[name] += time.perf_counter() - start
+
+    def line(self, step: int, steps: int) -> dict[str, float]:
+        """The line of timings.jsonl for `steps` steps up to `step`; starts the next."""
+        seconds = time.perf_counter() - self.started
+        line = {"step": step, "time": time.time(), "seconds": seconds, "steps_per_second": steps / seconds}
+        line |= {f"time/{name}": spent for name, spent in self.spent.items()}
+        line["time/other"] = seconds - sum(self.spent.values())
+        self.__init__()  # type: ignore[misc]
+        return line

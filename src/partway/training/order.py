@@ -1,0 +1,76 @@
+"""The order of problems: which of them a step takes, and which of those this process takes.
+
+The order is a function of the seed alone, so it needs no saving, and the problems of a step are the same
+for any number of processes.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from torch.utils.data import DataLoader
+
+from partway.problem import Problem
+
+
+class BatchOrder:
+    """Batches of indices for a data loader: per step, one (maybe empty) batch per accumulation step.
+
+    Every epoch is a new permutation, cut into steps of `size` problems; the last step takes what is left. No
+    problem appears twice in a step, and each belongs to exactly one process.
+    """
+
+    def __init__(
+        self, problems: int, size: int, *, seed: int, accumulation: int = 1, rank: int = 0, world: int = 1
+    ) -> None:
+        self.problems = problems
+        self.size = size
+        self.seed = seed
+        self.accumulation = accumulation
+        self.rank = rank
+        self.world = world
+        self.epoch = 0
+        self._permutation = lru_cache(maxsize=2)(self._shuffled)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Optimiser steps in one pass over the problems."""
+        return -(-self.problems // self.size)
+
+    def batch(self, step: int) -> list[int]:
+        """The problems of a step of the run (counted from 0), over all processes."""
+        epoch, place = divmod(step, self.steps_per_epoch)
+        return self._permutation(epoch)[place * self.size : (place + 1) * self.size]
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch to iterate over."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return self.steps_per_epoch * self.accumulation
+
+    def __iter__(self) -> Iterator[list[int]]:
+        start = self.epoch * self.steps_per_epoch
+        for step in range(start, start + self.steps_per_epoch):
+            own = self.batch(step)[self.rank :: self.world]
+            for part in range(self.accumulation):
+                yield own[part :: self.accumulation]
+
+    def _shuffled(self, epoch: int) -> list[int]:
+        order = list(range(self.problems))
+        random.Random(f"{self.seed}/{epoch}").shuffle(order)
+        return order
+
+
+class ProblemLoader(DataLoader[list[Problem]]):
+    """Problems in a `BatchOrder`, as a data loader that Trainer can position."""
+
+    def __init__(self, problems: Sequence[Problem], order: BatchOrder) -> None:
+        super().__init__(problems, batch_sampler=order, collate_fn=list)  # type: ignore[arg-type]
+        self.order = order
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch to iterate over."""
+        self.order.set_epoch(epoch)

@@ -1,0 +1,176 @@
+"""What a run begins with: problems that can be learned from, a model to train, and what identifies both."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from partway.buffer import Rules, reference_flaw
+from partway.errors import ConfigError, ModelError, ProblemError
+from partway.execution import trace_all
+from partway.models.loading import LanguageModel, load_model
+from partway.models.text import Codec
+from partway.models.tiny import build_tiny_model
+from partway.problem import Problem
+from partway.training.checkpoints import data_digest
+from partway.training.config import SelfSamplingConfig
+
+SAMPLED_VALUES = 4096
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A problem that cannot be trained on, and why."""
+
+    id: str
+    reason: str
+
+
+def usable(
+    problems: Sequence[Problem], rules: Rules, language_model: LanguageModel
+) -> tuple[list[Problem], list[LeftOut]]:
+    """The problems that can be trained on, and those left out."""
+    if not problems:
+        raise ProblemError("there are no problems to train on; set train_file to a file that has some")
+    kept, left_out = [], []
+    seen: set[str] = set()
+    for problem, flaw in zip(problems, _flaws(problems, rules), strict=True):
+        reason = "an earlier problem has the same id" if problem.id in seen else flaw
+        reason = reason or _length_flaw(problem, language_model)
+        seen.add(problem.id)
+        if reason is None:
+            kept.append(problem)
+        else:
+            left_out.append(LeftOut(problem.id, reason))
+    if not kept:
+        raise ProblemError(
+            f"none of the {len(problems)} problems can be trained on; the first: problem {left_out[0].id}: "
+            f"{left_out[0].reason}"
+        )
+    return kept, left_out
+
+
+def _flaws(problems: Sequence[Problem], rules: Rules) -> list[str | None]:
+    """What is wrong with each problem's reference."""
+    references = [problem.reference for problem in problems if problem.reference is not None]
+    traces = iter(trace_all(references, state=rules.state, answer_variable=rules.answer_variable))
+    return [
+        None if problem.reference is None else reference_flaw(problem, next(traces)) for problem in problems
+    ]
+
+
+def _length_flaw(problem: Problem, language_model: LanguageModel) -> str | None:
+    codec = language_model.codec
+    length = len(codec.prompt(problem.question)) + 1
+    if problem.reference is not None:
+        length += len(codec.steps(problem.reference))
+    if length <= language_model.context_length:
+        return None
+    return f"{length} tokens, but the model reads at most {language_model.context_length}"
+
+
+def prepared_model(
+    model: str | PreTrainedModel | LanguageModel,
+    tokenizer: PreTrainedTokenizerBase | None,
+    config: SelfSamplingConfig,
+    problems: Sequence[Problem],
+) -> LanguageModel:
+    """The model to train, from a name, a model with its tokenizer, or one already loaded."""
+    if isinstance(model, str):
+        model = named_model(model, config, problems)
+    elif not isinstance(model, LanguageModel):
+        if tokenizer is None:
+            raise ModelError("a model without its tokenizer cannot be trained; pass processing_class")
+        model = LanguageModel(model, Codec.of(tokenizer), model.config.max_position_embeddings)
+    return with_adapter(model, config) if config.use_peft else model
+
+
+def named_model(name: str, config: SelfSamplingConfig, problems: Sequence[Problem]) -> LanguageModel:
+    """The model that `name` stands for; `tiny` is made for the problems."""
+    if name == "tiny":
+        return build_tiny_model(problems, seed=config.seed)
+    return load_model(name, dtype=getattr(torch, config.dtype))
+
+
+def with_adapter(language_model: LanguageModel, config: SelfSamplingConfig) -> LanguageModel:
+    """The model with a LoRA adapter to train in place of its weights."""
+    try:
+        from peft import LoraConfig, get_peft_model
+    except ImportError:
+        raise ConfigError("use_peft needs the package peft; pip install 'partway[peft]'") from None
+    lora = LoraConfig(
+        r=config.lora_r,
+        lora_alpha=config.lora_alpha,
+        lora_dropout=config.lora_dropout,
+        target_modules=config.lora_target_modules,
+        task_type="CAUSAL_LM",
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        try:
+            model = get_peft_model(language_model.model, lora)
+        except ValueError as error:
+            raise ConfigError(f"lora_target_modules: {' '.join(str(error).split())}") from error
+    return LanguageModel(model, language_model.codec, language_model.context_length)
+
+
+def model_digest(model: Any) -> str:
+    """A fingerprint of names, shapes and a sample of the values of all weights."""
+    hasher = hashlib.sha256()
+    for name, weight in model.named_parameters():
+        stride = max(1, weight.numel() // SAMPLED_VALUES)
+        values = weight.detach().reshape(-1)[::stride].double().cpu().numpy()
+        hasher.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
+        hasher.update(values.tobytes())
+    return hasher.hexdigest()
+
+
+def environment_of(
+    config: SelfSamplingConfig, model: Any, train: Sequence[Problem], dev: Sequence[Problem]
+) -> dict[str, Any]:
+    """Versions, machine, seed and fingerprints: the content of environment.json."""
+    packages = ("partway", "torch", "transformers", "accelerate")
+    return {
+        "python": platform.python_version(),
+        **{package: _version(package) for package in packages},
+        "platform": platform.platform(),
+        "device": config.device.type,
+        "processes": config.world_size,
+        "problems_per_step": config.problems_per_step,
+        "command": " ".join(sys.argv),
+        "seed": config.seed,
+        "started": now(),
+        "resumed": [],
+        "data": {"train": _data_identity(train), "dev": _data_identity(dev) if dev else None},
+        "model": {
+            "name": config.model_name_or_path,
+            "parameters": sum(weight.numel() for weight in model.parameters()),
+            "sha256": model_digest(model),
+        },
+    }
+
+
+def now() -> str:
+    """The time, as ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _data_identity(problems: Sequence[Problem]) -> dict[str, Any]:
+    return {"problems": len(problems), "sha256": data_digest(problems)}
+
+
+def _version(package: str) -> str:
+    if package == "partway":
+        from partway import __version__
+
+        return __version__
+    return version(package)

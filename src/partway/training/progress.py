@@ -1,0 +1,130 @@
+"""What a run shows while it trains: one live line with a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+from transformers import TrainerCallback
+
+from partway.buffer import Verdict
+
+SHORT = {
+    Verdict.NEW_FULLY_CORRECT: "new full",
+    Verdict.KNOWN_FULLY_CORRECT: "known full",
+    Verdict.NEW_PARTIALLY_CORRECT: "new part",
+    Verdict.KNOWN_PARTIALLY_CORRECT: "known part",
+    Verdict.TOO_LONG: "too long",
+    Verdict.INCORRECT: "wrong",
+    Verdict.NOT_EXECUTABLE: "crash",
+}
+
+
+class Display(TrainerCallback):  # type: ignore[misc]
+    """Shows nothing; the displays below show more."""
+
+    def __init__(self) -> None:
+        self.latest: dict[str, Any] = {}
+        self.first_step, self.started = 0, time.monotonic()
+
+    def say(self, line: str) -> None:
+        """Show a remark."""
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.first_step, self.started = state.global_step, time.monotonic()
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any], **_: Any) -> None:
+        self.latest |= logs
+
+    def pace(self, state: Any) -> str:
+        """Steps per second and the time left."""
+        done = state.global_step - self.first_step
+        rate = done / max(time.monotonic() - self.started, 1e-9)
+        left = (state.max_steps - state.global_step) / rate if rate else 0.0
+        return f"{rate:.2f} steps/s, {duration(left)} left"
+
+
+class PlainDisplay(Display):
+    """One line per line of metrics, on standard error."""
+
+    def say(self, line: str) -> None:
+        print(f"partway: {line}", file=sys.stderr, flush=True)
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any], **_: Any) -> None:
+        super().on_log(args, state, control, logs)
+        if state.is_world_process_zero and (text := describe(logs)):
+            head = f"step {state.global_step}/{state.max_steps}"
+            tail = f"  ({self.pace(state)})" if "loss" in logs else ""
+            print(f"{head}  {text}{tail}", file=sys.stderr, flush=True)
+
+
+class LiveDisplay(Display):
+    """A bar that stays in place, for a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
+        self.bar = Progress(*columns, console=console, transient=False)
+        self.task = self.bar.add_task("training", text="")
+
+    def say(self, line: str) -> None:
+        self.bar.console.print(f"partway: {line}", highlight=False)
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        super().on_train_begin(args, state, control)
+        self.bar.start()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._show(state)
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any], **_: Any) -> None:
+        super().on_log(args, state, control, logs)
+        self._show(state)
+
+    def _show(self, state: Any) -> None:
+        text = f"step {state.global_step}/{state.max_steps}  {self.pace(state)}  {describe(self.latest)}"
+        self.bar.update(self.task, total=state.max_steps, completed=state.global_step, text=text)
+
+    def close(self) -> None:
+        self.bar.stop()
+
+
+def display(quiet: bool) -> Display:
+    """The display that fits where standard error goes."""
+    console = Console(stderr=True)
+    if quiet:
+        return Display()
+    return LiveDisplay(console) if console.is_terminal else PlainDisplay()
+
+
+def describe(metrics: Mapping[str, Any]) -> str:
+    """The metrics worth a glance, in one line."""
+    parts = []
+    if "loss" in metrics:
+        parts.append(f"loss {metrics['loss']:.3f}")
+    if "buffer/fcs_per_problem" in metrics:
+        full, partial = metrics["buffer/fcs_per_problem"], metrics["buffer/pcs_per_problem"]
+        parts.append(f"kept {full:.2f} full + {partial:.2f} part per problem")
+    shares = {short: metrics.get(f"samples/frac_{verdict}") for verdict, short in SHORT.items()}
+    if shown := [f"{short} {share:.0%}" for short, share in shares.items() if share]:
+        parts.append("samples: " + ", ".join(shown))
+    if passes := [f"{key[5:]} {value:.1%}" for key, value in metrics.items() if key.startswith("eval_pass@")]:
+        parts.append(", ".join(passes))
+    if "train_loss" in metrics:
+        parts.append("finished")
+    return "  ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    """Hours, minutes and seconds.
+
+    >>> duration(75), duration(7384)
+    ('1:15', '2:03:04')
+    """
+    minutes, seconds = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

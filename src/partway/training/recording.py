@@ -1,0 +1,260 @@
+"""A transformers Trainer that keeps a run directory: every line, atomic checkpoints, exact resume.
+
+It knows nothing of what is trained; `SelfSamplingTrainer` fills in what a step is and what it leaves behind.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCallback
+from transformers.trainer_callback import ExportableState
+from transformers.trainer_utils import rotate_checkpoints
+
+from partway.errors import RunError
+from partway.runs import Run
+from partway.training import checkpoints
+from partway.training.checkpoints import Progress
+from partway.training.config import SelfSamplingConfig
+from partway.training.distributed import from_first
+from partway.training.ledger import Clock
+from partway.training.preparation import now
+from partway.training.progress import display
+from partway.training.signals import Interrupted, StopSignals
+
+
+class StepHooks(TrainerCallback):  # type: ignore[misc]
+    """Tells the trainer when a step begins and ends, and asks for a checkpoint if a signal came."""
+
+    def __init__(self, trainer: RecordingTrainer) -> None:
+        self.trainer = trainer
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.trainer.before_step()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.trainer.after_step()
+        control.should_log |= state.global_step >= state.max_steps
+        # At the end of an epoch there may be more to do before saving.
+        if self.trainer.stop_signal and state.global_step % self.trainer.steps_per_epoch:
+            control.should_save = True
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if self.trainer.stop_signal:
+            control.should_save = True
+
+
+class RecordingTrainer(Trainer):  # type: ignore[misc]
+    """What is common to a run that can be killed at any moment and continued to the same end."""
+
+    args: SelfSamplingConfig
+    control: Any
+
+    def __init__(self, run: Run, environment: Mapping[str, Any], **kwargs: Any) -> None:
+        self.run = run
+        self.environment = dict(environment)
+        self.clock = Clock()
+        self.signals = StopSignals()
+        self.stop_signal = 0  # agreed among processes
+        self.display = display(quiet=bool(kwargs["args"].disable_tqdm))
+        self.has_ended = False
+        self.last_logged = 0
+        super().__init__(**kwargs)
+        self.remove_callback(PrinterCallback)
+        self.remove_callback(ProgressCallback)
+        self.add_callback(StepHooks(self))
+        self.add_callback(self.display)
+
+    steps_per_epoch: int
+
+    @abstractmethod
+    def before_step(self) -> None:
+        """What comes before each optimiser step."""
+
+    @abstractmethod
+    def after_step(self) -> None:
+        """What follows each optimiser step."""
+
+    @abstractmethod
+    def metrics_line(self, steps: int) -> dict[str, float]:
+        """What the last `steps` steps did; called once per line, in every process."""
+
+    @abstractmethod
+    def progress(self) -> Progress:
+        """How far the run is; called in every process before a checkpoint."""
+
+    @abstractmethod
+    def go_back_to(self, progress: Progress, directory: Path) -> None:
+        """Take up what `progress` and `write_buffers` saved."""
+
+    @abstractmethod
+    def write_buffers(self, directory: Path) -> None:
+        """Save what was learned beside the weights."""
+
+    def train(
+        self, resume_from_checkpoint: bool | str | None = None, force: bool = False, **kwargs: Any
+    ) -> Any:
+        """Train to the end, from the last good checkpoint of the run if `resume_from_checkpoint` is set.
+
+        `force` continues although settings, problems or the model differ from those of the run.
+        """
+        checkpoint = self._begin(bool(resume_from_checkpoint), force)
+        self.clock = Clock()
+        with self.signals:
+            result = super().train(resume_from_checkpoint=checkpoint and str(checkpoint), **kwargs)
+        self._write_final()
+        return result
+
+    def _begin(self, resume: bool, force: bool) -> Path | None:
+        """Write what a new run begins with, or find where to go on and cut what came after."""
+        checkpoint = None
+        if self.is_world_process_zero():
+            checkpoint = self._resume(force) if resume and self.run.is_started else self._start()
+        checkpoint = from_first(self.accelerator, checkpoint)
+        if checkpoint is not None:
+            progress = Progress.read(checkpoint)
+            self.has_ended, self.last_logged = progress.ended, progress.last_logged
+            self.go_back_to(progress, checkpoint)
+        return checkpoint
+
+    def _start(self) -> Path | None:
+        if self.run.is_started:
+            raise RunError(
+                f"{self.run.directory}: there is a run already; --resume to go on with it, "
+                "or choose another output_dir"
+            )
+        try:
+            self.run.write_problems("train", self.train_dataset)
+            if self.eval_dataset:
+                self.run.write_problems("dev", self.eval_dataset)
+            self.run.write_environment(self.environment)
+            self.run.write_config(self.args.settings)  # last: with it the run exists
+        except OSError as error:
+            raise RunError(f"{self.run.directory}: cannot be written ({error.strerror})") from error
+        return None
+
+    def _resume(self, force: bool) -> Path | None:
+        if not force:
+            checkpoints.check_same_run(self.run, self.args.settings, self.environment)
+        checkpoints.clear_remains(self.run)
+        checkpoint, remarks = checkpoints.last_good(self.run)
+        step = Progress.read(checkpoint).step if checkpoint else 0
+        for remark in remarks:
+            self.say(remark)
+        self.say(
+            f"resuming from {checkpoint.name}" if checkpoint else "no checkpoint yet, starting from step 0"
+        )
+        self.run.cut(step, Progress.read(checkpoint).files if checkpoint else {})
+        environment = self.run.environment
+        resumed = [*environment["resumed"], {"time": now(), "step": step}]
+        self.run.write_environment({**(self.environment if force else environment), "resumed": resumed})
+        if force:
+            self.run.write_config(self.args.settings)
+        return checkpoint
+
+    def _run_epoch(self, *args: Any, **kwargs: Any) -> None:
+        if self.has_ended or self.state.global_step >= self.state.max_steps:
+            self.control.should_training_stop = True  # the end was reached, only what follows it is missing
+            return
+        super()._run_epoch(*args, **kwargs)
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Complete the line, add it to the run, and hand it to the trackers."""
+        step = self.state.global_step
+        steps = step - self.last_logged
+        if "loss" in logs:
+            logs = {**logs, **self.metrics_line(steps)}
+            self.last_logged = step
+        elif "train_runtime" in logs:
+            logs = self.last_line()
+        timings = self.clock.line(step, steps)
+        if self.is_world_process_zero():
+            with self.writing("a line of metrics"):
+                self.run.append_metrics({"step": step, "epoch": self.state.epoch, **logs}, timings)
+        super().log({**logs, **{key: value for key, value in timings.items() if key != "step"}})
+
+    @abstractmethod
+    def last_line(self) -> dict[str, float]:
+        """The line that ends a finished run."""
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        """Save everything that resuming needs, under its name only when complete; then stop if asked to."""
+        step = self.state.global_step
+        path = self.run.directory / f"checkpoint-{step}"
+        with self.clock.span("saving"), self.writing(path.name):
+            progress = self.progress()
+            with self._shared_directory(path) as directory:
+                self._fill_checkpoint(directory, progress)
+            if self.args.should_save:
+                rotate_checkpoints(
+                    str(self.run.directory), self.args.save_total_limit, self.state.best_model_checkpoint
+                )
+        if self.stop_signal:
+            raise Interrupted(self.stop_signal, path.name)
+
+    def _fill_checkpoint(self, directory: Path, progress: Progress) -> None:
+        self.save_model(str(directory), _internal_call=True)
+        if not self.args.save_only_model:
+            self._save_optimizer_and_scheduler(str(directory))
+            self._save_scaler(str(directory))
+            self._save_rng_state(str(directory))
+        if self.state.best_global_step:
+            best = self.run.directory / f"checkpoint-{self.state.best_global_step}"
+            if best.is_dir() or self.state.best_global_step == self.state.global_step:
+                self.state.best_model_checkpoint = str(best)
+        if self.args.should_save:
+            for callback in (*self.callback_handler.callbacks, self.control):
+                if isinstance(callback, ExportableState):
+                    self.state.stateful_callbacks[type(callback).__name__] = callback.state()
+            self.state.save_to_json(str(directory / "trainer_state.json"))
+            self.write_buffers(directory)
+            progress.write(directory)
+
+    @contextmanager
+    def _shared_directory(self, path: Path) -> Iterator[Path]:
+        """One hidden directory for all processes, renamed to `path` by the first when all are done."""
+        if self.is_world_process_zero():
+            with checkpoints.new_checkpoint(path) as directory:
+                from_first(self.accelerator, directory)
+                yield directory
+                self.accelerator.wait_for_everyone()
+        else:
+            yield from_first(self.accelerator, path)
+            self.accelerator.wait_for_everyone()
+        self.accelerator.wait_for_everyone()
+
+    def _write_final(self) -> None:
+        with (
+            self.writing("the final model"),
+            self._shared_directory(self.run.directory / "final") as directory,
+        ):
+            self.save_model(str(directory), _internal_call=True)
+            if self.args.should_save:
+                self.write_buffers(directory)
+                (directory / "README.md").write_text(self.model_card(), encoding="utf-8")
+
+    @abstractmethod
+    def model_card(self) -> str:
+        """The README.md of the final model."""
+
+    @contextmanager
+    def writing(self, what: str) -> Iterator[None]:
+        """Turn a failure to write into an error that says what to do."""
+        try:
+            yield
+        except (OSError, SafetensorError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise RunError(
+                f"{self.run.directory}: cannot write {what} at step {self.state.global_step} ({reason}); "
+                "make room or allow writing, then --resume"
+            ) from error
+
+    def say(self, line: str) -> None:
+        """Tell the user something that is no metric."""
+        if self.is_world_process_zero():
+            self.display.say(line)

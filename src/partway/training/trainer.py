@@ -1,0 +1,368 @@
+"""`SelfSamplingTrainer`: explore the batch, learn from the buffers (Algorithm 3), on transformers' Trainer.
+
+From Trainer come precision, accumulation, the optimiser, its schedule, distribution and callbacks. Tokens,
+packing and execution are below `sample_solutions`, `losses` and `trace_all`; files are in `recording`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import EarlyStoppingCallback, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+
+from partway.buffer import SolutionBuffer, seed_buffers
+from partway.errors import RunError
+from partway.evaluation import Evaluation, evaluate
+from partway.execution import trace_all
+from partway.models.engine import Draw, Request
+from partway.models.loading import LanguageModel
+from partway.models.local_engine import LocalEngine
+from partway.models.scoring import Plan, Scorer, Targets
+from partway.problem import Problem
+from partway.runs import Run, Sample, json_line, read_rows
+from partway.sampling import sample_solutions
+from partway.training.cards import model_card
+from partway.training.checkpoints import BUFFER, Progress
+from partway.training.config import SelfSamplingConfig
+from partway.training.distributed import gathered, maxima, whole_weights
+from partway.training.findings import Findings, in_order
+from partway.training.ledger import Ledger
+from partway.training.order import BatchOrder, ProblemLoader
+from partway.training.preparation import environment_of, prepared_model, usable
+from partway.training.recording import RecordingTrainer
+
+
+class SelfSamplingTrainer(RecordingTrainer):
+    """Fine-tune a model on its own correct and partially-correct solutions (Algorithm 3)."""
+
+    def __init__(
+        self,
+        model: str | PreTrainedModel | LanguageModel,
+        args: SelfSamplingConfig,
+        train_dataset: Sequence[Problem],
+        eval_dataset: Sequence[Problem] | None = None,
+        processing_class: PreTrainedTokenizerBase | None = None,
+        callbacks: list[TrainerCallback] | None = None,
+    ) -> None:
+        language_model = prepared_model(model, processing_class, args, train_dataset)
+        problems, self.left_out = usable(train_dataset, args.rules, language_model)
+        dev = list(eval_dataset or ())[: args.max_eval_problems]
+        if not dev:
+            args.eval_strategy, args.load_best_model_at_end = "no", False
+        self.problems = {problem.id: problem for problem in problems}
+        self.codec = language_model.codec
+        self.context_length = language_model.context_length
+        self.tokens_of = lru_cache(maxsize=200_000)(lambda solution: tuple(self.codec.steps(solution)))
+        self.prompt_of = lru_cache(maxsize=100_000)(lambda question: tuple(self.codec.prompt(question)))
+        self.buffers = seed_buffers(problems, args.rules)
+        self.sizes = {key: _sizes(buffer) for key, buffer in self.buffers.items()}
+        self.order = BatchOrder(
+            len(problems),
+            args.problems_per_step,
+            seed=args.seed if args.data_seed is None else args.data_seed,
+            accumulation=args.gradient_accumulation_steps,
+            rank=args.process_index,
+            world=args.world_size,
+        )
+        self.steps_per_epoch = self.order.steps_per_epoch
+        self.batch: list[Problem] = []
+        self.ledger, self.findings = Ledger(), Findings()
+        self.unshared: set[str] = set()  # problems explored since the last exchange, by any process
+        self.total_loss, self.num_tokens = 0.0, 0
+        super().__init__(
+            Run(Path(args.output_dir or "run")),
+            environment_of(args, language_model.model, problems, dev),
+            model=language_model.model,
+            args=args,
+            data_collator=list,
+            train_dataset=problems,
+            eval_dataset=dev or None,
+            processing_class=self.codec.tokenizer,
+            callbacks=callbacks,
+        )
+        if args.early_stopping_patience is not None:
+            self.add_callback(EarlyStoppingCallback(args.early_stopping_patience))
+        self.engine, self.scorer = self._engine(), self._scorer()
+
+    def training_step(self, model: Any, problems: list[Problem], num_items_in_batch: Any = None) -> Tensor:
+        """Explore the problems, then learn from their buffers."""
+        if self.explores:
+            self.explore(problems)  # Algorithm 3, lines 1-9
+        return self.learn(model, problems)  # line 10
+
+    @property
+    def step(self) -> int:
+        """The step being made, counted from 1."""
+        return int(self.state.global_step) + 1
+
+    @property
+    def explores(self) -> bool:
+        """Whether this step samples."""
+        return self.args.self_sampling != "none" and self.step > self.args.sampling_start_step
+
+    def explore(self, problems: Sequence[Problem]) -> None:
+        """Sample solutions of each problem, run them, and keep what is right in them."""
+        with self.clock.span("exploring"), self.sampling_mode():
+            drawn = sample_solutions(
+                self.engine,
+                [problem for problem in problems if self._has_room(problem)],
+                self.buffers,
+                self.args.sampling,
+                self.args.num_generations,
+                self._seed("explore"),
+            )
+        with self.clock.span("executing"):
+            self.consider([(request, draw) for request, draws in drawn for draw in draws])
+
+    def consider(self, draws: Sequence[tuple[Request, Draw]]) -> None:
+        """Trace the draws, let the buffers judge them, and account for each."""
+        rules = self.args.rules
+        texts = [draw.text for _, draw in draws]
+        traces = trace_all(texts, state=rules.state, answer_variable=rules.answer_variable)
+        places = {problem.id: place for place, problem in enumerate(self.batch)}
+        for (request, draw), trace in zip(draws, traces, strict=True):
+            key, prefix = request.problem.id, request.prefix.text
+            for count in (1, draw.count - 1):  # drawn again, it is not new any more
+                if count:
+                    verdict = self.buffers[key].consider(trace, self.step)
+                    sample = Sample(
+                        self.step, key, prefix, draw.completion, count, draw.finished, verdict, draw.log_prob
+                    )
+                    self.ledger.add_sample(sample, draw.tokens)
+                    self.findings.add(sample, places[key])
+            self.sizes[key] = _sizes(self.buffers[key])
+
+    def learn(self, model: Any, problems: Sequence[Problem]) -> Tensor:
+        """Backpropagate the objective over each problem's buffer, pass by pass; returns the loss."""
+        with self.clock.span("learning"):
+            model.train()
+            targets = {problem.id: found for problem in problems if (found := self.targets(problem)).targets}
+            plan = self._agreed(self.scorer.plan(list(targets.values())))
+            losses_P = torch.zeros(len(targets), device=self.args.device)
+            passes = self.scorer.losses(model, plan, self.args.loss, batch_size=len(self.batch))
+            for number in range(plan.learning):
+                with self._reducing(model, is_last=number == plan.learning - 1):
+                    part = next(passes)
+                    # Processes average their gradients; the loss is a mean over the problems of all.
+                    self.accelerator.backward(part.loss * self.args.world_size, **self._backward_options())
+                losses_P += part.problem_losses.to(losses_P)
+            self._check_finite(losses_P, targets)
+            loss: Tensor = losses_P.sum() / len(self.batch)
+        self.ledger.loss += loss.item()
+        self.ledger.problems += len(problems)
+        self.ledger.targets += sum(len(found.targets) for found in targets.values())
+        self.ledger.tokens += plan.tokens_computed
+        return loss * float(self.args.world_size)
+
+    def targets(self, problem: Problem) -> Targets:
+        """What is learned of a problem: fully-correct solutions with their end, partial ones without."""
+        buffer, prompt = self.buffers[problem.id], self.prompt_of(problem.question)
+        targets = [(*self.tokens_of(solution), self.codec.eos_id) for solution in buffer.fully_correct]
+        targets += [self.tokens_of(solution) for solution in buffer.partially_correct]
+        targets = [target for target in targets if len(prompt) + len(target) <= self.context_length]
+        limit = 1 if self.args.objective == "mle" else self.args.solutions_per_step
+        if limit is not None and len(targets) > limit:
+            rng = random.Random(f"{self._seed('learn')}/{problem.id}")
+            targets = [targets[0], *rng.sample(targets[1:], limit - 1)]
+        return Targets(prompt, tuple(targets))
+
+    def before_step(self) -> None:
+        """Take the step's batch; exchange findings if a problem in it was explored since the last time."""
+        self.batch = [self.train_dataset[index] for index in self.order.batch(self.state.global_step)]
+        ids = {problem.id for problem in self.batch}
+        if not ids.isdisjoint(self.unshared):
+            self.share()
+        self.unshared |= ids
+
+    def after_step(self) -> None:
+        """Exchange findings when it is time."""
+        if self.state.global_step % self.args.buffer_sync_steps == 0:
+            self.share()
+
+    def evaluate(
+        self, eval_dataset: Any = None, ignore_keys: Any = None, metric_key_prefix: str = "eval"
+    ) -> Any:
+        """pass@k and its kin on the evaluation problems, each process on its share of them."""
+        problems: Sequence[Problem] = eval_dataset or self.eval_dataset
+        plan = self.args.evaluation
+        with self.clock.span("evaluating"), self.sampling_mode():
+            own = problems[self.args.process_index :: self.args.world_size]
+            results = evaluate(self.engine, own, plan).results if own else ()
+            everything = {r.task_id: r for part in gathered(self.accelerator, results) for r in part}
+            evaluation = Evaluation.of(tuple(everything[problem.id] for problem in problems), plan)
+        if self.is_world_process_zero() and self.is_in_train:
+            with self.writing("an evaluation"):
+                self.run.write_evaluation(self.state.global_step, evaluation)
+        metrics = evaluation.scalars(f"{metric_key_prefix}_")
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    @contextmanager
+    def sampling_mode(self) -> Iterator[None]:
+        """No dropout, no checkpointing of activations, and all weights in this process."""
+        was_training = self.model.training
+        self.model.eval()
+        try:
+            with whole_weights(self.accelerator, self.model):
+                yield
+        finally:
+            self.model.train(was_training)
+
+    def get_train_dataloader(self) -> ProblemLoader:
+        """Problems in the run's order."""
+        return ProblemLoader(self.train_dataset, self.order)
+
+    def _prepare_for_training(self, *args: Any, **kwargs: Any) -> Any:
+        prepared = super()._prepare_for_training(*args, **kwargs)
+        self.engine = self._engine()  # sharding may have replaced the model
+        return prepared
+
+    def floating_point_ops(self, inputs: Any) -> int:
+        """Not estimated: a step is many passes of different sizes."""
+        return 0
+
+    def _engine(self) -> LocalEngine:
+        return LocalEngine(LanguageModel(self.model, self.codec, self.context_length))
+
+    def _scorer(self) -> Scorer:
+        return Scorer(
+            self.model,
+            self.codec.pad_id,
+            tokens_per_pass=self.args.tokens_per_pass,
+            learn_question=self.args.learn_question,
+        )
+
+    def _seed(self, purpose: str) -> int:
+        text = f"{self.args.seed}/{self.step}/{purpose}"
+        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest())
+
+    def _has_room(self, problem: Problem) -> bool:
+        """Whether any beginning of a solution leaves room to continue it."""
+        prefixes = self.buffers[problem.id].partially_correct
+        longest = max((len(self.tokens_of(prefix)) for prefix in prefixes), default=0)
+        return len(self.prompt_of(problem.question)) + longest < self.context_length
+
+    def _agreed(self, plan: Plan) -> Plan:
+        """The plan with as many passes as the process that needs most; also agrees on a signal to stop."""
+        weighing, learning, self.stop_signal = maxima(
+            self.accelerator, [plan.weighing, max(1, plan.learning), self.signals.received]
+        )
+        return plan.padded(weighing, learning)
+
+    @contextmanager
+    def _reducing(self, model: Any, is_last: bool) -> Iterator[None]:
+        """Let gradients be reduced over processes in the last pass of a step only."""
+        ends_step = self.accelerator.sync_gradients
+        reduces = is_last and ends_step
+        self.accelerator.gradient_state._set_sync_gradients(reduces)
+        try:
+            with nullcontext() if reduces else self.accelerator.no_sync(model):
+                yield
+        finally:
+            self.accelerator.gradient_state._set_sync_gradients(ends_step)
+
+    def _backward_options(self) -> dict[str, Any]:
+        return {"scale_wrt_gas": False} if self.is_deepspeed_enabled else {}
+
+    def _check_finite(self, losses_P: Tensor, targets: dict[str, Targets]) -> None:
+        if bool(torch.isfinite(losses_P).all()):
+            return
+        path = self.run.directory / f"nan_batch_step-{self.step}.json"
+        rows = {
+            key: {
+                "loss": loss,
+                "prompt": self.codec.decode(found.prompt),
+                "targets": [self.codec.decode(t) for t in found.targets],
+            }
+            for (key, found), loss in zip(targets.items(), losses_P.tolist(), strict=True)
+        }
+        path.write_text(json.dumps({"step": self.step, "problems": rows}, indent=2), encoding="utf-8")
+        raise RunError(
+            f"the loss is {losses_P.sum().item()} at step {self.step}; the batch is in {path}; "
+            "try a lower learning_rate, or float32"
+        )
+
+    def share(self) -> None:
+        """Write what all processes found to the run, and give every process every buffer."""
+        messages = gathered(self.accelerator, self.findings.message(self.buffers))
+        for number, message in enumerate(messages):
+            if number != self.args.process_index:
+                self._take_over(message.buffers)
+        if self.is_world_process_zero():
+            with self.writing("self-samples"):
+                self.run.append_samples(in_order(messages))
+        self.findings = Findings()
+        self.unshared.clear()
+
+    def _take_over(self, rows: Mapping[str, Mapping[str, Any]]) -> None:
+        for key, row in rows.items():
+            self.buffers[key] = SolutionBuffer.from_json(self.problems[key], row)
+            self.sizes[key] = _sizes(self.buffers[key])
+
+    def metrics_line(self, steps: int) -> dict[str, float]:
+        """What the last `steps` steps did, over all processes."""
+        self.share()
+        total = Ledger.total(gathered(self.accelerator, self.ledger))
+        self.ledger = Ledger()
+        self.total_loss += total.loss
+        self.num_tokens += total.tokens
+        full, partial = (sum(sizes) / len(self.sizes) for sizes in zip(*self.sizes.values(), strict=True))
+        return {
+            **total.metrics(steps),
+            "num_tokens": self.num_tokens,
+            "buffer/fcs_per_problem": full,
+            "buffer/pcs_per_problem": partial,
+        }
+
+    def last_line(self) -> dict[str, float]:
+        """The mean loss of all steps, and that this was the end."""
+        rest = Ledger.total(gathered(self.accelerator, self.ledger))
+        return {"train_loss": (self.total_loss + rest.loss) / self.state.global_step, "finished": True}
+
+    def progress(self) -> Progress:
+        """How far the run is."""
+        self.share()
+        total = Ledger.total(gathered(self.accelerator, self.ledger))
+        self.ledger = total if self.is_world_process_zero() else Ledger()
+        return Progress(
+            step=self.state.global_step,
+            ended=bool(self.control.should_training_stop),
+            last_logged=self.last_logged,
+            total_loss=self.total_loss,
+            num_tokens=self.num_tokens,
+            ledger=total.to_json(),
+            files=self.run.positions() if self.is_world_process_zero() else {},
+        )
+
+    def go_back_to(self, progress: Progress, directory: Path) -> None:
+        """Take up sums and buffers where a checkpoint left them."""
+        self.total_loss, self.num_tokens = progress.total_loss, progress.num_tokens
+        if self.is_world_process_zero():
+            self.ledger = Ledger.from_json(progress.ledger)
+        self._take_over({row.pop("id"): row for row in read_rows(directory / BUFFER)})
+
+    def write_buffers(self, directory: Path) -> None:
+        """Save every buffer, one line each."""
+        with (directory / BUFFER).open("w", encoding="utf-8", newline="\n") as stream:
+            for key, buffer in self.buffers.items():
+                stream.write(json_line({"id": key, **buffer.to_json()}))
+
+    def model_card(self) -> str:
+        """The README.md of the final model."""
+        return model_card(self.args, self.run)
+
+
+def _sizes(buffer: SolutionBuffer) -> tuple[int, int]:
+    """How many fully- and partially-correct solutions a buffer has."""
+    full = len(buffer.fully_correct)
+    return full, len(buffer) - full
