@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from partway.datasets.files import write_problems as write_problems
     from partway.datasets.gsm8k import convert_gsm8k as convert_gsm8k
     from partway.datasets.mathqa import convert_mathqa as convert_mathqa
-    from partway.datasets.mathqa_filtered import filter_mathqa as filter_mathqa
+    from partway.datasets.mathqa import filter_mathqa as filter_mathqa
     from partway.datasets.storyproblems import generate_splits as generate_splits
 
 _HOMES = {
@@ -25,7 +25,7 @@ _HOMES = {
     "check_problems": "files",
     "convert_gsm8k": "gsm8k",
     "convert_mathqa": "mathqa",
-    "filter_mathqa": "mathqa_filtered",
+    "filter_mathqa": "mathqa",
     "generate_splits": "storyproblems",
     "load_problems": "files",
     "write_problems": "files",

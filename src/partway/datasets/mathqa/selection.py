@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from partway.datasets.conversion import Conversion, Reject
-from partway.datasets.mathqa_programs import NUMBER, NoProgram, numbers_in, program_of
-from partway.datasets.templates import overlaps
+from partway.datasets.mathqa.programs import NUMBER, NoProgram, numbers_in, program_of
+from partway.datasets.mathqa.templates import overlaps
 from partway.errors import ProblemError
 from partway.execution import Trace, trace_all
 from partway.execution.answers import is_number

@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from partway.datasets.conversion import Conversion
-from partway.datasets.mathqa import problems_as_written
-from partway.datasets.templates import distinct_templates, overlaps, template_of
+from partway.datasets.mathqa.selection import problems_as_written
+from partway.datasets.mathqa.templates import distinct_templates, overlaps, template_of
 from partway.errors import ProblemError
 from partway.problem import Problem
 
