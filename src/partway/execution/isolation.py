@@ -14,6 +14,7 @@ import signal
 import struct
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 
 ACTIVE = "active"
 NOBODY = 65534
@@ -23,21 +24,34 @@ _SECCOMP_MODE_FILTER = 2
 _LANDLOCK_CREATE_RULESET, _LANDLOCK_RESTRICT_SELF = 444, 446  # the same number on every architecture
 _LANDLOCK_FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}  # by ABI: how many low bits exist
 
-# What an interpreter needs to compute, and nothing else: no file, no socket, no process, no signal to others.
-_SYSTEM_CALLS = {
-    "x86_64": {
-        "audit": 0xC000003E,
-        "free": (1, 11, 12, 13, 14, 15, 24, 25, 28, 38, 39, 60, 96, 98, 131, 186, 202, 219, 228, 231, 318, 334),
-        "memory": (9, 10),
-        "limits": (302,),
-    },
-    "aarch64": {
-        "audit": 0xC00000B7,
-        "free": (64, 215, 214, 134, 135, 139, 124, 216, 233, 103, 172, 93, 169, 165, 132, 178, 98, 128, 113, 94, 278, 293),
-        "memory": (222, 226),
-        "limits": (261,),
-    },
-}  # fmt: skip
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    """Numbers of the system calls an interpreter needs to compute: no file, socket, process or signal."""
+
+    audit: int
+    free: tuple[int, ...]
+    memory: tuple[int, ...]  # map and protect: not executable
+    limits: int  # of oneself
+
+
+_MACHINES = {
+    "x86_64": _Machine(
+        audit=0xC000003E,
+        free=(1, 11, 12, 13, 14, 15, 24, 25, 28, 38, 39, 60, 96, 98, 131, 186, 202, 219, 228, 231, 318, 334),
+        memory=(9, 10),
+        limits=302,
+    ),
+    "aarch64": _Machine(
+        audit=0xC00000B7,
+        free=(
+            *(64, 93, 94, 98, 103, 113, 124, 128, 132, 134, 135, 139),
+            *(165, 169, 172, 178, 214, 215, 216, 233, 278, 293),
+        ),
+        memory=(222, 226),
+        limits=261,
+    ),
+}
 
 
 class Unavailable(Exception):
@@ -139,21 +153,20 @@ def _forbid_system_calls() -> None:
 
 
 def _seccomp_filter(machine: str) -> bytes:
-    """BPF: allow the listed calls, allow memory that is not executable and limits of oneself, refuse the rest."""
-    if machine not in _SYSTEM_CALLS:
+    """A BPF program that allows the listed calls and refuses the rest with EPERM."""
+    if machine not in _MACHINES:
         raise Unavailable(f"no table of system calls for {machine}")
-    calls = _SYSTEM_CALLS[machine]
+    calls = _MACHINES[machine]
     load, equal, any_bit, give = 0x20, 0x15, 0x45, 0x06
-    allow, refuse, kill = 0x7FFF0000, 0x00050001, 0x80000000  # refuse: EPERM
-    code = [(load, 0, 0, 4), (equal, 1, 0, calls["audit"]), (give, 0, 0, kill), (load, 0, 0, 0)]
-    for number in calls["free"]:
+    allow, refuse, kill = 0x7FFF0000, 0x00050001, 0x80000000
+    code = [(load, 0, 0, 4), (equal, 1, 0, calls.audit), (give, 0, 0, kill), (load, 0, 0, 0)]
+    for number in calls.free:
         code += [(equal, 0, 1, number), (give, 0, 0, allow)]
-    for number in calls["memory"]:  # third argument: protection; 4 is executable
-        code += [(equal, 0, 4, number), (load, 0, 0, 32), (any_bit, 0, 1, 4), (give, 0, 0, refuse)]
-        code += [(give, 0, 0, allow)]
-    for number in calls["limits"]:  # first argument: process; 0 is oneself
-        code += [(equal, 0, 4, number), (load, 0, 0, 16), (equal, 1, 0, 0), (give, 0, 0, refuse)]
-        code += [(give, 0, 0, allow)]
+    for number in calls.memory:  # third argument: 4 is executable
+        code += [(equal, 0, 4, number), (load, 0, 0, 32), (any_bit, 0, 1, 4)]
+        code += [(give, 0, 0, refuse), (give, 0, 0, allow)]
+    code += [(equal, 0, 4, calls.limits), (load, 0, 0, 16), (equal, 1, 0, 0)]  # first argument: the process
+    code += [(give, 0, 0, refuse), (give, 0, 0, allow)]
     code += [(give, 0, 0, refuse)]
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
 

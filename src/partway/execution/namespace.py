@@ -5,7 +5,6 @@ does to it ends with the program.
 """
 
 from __future__ import annotations
-
 import __future__
 
 import builtins
@@ -21,22 +20,15 @@ from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
-_BUILTINS = (
-    "abs all any ascii bin bool bytearray bytes callable chr classmethod complex dict divmod enumerate filter "
-    "float format frozenset hash hex int isinstance issubclass iter len list map max min next object oct ord "
-    "pow property range repr reversed round set slice sorted staticmethod str sum super tuple zip "
-    "Ellipsis NotImplemented __build_class__"
-).split()
-
 
 def _discard(*values: object, **options: object) -> None:
     """Stands for `print`: nobody listens."""
 
 
 def _class_of(value: object) -> Any:
-    """Stands for `type` of one argument; that of three makes classes no screen has seen."""
+    """Stands for `type` of one argument: that of three, like any metaclass, makes classes unscreened."""
     kind = type(value)
-    return _class_of if kind is type else kind
+    return _class_of if issubclass(kind, type) else kind
 
 
 def _unchanged_wrapper(wrapped: object) -> Callable[[Any], Any]:
@@ -72,7 +64,13 @@ _EXCEPTIONS = {
     if isinstance(kind, type) and issubclass(kind, BaseException)
 }
 _SHARED_BUILTINS = {
-    **{name: getattr(builtins, name) for name in _BUILTINS},
+    **_chosen(
+        builtins,
+        "abs all any ascii bin bool bytearray bytes callable chr classmethod complex dict divmod enumerate "
+        "filter float format frozenset hash hex int isinstance issubclass iter len list map max min next "
+        "object oct ord pow property range repr reversed round set slice sorted staticmethod str sum super "
+        "tuple zip Ellipsis NotImplemented __build_class__",
+    ),
     **_EXCEPTIONS,
     "print": _discard,
     "type": _class_of,

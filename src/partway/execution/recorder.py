@@ -5,7 +5,6 @@ class is ever called for it.
 """
 
 from __future__ import annotations
-
 import __future__
 
 import ast
@@ -16,7 +15,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from types import CodeType, GenericAlias, ModuleType, NoneType, UnionType
+from types import (
+    BuiltinFunctionType,
+    ClassMethodDescriptorType,
+    CodeType,
+    FunctionType,
+    GenericAlias,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+    NoneType,
+    UnionType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 from partway.execution.isolation import grant_reserve
@@ -30,22 +42,21 @@ Reason = tuple[str, str]  # the kind of a failure and its message
 
 _IMMUTABLE = frozenset({int, float, bool, NoneType, str, bytes, complex, Fraction, Decimal, range})
 _CALLABLES = frozenset(
-    type(example)
-    for example in (
-        lambda: 0,  # and built-in functions, bound methods, methods of types, wrappers
-        len,
-        [].append,
-        "".join,
-        str.join,
-        int.__add__,
-        (0).__add__,
-        Fraction().limit_denominator,
-        functools.partial(len),
-        functools.lru_cache(ord),
-        list[int],
-        __future__.division,
-    )
-) | {GenericAlias, UnionType}
+    {
+        FunctionType,
+        BuiltinFunctionType,
+        MethodType,
+        MethodDescriptorType,
+        ClassMethodDescriptorType,
+        MethodWrapperType,
+        WrapperDescriptorType,
+        GenericAlias,
+        UnionType,
+        functools.partial,
+        type(functools.lru_cache(ord)),
+        type(__future__.division),
+    }
+)
 
 
 class Journal:
@@ -103,7 +114,7 @@ class Step:
 def prepare(text: str) -> Step:
     """Parse, compile and screen one step; samples of one problem share many of them."""
     try:
-        tree = compile(text, "<step>", "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+        tree: ast.Module = compile(text, "<step>", "exec", int(ast.PyCF_ONLY_AST), dont_inherit=True)
         code = compile(tree, "<solution>", "exec", dont_inherit=True)
     except MemoryError as error:
         return Step(Screened(), reason=("memory", describe(error)))
@@ -127,7 +138,9 @@ def run_program(
     keep.append(namespace)
     record = _Record(namespace)
     for step in steps:
-        reason = _refusal(step, bound) or _execute(step.code, namespace, keep) or record.note(namespace, journal)
+        reason = (
+            _refusal(step, bound) or _execute(step.code, namespace, keep) or record.note(namespace, journal)
+        )
         if reason is not None:
             return reason
         if answer_variable in namespace:
@@ -138,10 +151,12 @@ def run_program(
 def describe(error: BaseException) -> str:
     """The type and text of an exception, without asking the program's own classes for a text."""
     kind = type(error)
-    if kind not in BUILTIN_EXCEPTIONS or not all(type(part) in (str, int, float) for part in error.args):
-        return kind.__name__[:MAX_MESSAGE]
-    text = (error.msg or "") if isinstance(error, SyntaxError) else str(error)
-    return f"{kind.__name__}: {text}"[:MAX_MESSAGE] if text else kind.__name__
+    text = ""
+    if isinstance(error, SyntaxError):
+        text = error.msg if type(error.msg) is str else ""
+    elif kind in BUILTIN_EXCEPTIONS and all(type(part) in (str, int, float) for part in error.args):
+        text = str(error)
+    return f"{kind.__name__}: {text}"[:MAX_MESSAGE] if text else kind.__name__[:MAX_MESSAGE]
 
 
 def _refusal(step: Step, bound: set[str]) -> Reason | None:

@@ -48,4 +48,3 @@ def _name(name: Any) -> str:
     if not isinstance(name, str) or not name.isidentifier():
         raise WireError("a variable without a name")
     return name
-

@@ -12,42 +12,45 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-MODULES = frozenset(
-    {"math", "statistics", "fractions", "decimal", "itertools", "functools", "collections", "__future__"}
-)
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+MODULES = _words("math statistics fractions decimal itertools functools collections __future__")
 MAX_NESTING = 1_500
 MAX_NODES = 200_000
 
 # Names that Python has and programs here do not. A program may bind them itself.
-ABSENT_NAMES = frozenset(
+ABSENT_NAMES = _words(
     "eval exec compile open input breakpoint exit quit help globals locals vars dir getattr setattr delattr "
-    "hasattr memoryview id copyright credits license aiter anext".split()
+    "hasattr memoryview id copyright credits license aiter anext"
 )
 # Attributes that lead from a value to frames, code or all classes, or read attributes named by a text.
-_MACHINERY = frozenset(
+_MACHINERY = _words(
     "mro with_traceback format_map f_back f_builtins f_code f_globals f_lasti f_lineno f_locals f_trace "
-    "f_trace_lines f_trace_opcodes f_generator".split()
+    "f_trace_lines f_trace_opcodes f_generator"
 )
 _MACHINERY_PREFIXES = ("_", "gi_", "cr_", "ag_", "tb_", "co_", "func_")
 
 # Methods with which a class of numbers or containers says how it behaves; recording a state calls none.
 _METHODS = frozenset(
     f"__{name}__"
-    for name in (
-        "init repr str eq ne lt le gt ge hash bool len getitem setitem delitem contains iter next reversed call "
-        "enter exit add radd iadd sub rsub isub mul rmul imul truediv rtruediv itruediv floordiv rfloordiv "
-        "ifloordiv mod rmod imod pow rpow ipow divmod rdivmod matmul rmatmul and rand or ror xor rxor lshift "
-        "rlshift rshift rrshift neg pos abs invert int float complex index round trunc floor ceil"
-    ).split()
+    for name in _words(
+        "init repr str eq ne lt le gt ge hash bool len getitem setitem delitem contains iter next reversed "
+        "call enter exit add radd iadd sub rsub isub mul rmul imul truediv rtruediv itruediv floordiv "
+        "rfloordiv ifloordiv mod rmod imod pow rpow ipow divmod rdivmod matmul rmatmul and rand or ror xor "
+        "rxor lshift rlshift rshift rrshift neg pos abs invert int float complex index round trunc floor ceil"
+    )
 )
-_NODES = frozenset(
+_NODES = _words(
     "Module FunctionDef ClassDef Return Delete Assign AugAssign AnnAssign For While If With Match Raise Try "
     "Assert Import ImportFrom Global Nonlocal Expr Pass Break Continue BoolOp NamedExpr BinOp UnaryOp Lambda "
     "IfExp Dict Set ListComp SetComp DictComp GeneratorExp Yield YieldFrom Compare Call FormattedValue "
     "JoinedStr Constant Attribute Subscript Starred Name List Tuple Slice Load Store Del And Or Add Sub Mult "
     "MatMult Div Mod Pow LShift RShift BitOr BitXor BitAnd FloorDiv Invert Not UAdd USub Eq NotEq Lt LtE Gt "
     "GtE Is IsNot In NotIn comprehension ExceptHandler arguments arg keyword alias withitem match_case "
-    "MatchValue MatchSingleton MatchSequence MatchMapping MatchClass MatchStar MatchAs MatchOr".split()
+    "MatchValue MatchSingleton MatchSequence MatchMapping MatchClass MatchStar MatchAs MatchOr"
 )
 
 
@@ -96,24 +99,6 @@ class _Screener:
     def __init__(self) -> None:
         self.seen = Screened()
         self.methods: set[int] = set()
-        self.checks: dict[str, Callable[[Any], None]] = {
-            "Name": self.check_name,
-            "Attribute": self.check_attribute,
-            "FunctionDef": self.check_function,
-            "ClassDef": self.check_class,
-            "Import": self.check_import,
-            "ImportFrom": self.check_import_from,
-            "comprehension": self.check_comprehension,
-            "MatchClass": self.check_class_pattern,
-            "MatchMapping": lambda node: self.bind(node.rest),
-            "MatchAs": lambda node: self.bind(node.name),
-            "MatchStar": lambda node: self.bind(node.name),
-            "ExceptHandler": lambda node: self.bind(node.name),
-            "arg": lambda node: self.bind(node.arg),
-            "keyword": lambda node: _check_variable(node.arg),
-            "Global": self.check_declaration,
-            "Nonlocal": self.check_declaration,
-        }
 
     def walk(self, tree: ast.Module) -> None:
         level: list[ast.AST] = [tree]
@@ -132,8 +117,8 @@ class _Screener:
         kind = type(node).__name__
         if kind not in _NODES:
             raise _Refused(f"{kind} is not allowed")
-        if kind in self.checks:
-            self.checks[kind](node)
+        if kind in _CHECKS:
+            _CHECKS[kind](self, node)
 
     def bind(self, name: str | None) -> None:
         _check_variable(name)
@@ -226,7 +211,29 @@ def _has_plain_fields(template: str) -> bool:
     except ValueError:
         return True  # no template at all: formatting it raises the same error
     return all(
-        "." not in (name or "") and "[" not in (name or "") and ("{" not in (spec or "") or _has_plain_fields(spec))
+        "." not in (name or "")
+        and "[" not in (name or "")
+        and ("{" not in (spec or "") or _has_plain_fields(spec))
         for _, name, spec, _ in fields
         if spec is not None
     )
+
+
+_CHECKS: dict[str, Callable[[_Screener, Any], None]] = {
+    "Name": _Screener.check_name,
+    "Attribute": _Screener.check_attribute,
+    "FunctionDef": _Screener.check_function,
+    "ClassDef": _Screener.check_class,
+    "Import": _Screener.check_import,
+    "ImportFrom": _Screener.check_import_from,
+    "Global": _Screener.check_declaration,
+    "Nonlocal": _Screener.check_declaration,
+    "comprehension": _Screener.check_comprehension,
+    "MatchClass": _Screener.check_class_pattern,
+    "MatchMapping": lambda screener, node: screener.bind(node.rest),
+    "MatchAs": lambda screener, node: screener.bind(node.name),
+    "MatchStar": lambda screener, node: screener.bind(node.name),
+    "ExceptHandler": lambda screener, node: screener.bind(node.name),
+    "arg": lambda screener, node: screener.bind(node.arg),
+    "keyword": lambda screener, node: _check_variable(node.arg),
+}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import _socket
 import contextlib
 import gc
+import importlib
 import json
 import math
 import os
@@ -62,6 +63,7 @@ def main() -> None:
 
 def _settle() -> dict[str, str]:
     """Import what programs may need, then close the door behind us."""
+    importlib.import_module("unicodedata")  # the parser's, for names beyond ASCII
     for encoding in ("ascii", "latin-1", "utf-16", "utf-32", "unicode-escape", "raw-unicode-escape"):
         "".encode(encoding)
     Counter().most_common(1)

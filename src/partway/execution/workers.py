@@ -11,39 +11,22 @@ import contextlib
 import json
 import os
 import selectors
-import socket
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-from partway.errors import SandboxError
 from partway.execution.replies import read_reply
 from partway.execution.traces import Execution, Failure
-from partway.execution.wire import FrameReader, WireError, frame
+from partway.execution.wire import WireError
+from partway.execution.worker_process import START_SECONDS, WorkerProcess, unusable
 
 Program = tuple[str, ...]
 
 MAX_WORKERS = 4
 PROGRAMS_PER_REQUEST = 32
-START_SECONDS = 30.0
-
-_PACKAGE = Path(__file__).resolve().parent.parent
-# The package's modules without its __init__ files: a worker imports a few, all of the standard library.
-_BOOT = """
-import sys, types
-for name, folder in (("partway", sys.argv[1]), ("partway.execution", sys.argv[1] + "/execution")):
-    sys.modules[name] = types.ModuleType(name)
-    sys.modules[name].__path__ = [folder]
-from partway.execution.worker_main import main
-main()
-"""
-_FLAGS = ("-s", "-S", "-P", "-B", "-W", "ignore")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +34,7 @@ class Limits:
     """What one program may use; more ends it with a failure of kind timeout or memory."""
 
     cpu_seconds: float = 1.0
-    wall_seconds: float = 5.0  # a backstop: programs cannot sleep, and load must not change verdicts
+    wall_seconds: float = 10.0  # a backstop: programs cannot sleep, and load must not change verdicts
     memory_bytes: int = 256 << 20
     reply_bytes: int = 512 << 10  # the encoded states of one program
     program_bytes: int = 1 << 20  # the text of one program
@@ -82,126 +65,44 @@ def inspect_sandbox() -> SandboxReport:
     return _SHARED.get().inspect()
 
 
-class _Worker:
-    """One worker process and the socket to it."""
-
-    def __init__(self) -> None:
-        if sys.platform == "win32":
-            raise SandboxError("general programs need Linux or macOS to run safely; try partway inside WSL")
-        self.socket, theirs = socket.socketpair()
-        self.reader = FrameReader()
-        self.payloads: deque[bytes] = deque()
-        with theirs:
-            self.process = self.start(theirs)
-        self.protections: dict[str, str] = {}
-
-    def start(self, channel: socket.socket) -> subprocess.Popen[bytes]:
-        kept = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME")  # where the interpreter itself is
-        environment = {name: os.environ[name] for name in kept if name in os.environ}
-        try:
-            return subprocess.Popen(
-                [sys.executable, *_FLAGS, "-c", _BOOT, str(_PACKAGE)],
-                stdin=channel,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                env=environment | {"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"},
-                cwd="/",
-                start_new_session=True,
-            )
-        except OSError as error:
-            self.socket.close()
-            raise _unusable(error.strerror or str(error)) from None
-
-    def greet(self) -> None:
-        """Wait until the worker has put up its walls."""
-        try:
-            hello = self.next_payload(time.monotonic() + START_SECONDS)
-        except (OSError, EOFError, WireError) as error:
-            self.kill()
-            complaint = self.process.stderr.read() if self.process.stderr else b""
-            self.close()
-            last = complaint.decode(errors="replace").strip().rpartition("\n")[2]
-            raise _unusable(last or f"{type(error).__name__}: {error}") from None
-        if self.process.stderr:
-            self.process.stderr.close()
-        self.protections = json.loads(hello[1:])
-
-    def send(self, request: object) -> None:
-        self.socket.settimeout(START_SECONDS)
-        self.socket.sendall(frame(json.dumps(request).encode()))
-
-    def next_payload(self, deadline: float) -> bytes:
-        while not self.payloads:
-            self.socket.settimeout(max(0.01, deadline - time.monotonic()))
-            self.receive()
-        return self.payloads.popleft()
-
-    def receive(self) -> None:
-        """Take what has arrived; EOFError if the worker is gone."""
-        data = self.socket.recv(1 << 16)
-        if not data:
-            raise EOFError("it ended")
-        self.payloads.extend(self.reader.feed(data))
-
-    def kill(self) -> None:
-        with contextlib.suppress(PermissionError):  # another user by now; it goes when its socket closes
-            self.process.kill()
-
-    def close(self, patience: float = 0.0) -> None:
-        """Hang up, upon which a worker ends itself; kill it if it does not."""
-        self.socket.close()
-        if self.process.stderr:
-            self.process.stderr.close()
-        try:
-            self.process.wait(patience)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            self.process.wait()
-
-    def abandon(self) -> None:
-        """Forget a worker that belongs to the process this one was forked from."""
-        self.socket.close()
-        self.process.returncode = 0
-
-
-def _unusable(reason: str) -> SandboxError:
-    return SandboxError(
-        f"no isolated worker can be started ({reason}); check the limits on processes and memory "
-        "(ulimit -u, ulimit -v) and that this Python runs: partway doctor"
-    )
-
-
 class _Pool:
     """The workers of this process; one call at a time uses them all."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.workers: list[_Worker] = []
+        self.workers: list[WorkerProcess] = []
 
     def run(self, programs: Sequence[Program], answer_variable: str, limits: Limits) -> list[Execution]:
-        with self.lock:
-            try:
-                return _Run(self, programs, answer_variable, limits).finish()
-            except BaseException:
-                self.close()  # replies to an unfinished call may still be under way
-                raise
+        with self.undivided():
+            return _Run(self, programs, answer_variable, limits).finish()
 
     def inspect(self) -> SandboxReport:
-        with self.lock:
-            (worker, *_) = self.grow(1)
+        with self.undivided():
+            worker = self.grow(1)[0]
             worker.send(None)
             reply = json.loads(worker.next_payload(time.monotonic() + START_SECONDS)[1:])
             return SandboxReport(worker.protections | reply["protections"], reply["refused"])
 
-    def grow(self, count: int) -> list[_Worker]:
+    @contextlib.contextmanager
+    def undivided(self) -> Iterator[None]:
+        """The pool for one call alone; a call that breaks off leaves no worker with replies under way."""
+        with self.lock:
+            try:
+                yield
+            except BaseException:
+                self.close()
+                raise
+
+    def grow(self, count: int) -> list[WorkerProcess]:
         """At least `count` running workers."""
-        new = [_Worker() for _ in range(count - len(self.workers))]
-        self.workers += new
-        for worker in new:
+        known = len(self.workers)
+        while len(self.workers) < count:
+            self.workers.append(WorkerProcess())
+        for worker in self.workers[known:]:
             worker.greet()
         return self.workers
 
-    def drop(self, worker: _Worker) -> None:
+    def drop(self, worker: WorkerProcess) -> None:
         self.workers.remove(worker)
         worker.close()
 
@@ -214,7 +115,7 @@ class _Pool:
 class _Job:
     """Programs under way in one worker, by number, in the order in which they are answered."""
 
-    worker: _Worker
+    worker: WorkerProcess
     numbers: deque[int]
     deadline: float
 
@@ -231,7 +132,7 @@ class _Run:
         self.limits = limits
         self.results: dict[int, Execution] = {}
         self.deaths: Counter[int] = Counter()
-        self.jobs: dict[_Worker, _Job] = {}
+        self.jobs: dict[WorkerProcess, _Job] = {}
         self.waiting: deque[deque[int]] = deque()
 
     def finish(self) -> list[Execution]:
@@ -309,7 +210,7 @@ class _Run:
 
     def accept(self, job: _Job, payload: bytes) -> None:
         if payload[:1] == b"U":
-            raise _unusable(payload[1:].decode(errors="replace"))
+            raise unusable(payload[1:].decode(errors="replace"))
         number = job.numbers.popleft()
         self.results[number] = read_reply(payload[1:], len(self.programs[number]))
 

@@ -1,0 +1,120 @@
+"""One worker process seen from outside: started from a clean environment, spoken to through a socket."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from pathlib import Path
+
+from partway.errors import SandboxError
+from partway.execution.wire import FrameReader, WireError, frame
+
+START_SECONDS = 30.0
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+# The package's modules without its __init__ files: a worker imports a few, all of the standard library.
+_BOOT = """
+import sys, types
+for name, folder in (("partway", sys.argv[1]), ("partway.execution", sys.argv[1] + "/execution")):
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = [folder]
+from partway.execution.worker_main import main
+main()
+"""
+_FLAGS = ("-s", "-S", "-P", "-B", "-W", "ignore")
+
+
+class WorkerProcess:
+    """One worker process and the socket to it."""
+
+    def __init__(self) -> None:
+        if sys.platform == "win32":
+            raise SandboxError("general programs need Linux or macOS to run safely; try partway inside WSL")
+        self.socket, theirs = socket.socketpair()
+        self.reader = FrameReader()
+        self.payloads: deque[bytes] = deque()
+        with theirs:
+            self.process = self.start(theirs)
+        self.protections: dict[str, str] = {}
+
+    def start(self, channel: socket.socket) -> subprocess.Popen[bytes]:
+        kept = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME")  # where the interpreter itself is
+        environment = {name: os.environ[name] for name in kept if name in os.environ}
+        try:
+            return subprocess.Popen(
+                [sys.executable, *_FLAGS, "-c", _BOOT, str(_PACKAGE)],
+                stdin=channel.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                env=environment | {"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"},
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError as error:
+            self.socket.close()
+            raise unusable(error.strerror or str(error)) from None
+
+    def greet(self) -> None:
+        """Wait until the worker has put up its walls."""
+        try:
+            hello = self.next_payload(time.monotonic() + START_SECONDS)
+        except (OSError, EOFError, WireError) as error:
+            self.kill()
+            complaint = self.process.stderr.read() if self.process.stderr else b""
+            self.close()
+            last = complaint.decode(errors="replace").strip().rpartition("\n")[2]
+            raise unusable(last or f"{type(error).__name__}: {error}") from None
+        if self.process.stderr:
+            self.process.stderr.close()
+        self.protections = json.loads(hello[1:])
+
+    def send(self, request: object) -> None:
+        self.socket.settimeout(START_SECONDS)
+        self.socket.sendall(frame(json.dumps(request).encode()))
+
+    def next_payload(self, deadline: float) -> bytes:
+        while not self.payloads:
+            self.socket.settimeout(max(0.01, deadline - time.monotonic()))
+            self.receive()
+        return self.payloads.popleft()
+
+    def receive(self) -> None:
+        """Take what has arrived; EOFError if the worker is gone."""
+        data = self.socket.recv(1 << 16)
+        if not data:
+            raise EOFError("it ended")
+        self.payloads.extend(self.reader.feed(data))
+
+    def kill(self) -> None:
+        with contextlib.suppress(PermissionError):  # another user by now; it goes when its socket closes
+            self.process.kill()
+
+    def close(self, patience: float = 0.0) -> None:
+        """Hang up, upon which a worker ends itself; kill it if it does not."""
+        self.socket.close()
+        if self.process.stderr:
+            self.process.stderr.close()
+        try:
+            self.process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            self.process.wait()
+
+    def abandon(self) -> None:
+        """Forget a worker that belongs to the process this one was forked from."""
+        self.socket.close()
+        self.process.returncode = 0
+
+
+def unusable(reason: str) -> SandboxError:
+    """The error for a machine on which no general program can be run safely."""
+    return SandboxError(
+        f"no isolated worker can be started ({reason}); check the limits on processes and memory "
+        "(ulimit -u, ulimit -v) and that this Python runs: partway doctor"
+    )
