@@ -1,7 +1,7 @@
 """How good a model is: pass@k, maj@k, executable and unique shares, each with an interval, kept in files."""
 
 from partway.evaluation.compare import Comparison, compare
-from partway.evaluation.evaluate import Progress, StreamingEngine, evaluate
+from partway.evaluation.evaluate import Progress, StreamingEngine, evaluate, evaluate_into
 from partway.evaluation.journal import Journal
 from partway.evaluation.metrics import Estimate, maj_at_k, pass_at_k
 from partway.evaluation.plan import Plan
@@ -20,6 +20,7 @@ __all__ = [
     "StreamingEngine",
     "compare",
     "evaluate",
+    "evaluate_into",
     "maj_at_k",
     "pass_at_k",
 ]

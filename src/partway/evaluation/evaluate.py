@@ -7,14 +7,15 @@ evaluation can be cut into batches of any size, stopped, and continued.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
-from partway.errors import EngineError, ProblemError
+from partway.errors import EngineError, ProblemError, RunError
 from partway.evaluation.journal import Journal, key_of
 from partway.evaluation.plan import Phase, Plan
-from partway.evaluation.results import Evaluation
+from partway.evaluation.results import Evaluation, read_summary
 from partway.evaluation.samples import ProblemResult, Sample, judge
 from partway.execution import trace_all
 from partway.models.engine import Draw, Engine, Request
@@ -86,6 +87,36 @@ def evaluate(
         for p in problems
     )
     return Evaluation.of(tuple(results), plan)
+
+
+def evaluate_into(
+    path: Path,
+    engine: Engine,
+    problems: Sequence[Problem],
+    plan: Plan,
+    *,
+    model: str,
+    about: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    expand: bool = True,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+) -> dict[str, Any]:
+    """The summary in `path`: read if this evaluation is finished, continued if it was begun, else made.
+
+    Results of another evaluation in its place are an error unless `overwrite`.
+    """
+    digest = key_of(model, plan, [(problem.id, problem.question, problem.answer) for problem in problems])
+    if path.exists() and not overwrite:
+        summary: dict[str, Any] = read_summary(path)
+        if summary.get("digest") != digest:
+            raise RunError(f"{path}: another evaluation's results; take another name or overwrite them")
+        return summary
+    journal = Journal(path.with_suffix(".partial.jsonl"))
+    evaluation = evaluate(engine, problems, plan, model=model, journal=journal, on_progress=on_progress)
+    about = {**(about or {}), "digest": digest}
+    evaluation.write(path, expand=expand, about=about)
+    journal.remove()
+    return {**about, **evaluation.to_json()}
 
 
 def check_problems(problems: Sequence[Problem]) -> None:

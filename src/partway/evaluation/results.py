@@ -114,7 +114,7 @@ def read_results(path: Path) -> tuple[tuple[ProblemResult, ...], Plan]:
     )
     drawn = min(result.drawn for result in results)
     if path.exists():
-        plan = _read_plan(path)
+        plan = Plan.from_json(read_summary(path))
         return results, replace(plan, samples=drawn, ks=tuple(k for k in plan.ks if k <= drawn))
     return results, Plan(samples=drawn, pass1_samples=int(bool(pass1)))
 
@@ -136,13 +136,14 @@ def _summary_path(path: Path) -> Path:
     return found[0]
 
 
-def _read_plan(path: Path) -> Plan:
+def read_summary(path: Path) -> dict[str, Any]:
+    """The summary in `path`."""
     try:
-        return Plan.from_json(json.loads(path.read_text(encoding="utf-8")))
+        summary: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        Plan.from_json(summary)
     except (ValueError, KeyError, TypeError) as error:
-        raise RunError(
-            f"{path}: no summary of an evaluation; was it written by `partway evaluate`?"
-        ) from error
+        raise RunError(f"{path}: no summary of an evaluation, which partway evaluate writes") from error
+    return summary
 
 
 def read_samples(path: Path) -> dict[str, tuple[Sample, ...]]:

@@ -85,12 +85,12 @@ class ProblemResult:
 
     def scores(self, ks: Sequence[int], answer_variable: str = ANSWER_VARIABLE) -> dict[str, float]:
         """This problem's share of every metric."""
-        scores = {f"pass@{k}": pass_at_k(self.drawn, _passed(self.samples), k) for k in ks}
+        scores: dict[str, float] = {}
         if self.pass1:
-            if "pass@1" in scores:
-                scores["pass@1_at_temperature"] = scores["pass@1"]
-            pass1 = _passed(self.pass1) / sum(sample.count for sample in self.pass1)
-            scores = {"pass@1": pass1} | {name: score for name, score in scores.items() if name != "pass@1"}
+            scores["pass@1"] = _passed(self.pass1) / sum(sample.count for sample in self.pass1)
+        for k in ks:
+            name = "pass@1_at_temperature" if k == 1 and self.pass1 else f"pass@{k}"
+            scores[name] = pass_at_k(self.drawn, _passed(self.samples), k)
         if self.samples and all(sample.executable is not None for sample in self.samples):
             scores |= self._majorities(ks)
             scores["executable"] = sum(s.count for s in self.samples if s.executable) / self.drawn

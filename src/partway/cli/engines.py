@@ -1,0 +1,112 @@
+"""From what the command line says to something that draws samples: a model here or on a server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from partway.errors import ConfigError, ModelError, ProblemError
+
+if TYPE_CHECKING:
+    from partway.models.engine import Engine
+    from partway.models.few_shot import FewShotPrompt
+    from partway.problem import Problem
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line of `partway evaluate` says."""
+
+    model: str | None
+    problems: str | None
+    limit: int | None
+    samples: int
+    temperature: float
+    top_p: float
+    top_k: int
+    max_completion_length: int
+    ks: str | None
+    seed: int
+    answer_variable: str
+    device: str | None
+    engine: str | None
+    few_shot: str | None
+    shots: int
+    concurrency: int
+    extra_body: str | None
+    out: str | None
+    name: str | None
+    counts: bool
+    overwrite: bool
+
+
+@contextmanager
+def open_engine(options: Options, problems: list[Problem]) -> Iterator[tuple[Engine, str]]:
+    """What draws the samples, and a text that changes when what it draws would."""
+    if options.engine is None:
+        yield _local_engine(options, problems)
+        return
+    from partway.evaluation.journal import key_of
+    from partway.models.remote_engine import RemoteEngine
+
+    prompt = _few_shot_prompt(options, problems)
+    extra_body = _extra_body(options)
+    with RemoteEngine(
+        options.engine,
+        model=options.model,
+        prompt=prompt,
+        answer_variable=options.answer_variable,
+        concurrency=options.concurrency,
+        extra_body=extra_body,
+    ) as engine:
+        yield engine, key_of(options.engine, options.model, prompt, extra_body)
+
+
+def _local_engine(options: Options, problems: list[Problem]) -> tuple[Engine, str]:
+    if options.few_shot or options.extra_body:
+        raise ConfigError("--few-shot and --extra-body are for remote models; add --engine URL")
+    if options.model is None:
+        raise click.UsageError("which model? Name a directory, a run, or a server with --engine URL")
+    from partway.models.loading import load_model
+    from partway.models.local_engine import LocalEngine
+    from partway.training.preparation import model_digest
+
+    language_model = load_model(options.model, device=options.device)
+    for problem in problems:
+        length = len(language_model.codec.prompt(problem.question))
+        if length >= language_model.context_length:
+            raise ModelError(
+                f"problem {problem.id}: a prompt of {length} tokens leaves no room in the context of "
+                f"{language_model.context_length} tokens; leave it out or use a model with a longer context"
+            )
+    return LocalEngine(language_model), model_digest(language_model.model)
+
+
+def _few_shot_prompt(options: Options, problems: list[Problem]) -> FewShotPrompt:
+    from partway.datasets import load_problems
+    from partway.models.few_shot import FewShotPrompt
+
+    if options.few_shot is None:
+        return FewShotPrompt()
+    examples = load_problems(options.few_shot, answer_variable=options.answer_variable)
+    shown = {example.question for example in examples[: options.shots]}
+    if both := [problem.id for problem in problems if problem.question in shown]:
+        raise ProblemError(
+            f"{options.few_shot}: problem {both[0]} is also to be solved; choose other examples"
+        )
+    return FewShotPrompt.of(examples, shots=options.shots)
+
+
+def _extra_body(options: Options) -> dict[str, Any]:
+    try:
+        fields = json.loads(options.extra_body or "{}")
+    except ValueError:
+        fields = None
+    if not isinstance(fields, dict):
+        raise ConfigError(f"--extra-body is {options.extra_body!r}, expected a JSON object")
+    return fields

@@ -1,0 +1,164 @@
+"""`partway evaluate`: pass@k and its kin of a model, a run or a remote model, and two results compared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from partway.cli.engines import Options, open_engine
+from partway.errors import ConfigError, EngineError
+
+if TYPE_CHECKING:
+    from partway.evaluation import Plan
+
+
+@click.command()
+@click.argument("model", required=False, metavar="[MODEL_OR_RUN]")
+@click.option("--problems", metavar="FILE", help="The problems; without it, those a run was evaluated on.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N problems.")
+@click.option("--samples", default=100, show_default=True, metavar="N", help="Samples of every problem.")
+@click.option("--temperature", default=0.8, show_default=True, help="Of these samples.")
+@click.option("--top-p", default=1.0, show_default=True, help="Draw from the likeliest tokens of this share.")
+@click.option("--top-k", default=0, show_default=True, help="Draw from so many tokens; 0: from all.")
+@click.option("--max-completion-length", default=256, show_default=True, help="Longest sample, in tokens.")
+@click.option("--k", "ks", metavar="K,K,...", help="For pass@k and maj@k.  [default: 1,5,10,20,50 and N]")
+@click.option("--seed", default=0, show_default=True, help="The same seed gives the same samples.")
+@click.option("--answer-variable", default="answer", show_default=True, help="What ends a solution.")
+@click.option("--device", metavar="NAME", help="Where the model runs: cpu, cuda, mps ...")
+@click.option("--engine", metavar="URL", help="Ask a server, such as http://localhost:8000/v1.")
+@click.option("--few-shot", metavar="FILE", help="Problems to show to a remote model as examples.")
+@click.option("--shots", default=4, show_default=True, help="How many examples to show.")
+@click.option("--concurrency", default=8, show_default=True, help="Problems to ask a server for at once.")
+@click.option("--extra-body", metavar="JSON", help="More fields for every request to a server.")
+@click.option("--out", metavar="DIR", help="Where results go.  [default: evaluations/ in the run or here]")
+@click.option("--name", help="Their file name.  [default: that of the problems, after the model's]")
+@click.option("--counts", is_flag=True, help="Write equal samples as one line with their count.")
+@click.option("--overwrite", is_flag=True, help="Evaluate again although the results are there.")
+@click.option("--compare", nargs=2, metavar="A B", help="Compare two results: what B has over A.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_context
+def command(ctx: click.Context, /, compare: tuple[str, str] | None, as_json: bool, **options: Any) -> None:
+    """How many problems a model solves: pass@k, maj@k, executable and unique shares, with 95% intervals.
+
+    pass@1 takes one more sample of every problem, at temperature 0.2 as in the paper. An interrupted
+    evaluation continues where it stopped when the same command is given again. With --engine, MODEL is the
+    name by which the server knows it; its key comes from the environment variable PARTWAY_API_KEY.
+
+    \b
+    Examples:
+      partway evaluate runs/gsm8k --problems test.jsonl
+      partway evaluate ./my-model --problems test.jsonl --samples 20 --k 1,5,20 --json
+      partway evaluate --engine http://localhost:8000/v1 --few-shot train.jsonl --problems test.jsonl
+      partway evaluate --compare runs/mle/evaluations/test.json runs/pcs/evaluations/test.json
+    """
+    from partway.cli import evaluation_tables as tables
+
+    if compare:
+        from partway.evaluation import compare as compare_results
+
+        comparison = compare_results(*compare)
+        if as_json:
+            click.echo(json.dumps({"first": compare[0], "second": compare[1], **comparison.to_json()}))
+        else:
+            tables.show_comparison(comparison, *compare)
+        return
+    summary = _evaluate(Options(**options), quiet=ctx.obj["quiet"])
+    if as_json:
+        click.echo(json.dumps(summary))
+    else:
+        tables.show_summary(summary)
+
+
+def _evaluate(options: Options, *, quiet: bool) -> dict[str, Any]:
+    """The summary of an evaluation; all that can be wrong is found before the long work."""
+    from partway.cli.progress import Bar
+    from partway.datasets import load_problems
+    from partway.evaluation import evaluate_into
+    from partway.evaluation.evaluate import check_problems
+
+    plan = _plan(options)
+    file = _problems_file(options)
+    problems = load_problems(file, answer_variable=plan.answer_variable)[: options.limit]
+    check_problems(problems)
+    path = _summary_path(options, file)
+    about = {
+        "model": options.model,
+        "engine": options.engine,
+        "few_shot": options.few_shot,
+        "problems_file": str(file),
+    }
+    try:
+        with (
+            open_engine(options, problems) as (engine, model),
+            Bar("evaluating", "samples", quiet=quiet) as bar,
+        ):
+            summary = evaluate_into(
+                path,
+                engine,
+                problems,
+                plan,
+                model=model,
+                about=about,
+                overwrite=options.overwrite,
+                expand=not options.counts,
+                on_progress=lambda progress: bar.show(progress.done, progress.total, progress.resumed),
+            )
+    except (KeyboardInterrupt, EngineError):
+        if path.with_suffix(".partial.jsonl").exists():
+            _say("what is finished is kept; the same command continues from there", quiet)
+        raise
+    _say(f"results are in {path} and {path.with_suffix('.jsonl')}", quiet)
+    if options.engine and _never_varies(summary):
+        _say("all samples of each problem are equal; does the server sample at all?", quiet)
+    return summary
+
+
+def _say(remark: str, quiet: bool) -> None:
+    if not quiet:
+        click.echo(f"partway: {remark}", err=True)
+
+
+def _never_varies(summary: dict[str, Any]) -> bool:
+    distinct = summary["metrics"].get("unique", {"value": 1})["value"] * summary["samples"]
+    return bool(summary["temperature"] > 0 and summary["samples"] > 1 and distinct < 1.001)
+
+
+def _plan(options: Options) -> Plan:
+    from partway.evaluation import Plan
+    from partway.models.settings import SamplingSettings
+
+    try:
+        ks = tuple(int(k) for k in options.ks.split(",")) if options.ks else ()
+    except ValueError:
+        raise ConfigError(f"--k is {options.ks!r}, expected numbers and commas; try 1,5,10") from None
+    settings = SamplingSettings(
+        options.temperature, options.top_p, options.top_k, options.max_completion_length
+    )
+    return Plan(options.samples, settings, ks, seed=options.seed, answer_variable=options.answer_variable)
+
+
+def _run_directory(options: Options) -> Path | None:
+    from partway.runs import Run
+
+    if options.model is None or options.engine is not None or not Run(Path(options.model)).is_started:
+        return None
+    return Path(options.model)
+
+
+def _problems_file(options: Options) -> Path:
+    if options.problems is not None:
+        return Path(options.problems)
+    run = _run_directory(options)
+    if run is None:
+        raise click.UsageError("which problems? Add --problems FILE")
+    return run / "problems" / "dev.jsonl"
+
+
+def _summary_path(options: Options, problems_file: Path) -> Path:
+    run = _run_directory(options)
+    directory = Path(options.out) if options.out else (run or Path()) / "evaluations"
+    owner = "" if run else f"{Path(options.model or 'remote').name}-"
+    return directory / f"{options.name or owner + problems_file.stem}.json"

@@ -1,0 +1,69 @@
+"""How far a command is: a bar with rate and time left on a terminal, now and then a line elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+SECONDS_BETWEEN_LINES = 10.0
+
+
+class Bar:
+    """Shows on standard error how many of `unit` are done; nothing at all when quiet."""
+
+    def __init__(
+        self,
+        label: str,
+        unit: str,
+        *,
+        quiet: bool = False,
+        console: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.label = label
+        self.unit = unit
+        self.quiet = quiet
+        self.console = console or Console(stderr=True)
+        self._clock = clock
+        self._started = self._line_at = clock()
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[numbers]}"))
+        self._bar = Progress(*columns, console=self.console, transient=True)
+        self._task = self._bar.add_task(label, numbers="")
+
+    def __enter__(self) -> Self:
+        if self.console.is_terminal and not self.quiet:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        if self._bar.live.is_started:
+            self._bar.stop()
+
+    def show(self, done: int, total: int, resumed: int = 0) -> None:
+        """`done` of `total`; the `resumed` ones cost no time and do not count for the rate."""
+        now = self._clock()
+        if self.quiet:
+            return
+        if self.console.is_terminal:
+            numbers = self._numbers(done, total, resumed, now)
+            self._bar.update(self._task, completed=done, total=total, numbers=numbers)
+        elif done == total or now >= self._line_at + SECONDS_BETWEEN_LINES:
+            self._line_at = now
+            line = f"{self.label}: {self._numbers(done, total, resumed, now)}"
+            self.console.print(line, soft_wrap=True, markup=False, highlight=False)
+
+    def _numbers(self, done: int, total: int, resumed: int, now: float) -> str:
+        shown = f"{done:,} of {total:,} {self.unit}"
+        seconds = now - self._started
+        if done <= resumed or seconds <= 0:
+            return shown
+        rate = (done - resumed) / seconds
+        left = round((total - done) / rate)
+        return f"{shown}, {rate:.3g} per second, {left // 3600}:{left // 60 % 60:02d}:{left % 60:02d} left"
