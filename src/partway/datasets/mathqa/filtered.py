@@ -34,7 +34,7 @@ def filter_mathqa(
     conversion: Conversion,
     index: Mapping[str, Sequence[int]] | None = None,
     *,
-    progress: Callable[[int], object] = lambda rows: None,
+    progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> Conversion:
     """The filtered train and dev splits, by the published `index` or by the rule; test stays as it is."""
     train, dev = conversion.splits["train"], conversion.splits["dev"]

@@ -41,11 +41,12 @@ class Declared:
 
 
 def convert_mathqa(
-    splits: Mapping[str, Sequence[Row]], *, progress: Callable[[int], object] = lambda rows: None
+    splits: Mapping[str, Sequence[Row]], *, progress: Callable[[int, int], object] = lambda done, total: None
 ) -> Conversion:
     """Problems of each split of MathQA, the rows that MathQA-Python leaves out, and template overlap."""
     problems: dict[str, list[Problem]] = {}
     rejects: list[Reject] = []
+    done, total = 0, sum(map(len, splits.values()))
     for split, rows in splits.items():
         problems[split] = []
         for start in range(0, len(rows), ROWS_AT_ONCE):
@@ -55,7 +56,8 @@ def convert_mathqa(
                     problems[split].append(converted)
                 else:
                     rejects.append(converted)
-            progress(len(chunk))
+            done += len(chunk)
+            progress(done, total)
     questions = {split: [problem.question for problem in kept] for split, kept in problems.items()}
     return Conversion(problems, rejects, {"template_overlap": overlaps(questions)})
 

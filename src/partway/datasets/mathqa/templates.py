@@ -39,7 +39,9 @@ def overlaps(splits: Mapping[str, Sequence[str]]) -> dict[str, dict[str, int]]:
 
 
 def distinct_templates(
-    templates: Sequence[Template], edits: int, progress: Callable[[int], object] = lambda rows: None
+    templates: Sequence[Template],
+    edits: int,
+    progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> list[int]:
     """Walk the templates in order and keep each that is more than `edits` token edits from all kept ones."""
     kept: list[int] = []
@@ -50,7 +52,7 @@ def distinct_templates(
             kept.append(index)
             for piece, (start, size) in enumerate(_pieces(len(template), edits + 1)):
                 by_piece[len(template), piece, template[start : start + size]].append(index)
-        progress(1)
+        progress(index + 1, len(templates))
     return kept
 
 
