@@ -32,7 +32,7 @@ def show_conversion(conversion: Conversion, out: Path) -> None:
     console.print(_written(conversion, out))
     if conversion.rejects:
         console.print(_reasons(conversion))
-    for name, note in conversion.notes.items():
+    for name, note in ((name, note) for name, note in conversion.notes.items() if note):
         _show_note(console, TITLES.get(name, name.replace("_", " ")), note)
 
 
@@ -62,10 +62,12 @@ def _reasons(conversion: Conversion) -> Table:
 
 def _show_note(console: Console, name: str, note: object) -> None:
     if not isinstance(note, Mapping):
-        console.print(f"{name}: {note}", markup=False, soft_wrap=True)
+        text = ", ".join(map(str, note)) if isinstance(note, list | tuple) else _shown(note)
+        console.print(f"{name}: {text}", markup=False, soft_wrap=True)
         return
     columns = list(dict.fromkeys(key for row in note.values() if isinstance(row, Mapping) for key in row))
-    columns.sort(key=list(note).index if set(columns) <= set(note) else columns.index)
+    if set(columns) <= set(note):
+        columns = [key for key in note if key in columns]
     table = Table("", title=escape(name))
     for column in columns or [""]:
         table.add_column(str(column), justify="right")

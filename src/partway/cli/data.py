@@ -12,6 +12,7 @@ from partway.errors import ProblemError
 
 if TYPE_CHECKING:
     from partway.datasets import Conversion
+    from partway.datasets.storyproblems import Level
 
 OUT = click.option(
     "--out",
@@ -136,8 +137,8 @@ def mathqa(
 @click.option(
     "--holdout-situations",
     default="",
-    metavar="NAMES",
-    help="Situations, comma-separated, that occur in dev and test only.",
+    metavar="NAMES|NUMBER",
+    help="Situations that only the test split has, and nothing else in it: names with commas, or how many.",
 )
 @OUT
 @AS_JSON
@@ -146,7 +147,7 @@ def storyproblems(
     dev: int,
     test: int,
     seed: int,
-    difficulty: str,
+    difficulty: Level,
     holdout_situations: str,
     out: Path,
     as_json: bool,
@@ -156,11 +157,12 @@ def storyproblems(
     \b
     Examples:
       partway data storyproblems --train 600 --dev 200 --test 200 --seed 0 --out data/stories
-      partway data storyproblems --difficulty hard --out data/hard
+      partway data storyproblems --difficulty hard --holdout-situations 5 --out data/hard
     """
     from partway.datasets import generate_splits
 
-    held_out = tuple(name.strip() for name in holdout_situations.split(",") if name.strip())
+    names = [name.strip() for name in holdout_situations.split(",") if name.strip()]
+    held_out = int(names[0]) if len(names) == 1 and names[0].isdecimal() else names
     conversion = generate_splits(
         train, dev, test, seed=seed, difficulty=difficulty, holdout_situations=held_out
     )

@@ -1,0 +1,232 @@
+"""`partway data` as a user would call it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from partway import load_problems, trace
+
+OPTIONS = "a ) 6 , b ) 7 , c ) none"
+
+
+def partway(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "partway", *map(str, arguments)]
+    variables = {**os.environ, "COLUMNS": "160", **environment}
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=variables)
+
+
+@pytest.fixture
+def mathqa_source(tmp_path: Path) -> Path:
+    source = tmp_path / "source"
+    source.mkdir()
+
+    def rows(count: int, split: str) -> list[dict[str, Any]]:
+        formulas = ["multiply(n0,n1)|", "add(n0,n1)|"]
+        return [
+            {
+                "Problem": f"the {split} number {'very ' * index}long : 2 and 3",
+                "options": OPTIONS,
+                "correct": "a",
+                "linear_formula": formulas[index % 5 == 4],
+                "category": "general",
+            }
+            for index in range(count)
+        ]
+
+    (source / "train.json").write_text(json.dumps(rows(25, "train")))
+    (source / "dev.json").write_text(json.dumps(rows(10, "dev")))
+    (source / "test.json").write_text(json.dumps(rows(5, "dev")))
+    return source
+
+
+def test_mathqa_writes_three_files_and_says_what_was_left_out(mathqa_source: Path, tmp_path: Path) -> None:
+    out, rejects = tmp_path / "deep" / "out", tmp_path / "rejects.jsonl"
+    result = partway("data", "mathqa", "--source", mathqa_source, "--out", out, "--rejects", rejects)
+    assert result.returncode == 0, result.stderr
+    assert "converting MathQA: 40 of 40 rows" in result.stderr
+    assert "result is not the declared answer" in result.stdout
+    assert sorted(path.name for path in out.iterdir()) == ["dev.jsonl", "test.jsonl", "train.jsonl"]
+    train = load_problems(out / "train.jsonl")
+    assert len(train) == 20
+    assert train[0].question == "the train number long : 2 and 3 n0 = 2.0 n1 = 3.0"
+    assert train[0].reference is not None
+    assert trace(train[0].reference).answer == train[0].answer == 6
+    left_out = [json.loads(line) for line in rejects.read_text().splitlines()]
+    assert len(left_out) == 8
+    assert left_out[0].keys() == {"split", "row", "reason", "detail", "record"}
+    assert (left_out[0]["split"], left_out[0]["row"]) == ("train", 4)
+
+
+def test_json_has_the_counts_and_quiet_is_quiet(mathqa_source: Path, tmp_path: Path) -> None:
+    result = partway("-q", "data", "mathqa", "--source", mathqa_source, "--out", tmp_path / "out", "--json")
+    assert result.stderr == ""
+    counted = json.loads(result.stdout)
+    assert counted["problems"] == counted["with_reference"] == {"train": 20, "dev": 8, "test": 4}
+    assert counted["without_reference"]["dev"] == {"result is not the declared answer": 2}
+    assert counted["notes"]["template_overlap"]["test"] == {"train": 0, "dev": 4}
+
+
+def test_filtered_mathqa_has_no_near_copies(mathqa_source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    result = partway("data", "mathqa", "--source", mathqa_source, "--out", out, "--filtered", "--json")
+    assert result.returncode == 0, result.stderr
+    kept = load_problems(out / "train.jsonl")
+    lengths = [problem.question.count("very") for problem in kept if "train" in problem.question]
+    assert lengths == [0, 3, 6, 10, 13, 16, 20, 23]
+
+
+def test_a_split_index_needs_filtered(mathqa_source: Path, tmp_path: Path) -> None:
+    index = tmp_path / "index.json"
+    index.write_text('{"train": [], "dev": []}')
+    arguments = (
+        "data",
+        "mathqa",
+        "--source",
+        mathqa_source,
+        "--out",
+        tmp_path / "out",
+        "--split-index",
+        index,
+    )
+    result = partway(*arguments)
+    assert (result.returncode, "--split-index needs --filtered" in result.stderr) == (2, True)
+    result = partway(*arguments, "--filtered")
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1].startswith("partway: error: the split index needs 2822 dev rows")
+
+
+def test_gsm8k_from_its_files(tmp_path: Path) -> None:
+    source, out = tmp_path / "source", tmp_path / "out"
+    source.mkdir()
+    row = {
+        "question": "Natalia sold 48 clips, then half as many. How many?",
+        "answer": "48/2 = <<48/2=24>>24",
+    }
+    row["answer"] += "\nAll in all 48+24 = <<48+24=72>>72.\n#### 72"
+    (source / "train.jsonl").write_text((json.dumps(row) + "\n") * 5)
+    (source / "test.jsonl").write_text(json.dumps({**row, "answer": "Who knows?\n#### 5"}) + "\n")
+    result = partway("data", "gsm8k", "--source", source, "--out", out, "--json")
+    assert result.returncode == 0, result.stderr
+    counted = json.loads(result.stdout)
+    assert counted["problems"] == {"train": 4, "dev": 1, "test": 1}
+    assert counted["with_reference"] == {"train": 4, "dev": 1, "test": 0}
+    assert load_problems(out / "train.jsonl")[0].answer == 72
+    assert load_problems(out / "test.jsonl")[0].reference is None
+
+
+def test_storyproblems_are_the_same_bytes_for_the_same_seed(tmp_path: Path) -> None:
+    counts = ("--train", 20, "--dev", 5, "--test", 5)
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        result = partway("data", "storyproblems", *counts, "--seed", seed, "--out", tmp_path / name)
+        assert result.returncode == 0, result.stderr
+    a, b, c = ((tmp_path / name / "train.jsonl").read_bytes() for name in "abc")
+    assert a == b != c
+    assert len(load_problems(tmp_path / "a" / "train.jsonl")) == 20
+
+
+def test_check_reports_every_bad_row_and_exits_with_1(tmp_path: Path) -> None:
+    path = tmp_path / "problems.jsonl"
+    rows = [
+        {"question": "1 + 1?", "answer": 2, "solution": "answer = 1 + 1"},
+        {"question": "", "answer": float("nan")},
+        {"question": "1 + 1?", "answer": 2, "solution": "answer = 3"},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows) + "{\n")
+    result = partway("data", "check", path)
+    assert result.returncode == 1
+    assert result.stdout.splitlines() == [
+        f"{path}:2: question: the question is empty",
+        f"{path}:2: answer: nan is not a number to compare with",
+        f"{path}:3: solution: gives 3, but the answer is 2",
+        f"{path}:4: row: not JSON: Expecting property name enclosed in double quotes at column 2",
+    ]
+    assert result.stderr == f"partway: error: {path}: 3 bad rows beside 1 good ones\n"
+    as_json = partway("data", "check", path, "--json")
+    assert as_json.returncode == 1
+    assert [row["line"] for row in json.loads(as_json.stdout)["bad_rows"]] == [2, 2, 3, 4]
+
+
+def test_check_of_a_good_file_counts_and_exits_with_0(tmp_path: Path) -> None:
+    path = tmp_path / "problems.jsonl"
+    path.write_text('{"question": "1 + 1?", "answer": 2}\n{"question": "2 + 1?", "solution": "answer = 3"}\n')
+    result = partway("data", "check", path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == f"{path}: 2 problems, 1 of them with a reference\n"
+
+
+def test_missing_files_are_named_with_where_they_come_from(tmp_path: Path) -> None:
+    result = partway("data", "gsm8k", "--source", tmp_path, "--out", tmp_path / "out")
+    assert result.returncode == 1
+    assert result.stderr.startswith(
+        f"partway: error: {tmp_path}: there is no train.jsonl; put train.jsonl and"
+    )
+    assert result.stderr.count("\n") == 1
+    result = partway("data", "mathqa", "--source", tmp_path / "absent", "--out", tmp_path / "out")
+    assert "no such directory; put train.json or" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["gsm8k", "mathqa"])
+def test_offline_the_error_says_which_files_to_put_where(tmp_path: Path, name: str) -> None:
+    result = partway(
+        "data", name, "--out", tmp_path / "out", HF_HUB_OFFLINE="1", HF_HOME=str(tmp_path / "home")
+    )
+    assert result.returncode == 1
+    assert result.stderr.startswith("partway: error: cannot use ")
+    assert "and test.json" in result.stderr
+    assert "into a directory and pass it as --source" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("kill_at", [1, 3, 5])
+def test_a_killed_conversion_leaves_whole_files_only(
+    mathqa_source: Path, tmp_path: Path, kill_at: int
+) -> None:
+    out = tmp_path / "out"
+    arguments = ["data", "mathqa", "--source", str(mathqa_source), "--out", str(out)]
+    script = (
+        "import os, signal, sys\n"
+        "calls, fsync = [], os.fsync\n"
+        "def kill(descriptor):\n"
+        "    calls.append(descriptor)\n"
+        f"    os.kill(os.getpid(), signal.SIGKILL) if len(calls) == {kill_at} else fsync(descriptor)\n"
+        "os.fsync = kill\n"
+        f"sys.argv = ['partway', *{arguments!r}]\n"
+        "from partway.cli import main\n"
+        "main()\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    visible = {path.name: len(load_problems(path)) for path in out.iterdir() if not path.name.startswith(".")}
+    assert visible == dict([("train.jsonl", 20), ("dev.jsonl", 8)][: kill_at // 2])
+    again = partway(*arguments)
+    assert again.returncode == 0
+    assert len(load_problems(out / "test.jsonl")) == 4
+
+
+def test_an_interrupted_conversion_leaves_nothing(mathqa_source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    arguments = ["data", "mathqa", "--source", str(mathqa_source), "--out", str(out)]
+    script = (
+        "import os, signal, sys\n"
+        "os.fsync = lambda descriptor: signal.raise_signal(signal.SIGINT)\n"
+        f"sys.argv = ['partway', *{arguments!r}]\n"
+        "from partway.cli import main\n"
+        "main()\n"
+    )
+    interrupted = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert interrupted.returncode == 130
+    assert interrupted.stderr.endswith("partway: interrupted\n")
+    assert list(out.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["gsm8k", "mathqa", "storyproblems", "check"])
+def test_every_help_has_examples(name: str) -> None:
+    result = partway("data", name, "--help")
+    assert result.returncode == 0
+    assert f"  partway data {name} " in result.stdout
