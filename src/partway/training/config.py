@@ -80,7 +80,7 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         None,
         "Most solutions of a problem learned from in one step, a seeded choice that has the reference.",
     )
-    tokens_per_pass: int = _key(4096, "Most tokens in one forward and backward pass; bounds memory.")
+    tokens_per_pass: int = _key(2048, "Most tokens in one forward and backward pass; bounds memory.")
 
     effective_batch_size: int | None = _key(
         None,

@@ -5,6 +5,7 @@ It knows nothing of what is trained; `SelfSamplingTrainer` fills in what a step 
 
 from __future__ import annotations
 
+import tempfile
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -26,6 +27,22 @@ from partway.training.ledger import Clock
 from partway.training.preparation import now
 from partway.training.progress import display
 from partway.training.signals import Interrupted, StopSignals
+
+
+def check_directory(directory: Path, resume: bool) -> None:
+    """Refuse a directory that holds a run already, or cannot be written, before any long work."""
+    if Run(directory).is_started and not resume:
+        raise RunError(
+            f"{directory}: there is a run already; --resume to go on with it, or choose another output_dir"
+        )
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            pass
+    except OSError as error:
+        raise RunError(
+            f"{directory}: cannot be written ({error.strerror}); choose another output_dir"
+        ) from error
 
 
 class StepHooks(TrainerCallback):  # type: ignore[misc]
@@ -123,19 +140,13 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         return checkpoint
 
     def _start(self) -> Path | None:
-        if self.run.is_started:
-            raise RunError(
-                f"{self.run.directory}: there is a run already; --resume to go on with it, "
-                "or choose another output_dir"
-            )
-        try:
+        check_directory(self.run.directory, resume=False)
+        with self.writing("the settings"):
             self.run.write_problems("train", self.train_dataset)
             if self.eval_dataset:
                 self.run.write_problems("dev", self.eval_dataset)
             self.run.write_environment(self.environment)
             self.run.write_config(self.args.settings)  # last: with it the run exists
-        except OSError as error:
-            raise RunError(f"{self.run.directory}: cannot be written ({error.strerror})") from error
         return None
 
     def _resume(self, force: bool) -> Path | None:

@@ -207,6 +207,19 @@ class SelfSamplingTrainer(RecordingTrainer):
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
 
+    def rehearse(self) -> str:
+        """Explore and learn from the first batch without updating or writing anything; says what it found."""
+        self.before_step()
+        if self.args.self_sampling != "none":
+            self.explore(self.batch)
+        loss = self.learn(self.model, self.batch)
+        self.model.zero_grad()
+        return (
+            f"{len(self.train_dataset)} problems, {self.args.max_steps} steps of {self.args.problems_per_step}; "
+            f"first batch: loss {loss.item():.3f}, {self.ledger.drawn} samples drawn, "
+            f"{self.ledger.tokens} tokens learned from in layout {self.scorer.layout.name}"
+        )
+
     @contextmanager
     def sampling_mode(self) -> Iterator[None]:
         """No dropout, no checkpointing of activations, and all weights in this process."""

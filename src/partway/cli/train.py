@@ -1,0 +1,121 @@
+"""`partway train`: fine-tune a model as a YAML file and `--key value` pairs say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from partway.config import checked, parse_overrides, read_settings
+from partway.errors import ConfigError, ProblemError
+
+if TYPE_CHECKING:
+    from partway.problem import Problem
+    from partway.training import SelfSamplingConfig, SelfSamplingTrainer
+
+NAMED = 5  # left-out problems that are named one by one
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("config", metavar="CONFIG.yaml")
+@click.argument("pairs", nargs=-1, type=click.UNPROCESSED, metavar="[--KEY VALUE]...")
+@click.option("--resume", is_flag=True, help="Go on from the run's last good checkpoint.")
+@click.option("--force", is_flag=True, help="Resume although settings, problems or the model are others.")
+@click.option(
+    "--strict", is_flag=True, help="Stop at a problem that cannot be used; without it, leave it out."
+)
+@click.option("--dry-run", is_flag=True, help="Check everything, try one batch, write nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print the last metrics as one JSON object.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    config: str,
+    pairs: tuple[str, ...],
+    resume: bool,
+    force: bool,
+    strict: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Fine-tune a model on references and its own correct and partially-correct solutions.
+
+    CONFIG.yaml and --KEY VALUE pairs set the keys of docs/training.md; pairs win. The run is written to
+    output_dir. SIGINT (Ctrl-C) and SIGTERM save first; --resume goes on to exactly the same end.
+
+    \b
+    Examples:
+      partway train configs/storyproblems_tiny.yaml
+      partway train configs/storyproblems_tiny.yaml --self_sampling none --objective mle --output_dir runs/mle
+      partway train runs/mle/config.yaml --resume
+      accelerate launch --num_processes 2 -m partway train configs/storyproblems_tiny.yaml
+    """
+    settings, overrides = read_settings(config), parse_overrides(pairs)
+    from partway.training import SelfSamplingConfig
+    from partway.training.signals import Interrupted
+
+    if ctx.obj["quiet"]:
+        overrides.setdefault("disable_tqdm", "true")
+    args = SelfSamplingConfig(**checked(settings, SelfSamplingConfig, overrides))
+    trainer = _trainer(args, resume=resume, strict=strict, dry_run=dry_run)
+    if dry_run:
+        click.echo(trainer.rehearse())
+        return
+    try:
+        trainer.train(resume_from_checkpoint=resume, force=force)
+    except Interrupted as interrupted:
+        click.echo(f"partway: {interrupted}", err=True)
+        ctx.exit(128 + interrupted.signal)
+    if trainer.is_world_process_zero():
+        _conclude(trainer, as_json)
+
+
+def _trainer(args: SelfSamplingConfig, *, resume: bool, strict: bool, dry_run: bool) -> SelfSamplingTrainer:
+    """The trainer with all its problems; whatever is wrong with them or the run directory comes first."""
+    from partway.training import SelfSamplingTrainer
+    from partway.training.recording import check_directory
+
+    if args.train_file is None:
+        raise ConfigError(
+            "train_file is not set; make problems with `partway data`, then set it to their file"
+        )
+    if not dry_run:
+        check_directory(Path(args.output_dir or "run"), resume)
+    train = _problems(args.train_file, args, strict)
+    dev = _problems(args.eval_file, args, strict) if args.eval_file else None
+    trainer = SelfSamplingTrainer(args.model_name_or_path, args, train, dev)
+    if trainer.left_out:
+        first = trainer.left_out[0]
+        if strict:
+            raise ProblemError(f"{args.train_file}: problem {first.id}: {first.reason}")
+        trainer.say(f"left out {len(trainer.left_out)} problems that cannot be used:")
+        for one in trainer.left_out[:NAMED]:
+            trainer.say(f"  problem {one.id}: {one.reason}")
+    return trainer
+
+
+def _problems(path: str, args: SelfSamplingConfig, strict: bool) -> list[Problem]:
+    from partway.datasets import check_problems, load_problems
+
+    if strict:
+        return load_problems(path, answer_variable=args.answer_variable)
+    result = check_problems(path, answer_variable=args.answer_variable)
+    if not result.problems:
+        raise ProblemError(f"{result.bad_rows[0]}; none of the {len(result.bad_rows)} rows can be used")
+    if result.bad_rows and args.process_index == 0:
+        click.echo(f"partway: left out {len(result.bad_rows)} rows of {path} that cannot be used:", err=True)
+        for row in result.bad_rows[:NAMED]:
+            click.echo(f"partway:   {row}", err=True)
+    return result.problems
+
+
+def _conclude(trainer: SelfSamplingTrainer, as_json: bool) -> None:
+    run = trainer.run
+    if as_json:
+        latest: dict[str, object] = {"run": str(run.directory)}
+        for line in run.metrics():
+            latest |= line
+        click.echo(json.dumps(latest))
+    else:
+        click.echo(f"{run.directory / 'final'}")
