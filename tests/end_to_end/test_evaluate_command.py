@@ -1,0 +1,239 @@
+"""`partway evaluate` as a user calls it, on a tiny model and on a scripted server."""
+
+import json
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from partway import cli
+from partway.problem import Problem
+from scripted_server import completions, scripted_server
+
+PROBLEMS = [Problem(f"p{n}", f"Tom has {n} apples. How many has he?", n, f"answer = {n}") for n in range(8)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with problems and the directory of an untrained tiny model."""
+    from partway.models.tiny import build_tiny_model
+
+    folder = tmp_path_factory.mktemp("evaluate")
+    write_problems(folder / "test.jsonl", PROBLEMS)
+    build_tiny_model(
+        PROBLEMS, hidden_size=16, layers=1, heads=2, context_length=64, directory=folder / "tiny"
+    )
+    return folder
+
+
+def write_problems(path, problems):
+    with path.open("w") as stream:
+        for p in problems:
+            row = {"id": p.id, "question": p.question, "answer": p.answer, "solution": p.reference.text}
+            stream.write(json.dumps(row) + "\n")
+
+
+@pytest.fixture
+def partway(monkeypatch, capsys):
+    """Runs the command line in this process: exit code, standard output, standard error."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["partway", *map(str, arguments)])
+        with pytest.raises(SystemExit) as exit:
+            cli.main()
+        return exit.value.code, *capsys.readouterr()
+
+    return run
+
+
+def evaluate_tiny(partway, folder, out, *more):
+    options = ("--samples", 6, "--max-completion-length", 12, "--out", out, *more)
+    return partway("evaluate", folder / "tiny", "--problems", folder / "test.jsonl", *options)
+
+
+def test_a_model_is_evaluated_into_a_table_and_files(partway, folder, tmp_path):
+    code, shown, remarks = evaluate_tiny(partway, folder, tmp_path)
+    assert code == 0, remarks
+    assert "8 problems, 6 samples at temperature 0.8" in shown
+    for metric in ("pass@1", "pass@1_at_temperature", "pass@6", "maj@5", "executable", "unique_alpha"):
+        assert f"\n{metric} " in shown
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "tiny-test.json",
+        "tiny-test.jsonl",
+        "tiny-test.pass1.jsonl",
+    ]
+    rows = [json.loads(line) for line in (tmp_path / "tiny-test.jsonl").read_text().splitlines()]
+    assert [row["task_id"] for row in rows] == [p.id for p in PROBLEMS for _ in range(6)]
+    assert all(row.keys() >= {"completion", "passed", "result"} for row in rows)
+
+
+def test_the_seed_decides_the_samples_and_json_is_one_object(partway, folder, tmp_path):
+    printed = [
+        evaluate_tiny(partway, folder, tmp_path / name, "--seed", seed, "--temperature", 2, "--json")[1]
+        for name, seed in (("a", 5), ("b", 5), ("c", 6))
+    ]
+    files = [(tmp_path / name / "tiny-test.jsonl").read_text() for name in "abc"]
+    assert json.loads(printed[0])["metrics"] == json.loads(printed[1])["metrics"]
+    assert files[0] == files[1] != files[2]
+
+
+def test_finished_results_are_shown_again_and_others_are_not_overwritten(partway, folder, tmp_path):
+    first = evaluate_tiny(partway, folder, tmp_path, "--json")
+    written = (tmp_path / "tiny-test.jsonl").stat().st_mtime_ns
+    again = evaluate_tiny(partway, folder, tmp_path, "--json")
+    assert again[:2] == first[:2]
+    assert (tmp_path / "tiny-test.jsonl").stat().st_mtime_ns == written
+    code, _, error = evaluate_tiny(partway, folder, tmp_path, "--seed", 9)
+    assert code == 1
+    assert "another evaluation's results; take another name or overwrite them" in error.splitlines()[-1]
+    assert evaluate_tiny(partway, folder, tmp_path, "--seed", 9, "--overwrite")[0] == 0
+
+
+def test_the_results_of_a_run_go_into_the_run_and_use_its_problems(partway, folder, tmp_path):
+    run = tmp_path / "run"
+    (run / "problems").mkdir(parents=True)
+    (run / "config.yaml").write_text("{}\n")
+    write_problems(run / "problems" / "dev.jsonl", PROBLEMS[:2])
+    (run / "final").symlink_to(folder / "tiny")
+    code, shown, error = partway("evaluate", run, "--samples", 2, "--max-completion-length", 4, "--json")
+    assert code == 0, error
+    assert json.loads(shown)["problems"] == 2
+    assert (run / "evaluations" / "dev.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--k", "1,7"], "k is 7, expected 1 to 6, the number of samples"),
+        (["--k", "1;5"], "--k is '1;5', expected numbers and commas"),
+        (["--temperature", "-0.5"], "temperature is -0.5, expected a number of at least 0"),
+        (["--top-p", "0"], "top_p is 0.0"),
+        (["--samples", "-3"], "samples is -3"),
+        (["--few-shot", "x.jsonl"], "add --engine URL"),
+        (["--problems", "{folder}/missing.jsonl"], "missing.jsonl"),
+        (["--problems", "{folder}/tiny/model.safetensors"], "model.safetensors"),
+        (["--engine", "localhost:1"], "localhost:1: no address of a server"),
+        (["--engine", "http://localhost:1/v1", "--extra-body", "[1]"], "--extra-body is '[1]'"),
+        (["--compare", "{folder}/test.jsonl", "{folder}/none"], "test.jsonl, line 1: no sample"),
+    ],
+)
+def test_bad_input_is_one_clear_line_before_any_work(partway, folder, tmp_path, arguments, complaint):
+    arguments = [argument.format(folder=folder) for argument in arguments]
+    code, shown, error = evaluate_tiny(partway, folder, tmp_path / "out", *arguments)
+    assert (code, shown) == (1, "")
+    assert error.startswith("partway: error: ")
+    assert error.count("\n") == 1
+    assert complaint in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_model_a_directory_without_one_and_a_prompt_too_long_are_one_clear_line(
+    partway, folder, tmp_path
+):
+    write_problems(tmp_path / "long.jsonl", [*PROBLEMS, Problem("long", "1 " * 64, 1, "answer = 1")])
+    for model, problems, complaint in (
+        (tmp_path / "nothing", folder / "test.jsonl", "nothing"),
+        (tmp_path, folder / "test.jsonl", str(tmp_path)),
+        (folder / "tiny", tmp_path / "long.jsonl", "problem long: a prompt of "),
+    ):
+        code, shown, error = partway("evaluate", model, "--problems", problems, "--out", tmp_path / "out")
+        assert (code, shown) == (1, "")
+        assert error.splitlines()[-1].startswith("partway: error: ")
+        assert complaint in error.splitlines()[-1]
+        assert not (tmp_path / "out").exists()
+
+
+def test_no_model_or_no_problems_is_a_question_of_usage(partway, folder):
+    assert partway("evaluate", "--problems", folder / "test.jsonl")[0] == 2
+    assert partway("evaluate", folder / "tiny")[0] == 2
+
+
+def test_two_results_are_compared(partway, folder, tmp_path):
+    for name, right in (("a", "answer = 1\n"), ("b", "answer = 7\n")):
+        with scripted_server(lambda number, payload, right=right: (200, completions(right))) as server:
+            options = ("--samples", 2, "--out", tmp_path, "--name", name)
+            assert (
+                partway("evaluate", "--engine", server.url, "--problems", folder / "test.jsonl", *options)[0]
+                == 0
+            )
+    code, shown, _ = partway("evaluate", "--compare", tmp_path / "a.json", tmp_path / "b.jsonl")
+    assert code == 0
+    assert "8 problems in common" in shown
+    assert shown.split("pass@2")[1].split()[:3] == ["12.5%", "12.5%", "+0.0%"]
+    code, shown, _ = partway("evaluate", "--compare", tmp_path / "a.json", tmp_path / "b.json", "--json")
+    assert json.loads(shown)["metrics"]["pass@2"]["difference"]["value"] == 0
+
+
+def by_prompt_and_seed(payload):
+    """The same request gets the same answers, some of them right."""
+    number = int(payload["prompt"].split("has ")[1].split()[0])
+    texts = (f"answer = {number * ((payload['seed'] + i) % 3)}\n" for i in range(payload["n"]))
+    return 200, completions(*texts)
+
+
+def remote_arguments(server, folder, out):
+    return (
+        *("evaluate", "some-model", "--engine", server.url, "--problems", folder / "test.jsonl"),
+        *("--samples", 5, "--concurrency", 1, "--out", out, "--name", "test"),
+    )
+
+
+def files_in(folder):
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+def test_a_server_that_fails_loses_no_finished_result(partway, folder, tmp_path):
+    sorry = [12]  # the numbers of the requests that get no answer
+
+    def script(number, payload):
+        return (200, b"<html>Sorry</html>") if number in sorry else by_prompt_and_seed(payload)
+
+    with scripted_server(script) as server:
+        code, shown, error = partway(*remote_arguments(server, folder, tmp_path / "cut"))
+        assert (code, shown) == (1, "")
+        assert "the same command continues from there" in error
+        assert "expected JSON with choices and texts, got <html>Sorry</html>" in error.splitlines()[-1]
+        assert partway(*remote_arguments(server, folder, tmp_path / "cut"))[0] == 0
+        assert len(server.asked) == 8 + 8 + 1  # every problem at both temperatures, and the failure
+        assert partway(*remote_arguments(server, folder, tmp_path / "whole"))[0] == 0
+    assert files_in(tmp_path / "cut") == files_in(tmp_path / "whole")
+
+
+def test_a_killed_evaluation_continues_with_the_same_numbers(partway, folder, tmp_path):
+    reached, go_on = threading.Event(), threading.Event()
+
+    def script(number, payload):
+        if number == 12:
+            reached.set()
+            go_on.wait(timeout=60)
+        return by_prompt_and_seed(payload)
+
+    with scripted_server(script) as server:
+        arguments = remote_arguments(server, folder, tmp_path / "cut")
+        process = subprocess.Popen([sys.executable, "-m", "partway", "-q", *map(str, arguments)])
+        assert reached.wait(timeout=60)
+        process.kill()
+        process.wait()
+        go_on.set()
+        assert len((tmp_path / "cut" / "test.partial.jsonl").read_text().splitlines()) == 12
+        assert partway(*arguments)[0] == 0
+        assert len(server.asked) == 17
+        assert partway(*remote_arguments(server, folder, tmp_path / "whole"))[0] == 0
+    assert files_in(tmp_path / "cut") == files_in(tmp_path / "whole")
+
+
+def test_a_server_that_does_not_sample_is_remarked_on(partway, folder, tmp_path):
+    with scripted_server(lambda number, payload: (200, completions("answer = 1\n"))) as server:
+        code, _, remarks = partway(*remote_arguments(server, folder, tmp_path))
+    assert code == 0
+    assert "does the server sample at all?" in remarks
+
+
+def test_keys_are_written_nowhere(partway, folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("PARTWAY_API_KEY", "sk-very-secret")
+    with scripted_server(lambda number, payload: (200, completions("key = 'sk-very-secret'\n"))) as server:
+        code, shown, remarks = partway(*remote_arguments(server, folder, tmp_path))
+    assert code == 0
+    assert set(server.authorizations) == {"Bearer sk-very-secret"}
+    assert "secret" not in shown + remarks + "".join(files_in(tmp_path).values())
