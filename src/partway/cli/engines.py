@@ -84,7 +84,8 @@ def _local_engine(options: Options, problems: list[Problem]) -> tuple[Engine, st
                 f"problem {problem.id}: a prompt of {length} tokens leaves no room in the context of "
                 f"{language_model.context_length} tokens; leave it out or use a model with a longer context"
             )
-    return LocalEngine(language_model), model_digest(language_model.model)
+    engine = LocalEngine(language_model, answer_variable=options.answer_variable)
+    return engine, model_digest(language_model.model)
 
 
 def _few_shot_prompt(options: Options, problems: list[Problem]) -> FewShotPrompt:

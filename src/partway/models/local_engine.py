@@ -8,14 +8,21 @@ from partway.models.engine import Draw, Request
 from partway.models.loading import LanguageModel
 from partway.models.sampling_tree import TokenSample, TreePrompt, TreeSampler
 from partway.models.settings import SamplingSettings
+from partway.solution import ANSWER_VARIABLE
 
 
 class LocalEngine:
     """Completes beginnings of solutions with a model in this process."""
 
-    def __init__(self, language_model: LanguageModel, *, row_budget: int | None = None) -> None:
+    def __init__(
+        self,
+        language_model: LanguageModel,
+        *,
+        row_budget: int | None = None,
+        answer_variable: str | None = ANSWER_VARIABLE,
+    ) -> None:
         self.codec = language_model.codec
-        self.sampler = TreeSampler(language_model, row_budget=row_budget)
+        self.sampler = TreeSampler(language_model, row_budget=row_budget, answer_variable=answer_variable)
 
     def complete(
         self, requests: Sequence[Request], settings: SamplingSettings, seed: int
