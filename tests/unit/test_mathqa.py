@@ -252,6 +252,8 @@ def test_the_index_gives_the_papers_filtered_split(converted: Conversion, real_d
     assert overlap["train"]["test"] + overlap["dev"]["test"] == 962
     assert overlap["train"]["dev"] == 0
     assert filtered.notes["index_rows_missing"] == 0
+    used = {problem.id for problems in filtered.splits.values() for problem in problems}
+    assert not any(f"mathqa/{reject.split}/{reject.row}" in used for reject in filtered.rejects)
     agreeing = filtered.notes["index_rows_kept_by_rule"]
     assert isinstance(agreeing, int)
     assert agreeing >= 7_520

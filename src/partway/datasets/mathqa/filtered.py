@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from partway.datasets.conversion import Conversion
-from partway.datasets.mathqa.selection import problems_as_written
+from partway.datasets.mathqa.selection import problem_id, problems_as_written
 from partway.datasets.mathqa.templates import distinct_templates, overlaps, template_of
 from partway.errors import ProblemError
 from partway.problem import Problem
@@ -55,7 +54,9 @@ def filter_mathqa(
     splits["test"] = conversion.splits["test"]
     questions = {split: [problem.question for problem in problems] for split, problems in splits.items()}
     notes["template_overlap"] = overlaps(questions)
-    return replace(conversion, splits=splits, notes=notes)
+    used = {problem.id for problems in splits.values() for problem in problems}
+    rejects = [reject for reject in conversion.rejects if problem_id(reject.split, reject.row) not in used]
+    return Conversion(splits, rejects, notes)
 
 
 def read_split_index(path: Path) -> dict[str, list[int]]:

@@ -105,6 +105,11 @@ class _Candidate:
         return Reject(self.split, self.index, reason, detail, self.row)
 
 
+def problem_id(split: str, row: int) -> str:
+    """The id of the problem made of a row of the raw file."""
+    return f"mathqa/{split}/{row}"
+
+
 def problems_as_written(rejects: Sequence[Reject]) -> list[Problem]:
     """Problems of those rows left out for lost digits whose programs agree with the digits that are left.
 
@@ -166,7 +171,7 @@ def _accepted(candidate: _Candidate, trace: Trace) -> Problem | Reject:
     numbers = "".join(f" n{place} = {number}" for place, number in enumerate(candidate.numbers))
     doubt = {"is_doubtful": True} if declared.low != declared.high else {}
     return Problem(
-        id=f"mathqa/{candidate.split}/{candidate.index}",
+        id=problem_id(candidate.split, candidate.index),
         question=candidate.row["Problem"] + numbers,
         answer=trace.answer,
         reference=trace.solution,
