@@ -116,11 +116,14 @@ def _read_prompt(row: Mapping[str, Any]) -> Fields:
 
 
 def _read_verl(row: Mapping[str, Any]) -> Fields:
-    reward = row["reward_model"]
+    reward, extra = row["reward_model"], row.get("extra_info")
+    extra = extra if isinstance(extra, Mapping) else {}
+    markup = extra.get("answer")
     return Fields(
-        question=chat_text(row["prompt"], "user"),
+        question=extra.get("question") or chat_text(row["prompt"], "user"),  # the bare one, if it is there
         answer=_ground_truth(reward.get("ground_truth")) if isinstance(reward, Mapping) else None,
         columns=("prompt", "reward_model.ground_truth", "solution"),
+        gsm8k=markup if isinstance(markup, str) and "####" in markup else None,
         **_rest(row, "prompt", "reward_model"),
     )
 
