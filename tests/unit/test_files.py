@@ -24,9 +24,14 @@ def test_a_file_appears_whole_when_the_block_ends(tmp_path: Path) -> None:
 def test_an_error_in_the_block_leaves_the_old_file_and_no_temporary(tmp_path: Path) -> None:
     path = tmp_path / "file.txt"
     path.write_text("old")
-    with pytest.raises(ZeroDivisionError), atomic_writer(path) as stream:
-        stream.write("new")
-        raise ZeroDivisionError
+
+    def fail_half_way() -> None:
+        with atomic_writer(path) as stream:
+            stream.write("new")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail_half_way()
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["file.txt"]
 
@@ -73,8 +78,13 @@ def test_an_error_leaves_the_old_directory(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint"
     path.mkdir()
     (path / "old").touch()
-    with pytest.raises(ZeroDivisionError), atomic_directory(path) as directory:
-        (directory / "new").touch()
-        raise ZeroDivisionError
+
+    def fail_half_way() -> None:
+        with atomic_directory(path) as directory:
+            (directory / "new").touch()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail_half_way()
     assert os.listdir(path) == ["old"]
     assert os.listdir(tmp_path) == ["checkpoint"]

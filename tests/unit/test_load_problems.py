@@ -273,6 +273,15 @@ def test_json_lists_and_data_objects_are_read_with_their_lines(tmp_path: Path) -
         ]
 
 
+def test_items_of_a_json_list_on_one_line_are_told_apart(tmp_path: Path) -> None:
+    path = written(tmp_path, json.dumps([GOOD, GOOD, {"question": ""}]), "problems.json")
+    assert [str(bad) for bad in check_problems(path).bad_rows] == [
+        f"{path}:1: item 2: id: 'oil' is already the id of line 1",
+        f"{path}:1: item 3: question: the question is empty",
+        f"{path}:1: item 3: answer: missing, and there is no solution to compute it",
+    ]
+
+
 def test_json_lines_in_a_json_file_are_read(tmp_path: Path) -> None:
     path = written(tmp_path, lines(GOOD, {**GOOD, "id": "b"}), "problems.json")
     assert len(load_problems(path)) == 2

@@ -169,6 +169,7 @@ def test_rows_are_left_out_for_the_published_reasons() -> None:
         row("2 and 3", "tangent(n0)|", options),
         row("2 and 3", "multiply(n0,n1)|", "a ) 6, b ) 7", options_cut=True),
         row("two and three", "multiply(const_2,const_3)|", options),
+        row("2 and .5.3", "multiply(n0,n0)|", options),
     ]
     conversion = convert_mathqa({"dev": rows})
     assert [problem.id for problem in conversion.splits["dev"]] == ["mathqa/dev/0", "mathqa/dev/8"]
@@ -180,6 +181,7 @@ def test_rows_are_left_out_for_the_published_reasons() -> None:
         (5, "program fails"),
         (6, "operation not listed"),
         (7, LOST_DIGITS),
+        (9, "number not readable"),
     ]
     assert conversion.rejects[0].record is rows[1]
 

@@ -191,15 +191,16 @@ def check(file: Path, answer_variable: str, as_json: bool) -> None:
     checked = check_problems(file, answer_variable=answer_variable)
     with_reference = sum(problem.reference is not None for problem in checked.problems)
     if as_json:
-        bad_rows = [{"line": row.line, "field": row.field, "reason": row.reason} for row in checked.bad_rows]
+        names = ("line", "item", "field", "reason")
+        bad_rows = [{name: getattr(row, name) for name in names} for row in checked.bad_rows]
         counts = {"problems": len(checked.problems), "with_reference": with_reference}
         click.echo(json.dumps({"file": str(file), **counts, "bad_rows": bad_rows}, ensure_ascii=False))
     else:
         for bad_row in checked.bad_rows:
             click.echo(bad_row)
     if checked.bad_rows:
-        lines = len({row.line for row in checked.bad_rows})
-        raise ProblemError(f"{file}: {lines:,} bad rows beside {len(checked.problems):,} good ones")
+        rows = len({(row.line, row.item) for row in checked.bad_rows})
+        raise ProblemError(f"{file}: {rows:,} bad rows beside {len(checked.problems):,} good ones")
     if not as_json:
         click.echo(f"{file}: {len(checked.problems):,} problems, {with_reference:,} of them with a reference")
 

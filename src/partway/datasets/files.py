@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -57,15 +58,21 @@ def check_problems(source: ProblemSource, *, answer_variable: str = ANSWER_VARIA
     """Everything that `load_problems` would return or complain about."""
     name = str(source) if isinstance(source, str | os.PathLike) else "rows"
     records = read_records(Path(source)) if isinstance(source, str | os.PathLike) else _rows(source, name)
-    checked = Checked([], [])
-    lines_by_id: dict[str, int] = {}
+    checked, ids = Checked([], []), _Ids()
     while chunk := list(islice(records, ROWS_AT_ONCE)):
         examined = iter(examine([row for row in chunk if isinstance(row, Record)], answer_variable))
         for row in chunk:
             if isinstance(row, BadRow):
                 checked.bad_rows.append(row)
+                continue
+            identified = ids.identify(next(examined), row.line)
+            if isinstance(identified, Problem):
+                checked.problems.append(identified)
             else:
-                _add(checked, next(examined), BadRow(name, row.line, "", ""), lines_by_id)
+                checked.bad_rows.extend(
+                    BadRow(name, row.line, complaint.field, complaint.reason, row.item)
+                    for complaint in identified
+                )
     if not checked.problems and not checked.bad_rows:
         raise ProblemError(f"{name}: there are no problems in it, the source is empty")
     return checked
@@ -103,25 +110,27 @@ def _rows(source: Iterable[Mapping[str, Any]], name: str) -> Iterator[Record | B
     return number_records(source, name)
 
 
-def _add(checked: Checked, examined: Examined, place: BadRow, lines_by_id: dict[str, int]) -> None:
-    if isinstance(examined, Problem):
-        problem = examined if examined.id else _with_made_id(examined, lines_by_id)
-        first = lines_by_id.setdefault(problem.id, place.line)
-        if first == place.line:
-            checked.problems.append(problem)
-            return
-        examined = [Complaint("id", f"{problem.id!r} is already the id of line {first}")]
-    for complaint in examined:
-        checked.bad_rows.append(BadRow(place.file, place.line, complaint.field, complaint.reason))
+class _Ids:
+    """The ids of a source so far: no two are equal, and those that are missing are made from the content."""
 
+    def __init__(self) -> None:
+        self.lines: dict[str, int] = {}
+        self.copies: Counter[str] = Counter()
 
-def _with_made_id(problem: Problem, taken: Mapping[str, int]) -> Problem:
-    """An id made from the content, so that it is the same in every file; equal rows are numbered."""
-    reference = "" if problem.reference is None else problem.reference.text
-    content = json.dumps([problem.question, problem.answer, reference])
-    made = blake2b(content.encode(), digest_size=8).hexdigest()
-    copies = 1
-    while (made if copies == 1 else f"{made}-{copies}") in taken:
-        copies += 1
-    made = made if copies == 1 else f"{made}-{copies}"
-    return Problem(made, problem.question, problem.answer, problem.reference, problem.meta)
+    def identify(self, examined: Examined, line: int) -> Examined:
+        """The problem with its id, or the complaints about it."""
+        if not isinstance(examined, Problem):
+            return examined
+        problem = examined if examined.id else replace(examined, id=self._made_id(examined))
+        if problem.id in self.lines:
+            return [Complaint("id", f"{problem.id!r} is already the id of line {self.lines[problem.id]}")]
+        self.lines[problem.id] = line
+        return problem
+
+    def _made_id(self, problem: Problem) -> str:
+        """The same in every file; equal rows are numbered."""
+        reference = "" if problem.reference is None else problem.reference.text
+        content = json.dumps([problem.question, problem.answer, reference])
+        made = blake2b(content.encode(), digest_size=8).hexdigest()
+        self.copies[made] += 1
+        return made if self.copies[made] == 1 else f"{made}-{self.copies[made]}"

@@ -9,7 +9,7 @@
 | `prompt`, `reward_model` | verl; the answer is `reward_model["ground_truth"]` |
 | `messages`, `ground_truth` | open-instruct |
 
-What the columns hold is checked by `files`; here they are only found.
+What the columns hold is checked by `examination`; here they are only found.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ class Record:
 
     line: int
     fields: Mapping[str, Any]
+    item: int | None = None  # its number from 1 in a JSON list, where several may share a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +33,11 @@ class BadRow:
     line: int
     field: str
     reason: str
+    item: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.field}: {self.reason}"
+        item = f" item {self.item}:" if self.item is not None else ""
+        return f"{self.file}:{self.line}:{item} {self.field}: {self.reason}"
 
 
 def read_records(path: Path) -> Iterator[Record | BadRow]:
@@ -118,11 +121,11 @@ def _read_json(path: Path) -> Iterator[Record | BadRow]:
         raise ProblemError(f"{path}:{error.lineno}: not JSON: {error.msg} at column {error.colno}") from None
     except (ValueError, RecursionError) as error:
         raise ProblemError(f"{path}: not usable JSON: {error}") from None
-    for line, value in items:
+    for item, (line, value) in enumerate(items, 1):
         if isinstance(value, dict):
-            yield Record(line, value)
+            yield Record(line, value, item)
         else:
-            yield BadRow(str(path), line, "row", f"expected an object, found {_kind(value)}")
+            yield BadRow(str(path), line, "row", f"expected an object, found {_kind(value)}", item)
 
 
 def _json_items(text: str, path: Path) -> Iterator[tuple[int, Any]]:

@@ -102,7 +102,15 @@ def numbers_in(problem: str) -> list[float]:
     >>> numbers_in("4,000 apples at $ .5 each")
     [4000.0, 0.5]
     """
-    return [float(number.replace(",", "")) for number in NUMBER.findall(problem)]
+    return [number_value(number) for number in NUMBER.findall(problem)]
+
+
+def number_value(text: str) -> float:
+    """The value of a match of NUMBER."""
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:  # .5.3 is matched, too
+        raise NoProgram("number not readable", text) from None
 
 
 def program_of(formula: str, numbers: Sequence[float]) -> str:

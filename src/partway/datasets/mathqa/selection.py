@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from partway.datasets.conversion import Conversion, Reject
-from partway.datasets.mathqa.programs import NUMBER, NoProgram, numbers_in, program_of
+from partway.datasets.mathqa.programs import NUMBER, NoProgram, number_value, numbers_in, program_of
 from partway.datasets.mathqa.templates import overlaps
 from partway.errors import ProblemError
 from partway.execution import Trace, trace_all
@@ -77,17 +77,17 @@ def declared_answer(options: str, letter: str, *, is_cut: bool = False) -> Decla
     number = NUMBER.search(options, place) if place >= 0 else None
     if number is None:
         return None
-    value, end = _value(number), number.end()
-    if _is_fraction(options, number, place):
-        under = NUMBER.search(options, end)
-        if under is None or _value(under) == 0:
-            return None
-        if is_cut and _is_cut_at(options, under.end()):
-            return Declared(value / (_value(under) * 1000 + 999), value / (_value(under) * 1000))
-        return Declared(value / _value(under), value / _value(under))
-    if is_cut and _is_cut_at(options, end):
-        return Declared(value * 1000, value * 1000 + 999)
-    return Declared(value, value)
+    value, end = number_value(number[0]), number.end()
+    if not _is_fraction(options, number, place):
+        is_cut = is_cut and _is_cut_at(options, end)
+        return Declared(value * 1000, value * 1000 + 999) if is_cut else Declared(value, value)
+    under = NUMBER.search(options, end)
+    if under is None or number_value(under[0]) == 0:
+        return None
+    divisor = number_value(under[0])
+    if is_cut and _is_cut_at(options, under.end()):
+        return Declared(value / (divisor * 1000 + 999), value / (divisor * 1000))
+    return Declared(value / divisor, value / divisor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,17 +145,16 @@ def _candidate(split: str, index: int, row: Row) -> _Candidate | Reject:
         raise ProblemError(
             f"MathQA {split}, row {index}: no text in '{missing[0]}'; is this the MathQA file?"
         )
-    declared = declared_answer(row["options"], row["correct"], is_cut=bool(row.get("options_cut")))
-    if declared is None:
-        return Reject(split, index, "no declared answer", row["options"], row)
-    if declared.low == 0:
-        return Reject(split, index, "declared answer is 0", row["options"], row)
     try:
+        declared = declared_answer(row["options"], row["correct"], is_cut=bool(row.get("options_cut")))
+        if declared is None:
+            raise NoProgram("no declared answer", row["options"])
+        if declared.low == 0:
+            raise NoProgram("declared answer is 0", row["options"])
         numbers = numbers_in(row["Problem"])
-        program = program_of(row["linear_formula"], numbers)
+        return _Candidate(split, index, row, numbers, program_of(row["linear_formula"], numbers), declared)
     except NoProgram as error:
         return Reject(split, index, error.reason, error.detail, row)
-    return _Candidate(split, index, row, numbers, program, declared)
 
 
 def _accepted(candidate: _Candidate, trace: Trace) -> Problem | Reject:
@@ -187,7 +186,3 @@ def _is_fraction(options: str, number: re.Match[str], place: int) -> bool:
 
 def _is_cut_at(options: str, end: int) -> bool:
     return options[end : end + 1] == "," or not options[end:].strip(" ]'")
-
-
-def _value(number: re.Match[str]) -> float:
-    return float(number[0].replace(",", ""))

@@ -24,16 +24,22 @@ def template_of(question: str) -> Template:
     return tuple(NUMBER.sub("_", question).split())
 
 
-def overlap(questions: Iterable[str], others: Iterable[str]) -> int:
-    """How many of `questions` have a template that one of `others` has too."""
-    templates = {template_of(other) for other in others}
-    return sum(template_of(question) in templates for question in questions)
+def overlaps(splits: Mapping[str, Iterable[str]]) -> dict[str, dict[str, int]]:
+    """For every ordered pair of splits, how many questions of the first have a template of the second.
 
-
-def overlaps(splits: Mapping[str, Sequence[str]]) -> dict[str, dict[str, int]]:
-    """For every ordered pair of splits, how many questions of the first share a template with the second."""
+    >>> overlaps({"train": ["1 car", "2 cars", "3 cars"], "test": ["9.5 cars"]})
+    {'train': {'test': 2}, 'test': {'train': 1}}
+    """
+    templates = {
+        split: [template_of(question) for question in questions] for split, questions in splits.items()
+    }
+    distinct = {split: set(found) for split, found in templates.items()}
     return {
-        first: {second: overlap(splits[first], splits[second]) for second in splits if second != first}
+        first: {
+            second: sum(template in distinct[second] for template in templates[first])
+            for second in splits
+            if second != first
+        }
         for first in splits
     }
 
