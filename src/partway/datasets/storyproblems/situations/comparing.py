@@ -51,8 +51,8 @@ COMPARING = (
         words={"one other": "blue|yellow|white|red", "unit": "liter|can|bottle"},
         roles={
             "a b parts": """
-                @A mixes {a:2..5} parts of @one paint with {b:2..7} parts of @other paint. // parts = a + \
-                  b; a != b
+                @A mixes {a:2..5} parts of @one paint with {b:2..7} parts of @other paint. \
+                  // parts = a + b; a != b
                 To paint a wall, @A takes {a:2..5} parts of @one paint and {b:2..7} parts of @other paint. \
                   // parts = a + b; a != b
             """,
@@ -117,13 +117,13 @@ COMPARING = (
             "start": """
                 At {clock:5..8} o'clock in the morning it is {start:5..15} degrees.
                 In the morning it is {start:5..15} degrees.
-                On Monday it is {monday:8..20} degrees. On Tuesday morning it is {less:2..6} degrees \
-                  colder. // monday - less
+                On Monday it is {monday:8..20} degrees. On Tuesday morning \
+                  it is {less:2..6} degrees colder. // monday - less
             """,
             "up": """
                 Until noon it gets {up:5..15} degrees warmer.
-                Each hour it gets {rise:2..4} degrees warmer. This goes on for {hours:3..6} hours. // rise \
-                  * hours
+                Each hour it gets {rise:2..4} degrees warmer. This goes on for {hours:3..6} hours. \
+                  // rise * hours
             """,
             "down": """
                 In the evening it gets {down:3..12} degrees colder.
@@ -146,8 +146,8 @@ COMPARING = (
             """,
             "guests": """
                 @A makes it for {guests:2..6*people} people.
-                @A makes it for {family:2..5} people in the family and {friends:4..15} friends. // family \
-                  + friends
+                @A makes it for {family:2..5} people in the family and {friends:4..15} friends. \
+                  // family + friends
             """,
             "have": """
                 @A has {have:100..500/50} grams of @food at home.
@@ -187,10 +187,10 @@ COMPARING = (
         words={"thing": "can|book|bottle|stone"},
         roles={
             "box": """
-                An empty box weighs {empty:2..5} kilos. @A puts {n:6..20} @things of {each:1..4} kilos in \
-                  it. // empty + n * each
-                @A puts {n:4..10} @things of {each:1.5..3.5/0.5} kilos each in a box of {empty:2..4} \
-                  kilos. // empty + n * each
+                An empty box weighs {empty:2..5} kilos. @A puts {n:6..20} \
+                  @things of {each:1..4} kilos in it. // empty + n * each
+                @A puts {n:4..10} @things of {each:1.5..3.5/0.5} kilos each \
+                  in a box of {empty:2..4} kilos. // empty + n * each
             """,
             "boxes": """
                 @A has {boxes:3..9} of these boxes.

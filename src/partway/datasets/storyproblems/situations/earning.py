@@ -14,8 +14,8 @@ EARNING = (
             "hours": """
                 This week @A works {hours:12..40} hours.
                 @A works {day:4..8} hours a day and {days:3..6} days a week. // day * days
-                On Monday @A works {x:4..8} hours. On Tuesday @A works {y:2..9 hours than x:on Monday}. // \
-                  x + y
+                On Monday @A works {x:4..8} hours. On Tuesday @A works {y:2..9 hours than x:on Monday}. \
+                  // x + y
             """,
             "tips": """
                 @A also gets {tips:$10..60/5} in tips.
@@ -60,8 +60,8 @@ EARNING = (
             "cups": """
                 @A sells {cups:12..40} cups of @drink [at a fair|in the park|at school].
                 @A sells {x:8..25} cups of @drink in the morning and {y:8..25} in the afternoon. // x + y
-                On Saturday @A sells {x:8..25} cups of @drink. On Sunday @A sells {y:8..30 cups than x:on \
-                  Saturday}. // x + y
+                On Saturday @A sells {x:8..25} cups of @drink. On Sunday @A \
+                  sells {y:8..30 cups than x:on Saturday}. // x + y
             """,
             "price": """
                 Each cup costs {price:$1..4}.
@@ -109,8 +109,8 @@ EARNING = (
         roles={
             "car dog": """
                 @A gets {car:$4..9} for washing a car and {dog:$2..5} for walking a dog.
-                @A gets {car:$5..12} for washing a car. For walking a dog, @A gets {less:$1..4} less. // \
-                  dog = car - less
+                @A gets {car:$5..12} for washing a car. For walking a dog, @A gets {less:$1..4} less. \
+                  // dog = car - less
             """,
             "cars": """
                 This month @A washes {cars:3..9} cars.
@@ -132,8 +132,8 @@ EARNING = (
         roles={
             "crates": """
                 @A [brings|takes] {crates:8..20} crates of @crops to the market.
-                @A fills {x:4..12} crates with @crops on Friday. On Saturday @A fills {y:3..15 crates than \
-                  x:on Friday}. // x + y
+                @A fills {x:4..12} crates with @crops on Friday. On Saturday @A \
+                  fills {y:3..15 crates than x:on Friday}. // x + y
                 @A has {fields:2..5} fields. Each field gives {per:4..9} crates of @crops. // fields * per
             """,
             "unsold": """
@@ -172,8 +172,8 @@ EARNING = (
             """,
             "spent": """
                 @A spends {spent:100..500/10} crowns on food.
-                @A stays in a hotel for {nights:2..5} nights at {night:30..150/10} crowns a night. // \
-                  nights * night
+                @A stays in a hotel for {nights:2..5} nights at {night:30..150/10} crowns a night. \
+                  // nights * night
             """,
         },
         asks=[
@@ -249,8 +249,8 @@ EARNING = (
         roles={
             "gifts": """
                 @A collects money for @cause. {n:12..30} people give {gift:$3..9} each. // n * gift
-                To raise money for @cause, @A asks {n:5..15} neighbors and {m:4..12} friends. Each of them \
-                  gives {gift:$3..9}. // (n + m) * gift
+                To raise money for @cause, @A asks {n:5..15} neighbors and \
+                  {m:4..12} friends. Each of them gives {gift:$3..9}. // (n + m) * gift
             """,
             "sale": """
                 @A also sells {cakes:15..50} [cakes|cards] for {price:$2..5} each. // cakes * price

@@ -14,8 +14,8 @@ RATES = (
             """,
             "done": """
                 @A reads {rate:10..30} pages a day for {days:3..8} days. // rate * days
-                On Monday @A reads {x:15..40} pages. On Tuesday @A reads {y:10..80 pages than x:on \
-                  Monday}. // x + y
+                On Monday @A reads {x:15..40} pages. On Tuesday @A reads \
+                  {y:10..80 pages than x:on Monday}. // x + y
                 @A has read {k:part pages} of it so far. // pages / k
             """,
             "speed": "From now on @A wants to read {speed:8..30} pages a day.",
@@ -36,14 +36,14 @@ RATES = (
             """,
             "first speed": """
                 @A drives for {hours:2..5} hours at {speed:40..80/5} miles an hour. // first = hours * speed
-                In the morning @A drives at {speed:40..80/5} miles an hour for {hours:2..5} hours. // \
-                  first = hours * speed
+                In the morning @A drives at {speed:40..80/5} miles an hour for {hours:2..5} hours. \
+                  // first = hours * speed
             """,
             "second": """
                 After lunch @A drives another {second:40..200/10} miles.
                 Then @A drives {more:2..4} hours at {slow:30..60/5} miles an hour. // more * slow
-                Then @A drives {more:2..4} hours, but {less:5..20/5} miles an hour slower. // more * \
-                  (speed - less)
+                Then @A drives {more:2..4} hours, but {less:5..20/5} miles an hour slower. \
+                  // more * (speed - less)
             """,
         },
         asks=[
@@ -57,8 +57,8 @@ RATES = (
         roles={
             "start": """
                 There are {start:20..150/10} liters of water in a @tank.
-                Someone pours {cans:4..12} cans of {per:5..15/5} liters of water into an empty @tank. // \
-                  cans * per
+                Someone pours {cans:4..12} cans of {per:5..15/5} liters of water into an empty @tank. \
+                  // cans * per
             """,
             "size": """
                 The @tank holds {size:200..900/50} liters [when it is full|in all].
@@ -85,8 +85,8 @@ RATES = (
         words={"product": "toy|lamp|chair|shoe|bell"},
         roles={
             "made": """
-                @A has {machines:2..6} machines that make {rate:10..40/5} @products an hour each. They run \
-                  for {hours:4..9} hours. // machines * rate * hours
+                @A has {machines:2..6} machines that make {rate:10..40/5} @products \
+                  an hour each. They run for {hours:4..9} hours. // machines * rate * hours
                 @A makes {rate:5..15} @products an hour. Today @A works {hours:4..9} hours. // rate * hours
                 @A makes {x:20..60} @products in May. In June @A makes {y:15..90 @products than x:in May}. \
                   // x + y
@@ -111,8 +111,8 @@ RATES = (
         roles={
             "lessons": """
                 On Monday @A has {n:4..7} lessons of {length:40..55/5} minutes each. // n * length
-                @A has {long:2..3} lessons of {x:60..90/15} minutes and {short:2..4} lessons of \
-                  {y:30..45/5} minutes. // long * x + short * y
+                @A has {long:2..3} lessons of {x:60..90/15} minutes and \
+                  {short:2..4} lessons of {y:30..45/5} minutes. // long * x + short * y
             """,
             "breaks": """
                 There is also a break of {breaks:20..60/5} minutes.
@@ -120,8 +120,8 @@ RATES = (
             """,
             "way": """
                 The way to school takes @him {way:10..30/5} minutes.
-                @A walks {walk:5..15} minutes to the bus and rides {ride:10..25} minutes to school. // \
-                  walk + ride
+                @A walks {walk:5..15} minutes to the bus and rides {ride:10..25} minutes to school. \
+                  // walk + ride
             """,
         },
         asks=[
@@ -139,8 +139,8 @@ RATES = (
         roles={
             "first": """
                 @A @art {length:20..45/5} minutes a day on {days:4..6} days a week. // length * days
-                On Saturday @A @art for {x:20..60/5} minutes. On Sunday @A does it for {y:15..90 minutes \
-                  than x:on Saturday}. // x + y
+                On Saturday @A @art for {x:20..60/5} minutes. On Sunday @A does it \
+                  for {y:15..90 minutes than x:on Saturday}. // x + y
             """,
             "second": """
                 @A also reads for {second:30..90/5} minutes a week.
@@ -158,8 +158,8 @@ RATES = (
         roles={
             "pages": """
                 @A prints {copies:4..15} copies of a @paper with {per:8..40/2} pages. // copies * per
-                @A prints a @paper with {x:20..60/2} pages. A second one has {y:10..90 pages than x:the \
-                  first one}. // x + y
+                @A prints a @paper with {x:20..60/2} pages. A second one has \
+                  {y:10..90 pages than x:the first one}. // x + y
             """,
             "done": """
                 {done:10..40/2} pages are ready.

@@ -13,7 +13,7 @@ SEQUELS = (
         roles={
             "per_crate": """
                 @A puts @it into @crates of {per_crate:3..12|it}.
-                @A packs {per_crate:3..12|it} @items into each @crate.
+                @A packs @it, {per_crate:3..12|it} in each @crate.
             """,
         },
         asks=[
@@ -86,7 +86,7 @@ SEQUELS = (
         roles={
             "added": """
                 The next day @A gets {added:5..40} more @items.
-                The next day @A gets {added_times:times} as many @items. // it * added_times
+                The next day @A gets {added_times:times} as many @items as @A has now. // it * added_times
             """,
         },
         asks=[
@@ -244,8 +244,8 @@ SEQUELS = (
         roles={
             "purse": """
                 @A had {purse:$20..900/10} before. // purse < it * 3
-                @A has saved {purse_week:$5..30/5} a week for {purse_weeks:4..12} weeks. // purse_week * \
-                  purse_weeks
+                @A has saved {purse_week:$5..30/5} a week for {purse_weeks:4..12} weeks. \
+                  // purse_week * purse_weeks
             """,
         },
         asks=[

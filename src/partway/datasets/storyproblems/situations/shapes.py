@@ -10,8 +10,8 @@ SHAPES = (
         roles={
             "long wide": """
                 @A has a @field that is {long:12..40} meters long and {wide:6..30} meters wide.
-                @A has a @field that is {long:12..40} meters long and {k:part long} as wide. // wide = \
-                  long / k
+                @A has a @field that is {long:12..40} meters long and {k:part long} as wide. \
+                  // wide = long / k
                 The length of @A's @field is {long:12..40} meters. Its width is {less:3..9} meters less. \
                   // wide = long - less
                 @A's @field is {wide:6..20} meters wide and {k:times} as long. // long = wide * k
@@ -37,10 +37,10 @@ SHAPES = (
         roles={
             "area": """
                 @A's room is {long:4..9} meters long and {wide:3..7} meters wide. // long * wide
-                @A has two rooms. One is {a:4..8} meters by {b:3..5} meters, the other one is {c:3..6} \
-                  meters by {d:2..4} meters. // a * b + c * d
-                @A's room is {long:4..9} meters long. It is {less:1..3} meters less wide. // long * (long \
-                  - less)
+                @A has two rooms. One is {a:4..8} meters by {b:3..5} meters, the \
+                  other one is {c:3..6} meters by {d:2..4} meters. // a * b + c * d
+                @A's room is {long:4..9} meters long. It is {less:2..3} meters less wide than long. \
+                  // long * (long - less)
             """,
             "price": """
                 @A covers the whole floor with @cover for {price:$8..30} a square meter.
@@ -48,8 +48,8 @@ SHAPES = (
             """,
             "work": """
                 A man asks for {work:$50..150/10} to do the work.
-                Two people work on it for {hours:3..6} hours. Each of them gets {pay:$10..20} an hour. // \
-                  2 * hours * pay
+                Two people work on it for {hours:3..6} hours. Each of them gets {pay:$10..20} an hour. \
+                  // 2 * hours * pay
             """,
         },
         asks=[
@@ -62,18 +62,18 @@ SHAPES = (
         trades="painter",
         roles={
             "area": """
-                @A paints {walls:3..8} walls. Each wall is {long:4..9} meters long and {high:2..3} meters \
-                  high. // walls * long * high
-                @A paints a wall of {x:12..40} square meters and another one that is {more:4..12} square \
-                  meters bigger. // x + x + more
+                @A paints {walls:3..8} walls. Each wall is {long:4..9} \
+                  meters long and {high:2..3} meters high. // walls * long * high
+                @A paints a wall of {x:12..40} square meters and another one \
+                  that is {more:4..12} square meters bigger. // x + x + more
                 @A paints one wall of {x:12..40} square meters and one of {y:12..40} square meters. // x + y
-                @A paints a wall of {x:12..40} square meters and {n:2..4} smaller ones of {y:6..11} square \
-                  meters each. // x + n * y
+                @A paints a wall of {x:12..40} square meters and {n:2..4} \
+                  smaller ones of {y:6..11} square meters each. // x + n * y
             """,
             "gaps": """
                 The doors and windows, which are not painted, take up {gaps:4..15} square meters.
-                There are {windows:2..6} windows of {size:2..3} square meters, which are not painted. // \
-                  windows * size
+                There are {windows:2..6} windows of {size:2..3} square meters, which are not painted. \
+                  // windows * size
             """,
             "cover": "One can of paint is enough for {cover:6..15} square meters.",
             "price": "@A buys the paint for {price:$9..25} a can.",
@@ -115,10 +115,10 @@ SHAPES = (
                 @A has {boxes:4..9} boxes of {per:30..60/5} @blocks. // boxes * per
             """,
             "wall": """
-                @A builds a wall that is {long:5..12} @blocks long, {high:3..8} @blocks high and \
-                  {deep:2..4} @blocks deep. // long * high * deep
-                @A builds {towers:3..6} towers of {high:5..12} @blocks and a bridge of {bridge:8..20} \
-                  @blocks. // towers * high + bridge
+                @A builds a wall that is {long:5..12} @blocks long, {high:3..8} \
+                  @blocks high and {deep:2..4} @blocks deep. // long * high * deep
+                @A builds {towers:3..6} towers of {high:5..12} @blocks and a \
+                  bridge of {bridge:8..20} @blocks. // towers * high + bridge
             """,
         },
         asks=[
@@ -132,8 +132,8 @@ SHAPES = (
         roles={
             "area": """
                 @A has a garden of {long:8..20} meters by {wide:5..12} meters. // long * wide
-                @A has {n:3..6} gardens. Each is {long:3..8} meters long and {wide:2..3} meters wide. // n \
-                  * long * wide
+                @A has {n:3..6} gardens. Each is {long:3..8} meters long and {wide:2..3} meters wide. \
+                  // n * long * wide
             """,
             "path": """
                 A path takes up {path:5..20} square meters of that.

@@ -13,8 +13,8 @@ SPENDING = (
             "fruit": """
                 @A [buys|gets] {bags:2..6} bags of @fruits for {price:$2..6} each. // bags * price
                 @A needs {kilos:2..6} kilos of @fruits. One kilo costs {price:$2..5}. // kilos * price
-                At the market, @A buys {big:2..5} big bags of @fruits for {p:$5..9} each and {small:2..6} \
-                  small bags for {q:$2..4} each. // big * p + small * q
+                At the market, @A buys {big:2..5} big bags of @fruits for {p:$5..9} each \
+                  and {small:2..6} small bags for {q:$2..4} each. // big * p + small * q
                 A bag of @fruits costs {price:$2..6}, and @A [buys|takes] {bags:2..6} of them. // bags * price
             """,
             "extra": """
@@ -79,15 +79,15 @@ SPENDING = (
             "adult child": """
                 A ticket for the @place costs {adult:$8..20} for an adult and {child:$3..9} for a child. \
                   // adult > child
-                For the @place, an adult pays {adult:$8..20} and a child pays {less:$2..6} less. // child \
-                  = adult - less
+                For the @place, an adult pays {adult:$8..20} and a child pays {less:$2..6} less. \
+                  // child = adult - less
                 A ticket for the @place costs {adult:$8..20}. Children pay {k:part adult} of that price. \
                   // child = adult / k
             """,
             "adults children": """
                 @A buys tickets for {adults:2..5} adults and {children:2..8} children.
-                @A buys {adults:2..5} adult tickets and {children:2..9 child tickets than adults:adult \
-                  tickets}.
+                @A buys {adults:2..5} adult tickets and {children:2..9 child \
+                  tickets than adults:adult tickets}.
                 @A pays for a group of {adults:2..5} adults and {children:4..12} children.
             """,
         },
@@ -105,8 +105,8 @@ SPENDING = (
         "restaurant",
         roles={
             "food": """
-                @A invites {n:2..5} friends to a restaurant. Each friend has a meal for {meal:$8..18}, and \
-                  @A has one for {own:$8..20}. // n * meal + own
+                @A invites {n:2..5} friends to a restaurant. Each friend has a meal for \
+                  {meal:$8..18}, and @A has one for {own:$8..20}. // n * meal + own
                 @A and @A's friends order {n:2..5} pizzas for {pizza:$8..15} each. // n * pizza
                 @A pays for lunch with @A's family. The food costs {food:$30..70}.
             """,
@@ -126,13 +126,13 @@ SPENDING = (
         roles={
             "things": """
                 @A orders {n:2..6} @things online for {price:$5..20} each. // n * price
-                @A orders a @thing for {first:$10..30}. @A also orders a bag for {second:$5..40 than \
-                  first:the @thing}. // first + second
+                @A orders a @thing for {first:$10..30}. @A also orders a bag \
+                  for {second:$5..40 than first:the @thing}. // first + second
             """,
             "shipping": """
                 Shipping costs {shipping:$3..9}.
-                Shipping costs {base:$2..5} plus {kilo:$1..3} for each of the {kilos:2..5} kilos. // base \
-                  + kilo * kilos
+                Shipping costs {base:$2..5} plus {kilo:$1..3} for each of the {kilos:2..5} kilos. \
+                  // base + kilo * kilos
             """,
         },
         asks=[
@@ -171,8 +171,8 @@ SPENDING = (
             """,
             "size pack": """
                 A pack of {size:4..12} costs {pack:$8..40}. // pack < size * single; pack > size
-                You can also get {size:4..12} of them in a pack for {pack:$8..40}. // pack < size * \
-                  single; pack > size
+                You can also get {size:4..12} of them in a pack for {pack:$8..40}. \
+                  // pack < size * single; pack > size
             """,
             "packs": """
                 @A needs {packs:2..5} packs.

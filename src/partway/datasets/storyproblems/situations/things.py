@@ -93,10 +93,10 @@ THINGS = (
         roles={
             "total": """
                 @A has {trees:4..12} @fruit trees. Each tree gives {per:20..60/5} @fruits. // trees * per
-                @A picks {baskets:5..15} baskets of @fruits, with {per:12..30} in each basket. // baskets \
-                  * per
-                On Monday @A picks {x:30..90/5} @fruits. On Tuesday @A picks {y:30..150 @fruits than x:on \
-                  Monday}. // x + y
+                @A picks {baskets:5..15} baskets of @fruits, with {per:12..30} in each basket. \
+                  // baskets * per
+                On Monday @A picks {x:30..90/5} @fruits. On Tuesday @A picks \
+                  {y:30..150 @fruits than x:on Monday}. // x + y
                 @A picks {total:80..240/10} @fruits.
             """,
             "bad": """
@@ -117,8 +117,8 @@ THINGS = (
             "made": """
                 @A bakes {trays:3..8} trays of @cakes, with {per:8..20} on each tray. // trays * per
                 @A bakes {batches:2..5} times. Each time @A makes {per:12..24} @cakes. // batches * per
-                In the morning @A bakes {x:15..40} @cakes. In the afternoon @A bakes {y:10..60 @cakes than \
-                  x:in the morning}. // x + y
+                In the morning @A bakes {x:15..40} @cakes. In the afternoon @A \
+                  bakes {y:10..60 @cakes than x:in the morning}. // x + y
             """,
             "eaten": """
                 @A's family eats {eaten:4..15} of them.
@@ -171,8 +171,8 @@ THINGS = (
         roles={
             "start": """
                 A @ride starts with {start:15..45} people.
-                {adults:8..25} adults and {children:5..40 children than adults:adults} get on a @ride. // \
-                  adults + children
+                {adults:8..25} adults and {children:5..40 children than adults:adults} get on a @ride. \
+                  // adults + children
             """,
             "off": """
                 At the first stop, {off:3..12} people get off.
@@ -241,8 +241,8 @@ THINGS = (
         roles={
             "planted": """
                 @A plants {rows:4..12} rows of @flowers with {per:6..15} in each row. // rows * per
-                @A plants {rows:3..8} long rows of {per:10..18} @flowers and {short:2..6} short rows of \
-                  {few:4..9}. // rows * per + short * few
+                @A plants {rows:3..8} long rows of {per:10..18} @flowers and \
+                  {short:2..6} short rows of {few:4..9}. // rows * per + short * few
             """,
             "dead": """
                 {dead:3..20} of them do not grow.
@@ -264,8 +264,8 @@ THINGS = (
             """,
             "used": """
                 Every week @A's family eats {used:6..20} eggs.
-                Every week @A uses {home:5..12} eggs at home and gives {gift:3..10} to a neighbor. // home \
-                  + gift
+                Every week @A uses {home:5..12} eggs at home and gives {gift:3..10} to a neighbor. \
+                  // home + gift
             """,
         },
         asks=[
@@ -285,8 +285,8 @@ THINGS = (
         roles={
             "children": """
                 {children:6..15} children come to @A's party.
-                @A invites {girls:4..9} girls and {boys:3..18 boys than girls:girls} to a party. // girls \
-                  + boys
+                @A invites {girls:4..9} girls and {boys:3..18 boys than girls:girls} to a party. \
+                  // girls + boys
             """,
             "gifts sweets": """
                 Each child gets {gifts:2..4} @gifts and {sweets:2..6} @sweets.
@@ -309,8 +309,8 @@ THINGS = (
                 @A has {bags:4..9} bags of {per:20..30} @parcels to bring to people. // bags * per
             """,
             "done": """
-                Before lunch @A brings {x:20..50} @parcels. After lunch @A brings {y:15..90 @parcels than \
-                  x:before lunch}. // x + y
+                Before lunch @A brings {x:20..50} @parcels. After lunch @A brings \
+                  {y:15..90 @parcels than x:before lunch}. // x + y
                 @A brings {per_hour:8..20} @parcels an hour for {hours:3..7} hours. // per_hour * hours
             """,
             "pay": """
