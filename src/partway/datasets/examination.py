@@ -15,6 +15,7 @@ from partway.datasets.layouts import Fields, UnknownLayout, fields_of
 from partway.datasets.records import Record
 from partway.execution import Trace, is_correct, trace_all
 from partway.problem import Problem
+from partway.solution import ANSWER_VARIABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,9 @@ Examined = Problem | list[Complaint]
 
 def examine(records: Sequence[Record], answer_variable: str) -> list[Examined]:
     """For each row its problem (with an empty id if it has none) or all complaints about it."""
-    rows = _with_gsm8k_solutions([_read(record) for record in records])
+    rows = [_read(record) for record in records]
+    if answer_variable == ANSWER_VARIABLE:
+        rows = _with_gsm8k_solutions(rows)
     texts = [row.solution for row in rows if isinstance(row, Fields) and isinstance(row.solution, str)]
     traces = iter(trace_all(texts, answer_variable=answer_variable))
     return [
