@@ -16,6 +16,7 @@ from safetensors import SafetensorError
 from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCallback
 from transformers.trainer_callback import ExportableState
 from transformers.trainer_utils import rotate_checkpoints
+from transformers.utils import logging as hf_logging
 
 from partway.errors import RunError
 from partway.runs import Run
@@ -238,6 +239,21 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
             yield from_first(self.accelerator, path)
             self.accelerator.wait_for_everyone()
         self.accelerator.wait_for_everyone()
+
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        """Save the model without a bar of its own."""
+        shown = hf_logging.is_progress_bar_enabled()
+        hf_logging.disable_progress_bar()
+        try:
+            super().save_model(output_dir, _internal_call=_internal_call)
+        finally:
+            if shown:
+                hf_logging.enable_progress_bar()
+
+    def _issue_warnings_after_load(self, load_result: Any) -> None:
+        tied = set(getattr(self.accelerator.unwrap_model(self.model), "_tied_weights_keys", None) or ())
+        if not set(load_result.missing_keys) <= tied or load_result.unexpected_keys:
+            super()._issue_warnings_after_load(load_result)
 
     def _write_final(self) -> None:
         with (

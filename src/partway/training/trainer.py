@@ -215,7 +215,7 @@ class SelfSamplingTrainer(RecordingTrainer):
         loss = self.learn(self.model, self.batch)
         self.model.zero_grad()
         return (
-            f"{len(self.train_dataset)} problems, {self.args.max_steps} steps of {self.args.problems_per_step}; "
+            f"{len(self.train_dataset)} problems, {self.args.problems_per_step} per step; "
             f"first batch: loss {loss.item():.3f}, {self.ledger.drawn} samples drawn, "
             f"{self.ledger.tokens} tokens learned from in layout {self.scorer.layout.name}"
         )

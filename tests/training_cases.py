@@ -1,0 +1,126 @@
+"""A run small enough for tests: sums of apples, a tiny GPT-Neo with dropout, and an engine with a script."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import GPTNeoConfig, GPTNeoForCausalLM
+
+from partway.models.engine import Draw, Request
+from partway.models.loading import LanguageModel
+from partway.models.settings import SamplingSettings
+from partway.models.text import Codec
+from partway.models.tiny import train_tokenizer
+from partway.problem import Problem
+from partway.training import SelfSamplingConfig, SelfSamplingTrainer
+
+SMALL = {
+    "max_steps": 8,
+    "per_device_train_batch_size": 4,
+    "num_generations": 3,
+    "learning_rate": 1e-3,
+    "warmup_steps": 2,
+    "logging_steps": 3,  # not at checkpoints, so that sums must survive them
+    "eval_steps": 4,
+    "save_steps": 4,
+    "eval_samples": 2,
+    "max_completion_length": 12,
+    "save_total_limit": None,
+    "disable_tqdm": True,
+    "use_cpu": True,
+}
+
+
+def apples(count: int, seed: int = 0) -> list[Problem]:
+    """Problems with one obvious solution and a few others."""
+    rng = random.Random(seed)
+    numbers = [[rng.randrange(2, 20) for _ in range(3)] for _ in range(count)]
+    return [
+        Problem(
+            f"apples-{seed}-{index}",
+            f"Tom has {a} apples, buys {b} more and eats {c}. How many are left?",
+            a + b - c,
+            f"n0 = {a}\nn1 = {b}\nn2 = {c}\nt0 = n0 + n1\nanswer = t0 - n2",
+        )
+        for index, (a, b, c) in enumerate(numbers)
+    ]
+
+
+def tiny_gpt_neo(problems: Sequence[Problem], seed: int = 0, dropout: float = 0.1) -> LanguageModel:
+    """The paper's family, a few thousand weights, with dropout."""
+    tokenizer = train_tokenizer(problems)
+    config = GPTNeoConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_layers=2,
+        attention_types=[[["global", "local"], 1]],
+        num_heads=2,
+        window_size=64,
+        max_position_embeddings=96,
+        resid_dropout=dropout,
+        embed_dropout=dropout,
+        attention_dropout=dropout,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = GPTNeoForCausalLM(config)
+    return LanguageModel(model, Codec.of(tokenizer), config.max_position_embeddings)
+
+
+class ScriptedEngine:
+    """Continues like the reference, or nearly so, or not at all: every verdict comes up."""
+
+    def complete(
+        self, requests: Sequence[Request], settings: SamplingSettings, seed: int
+    ) -> list[list[Draw]]:
+        """What is drawn depends on the seed and the problem only."""
+        return [self._draws(request, random.Random(f"{seed}/{request.problem.id}")) for request in requests]
+
+    def _draws(self, request: Request, rng: random.Random) -> list[Draw]:
+        counts = Counter(self._completion(request, rng) for _ in range(request.count))
+        return [
+            Draw.of(request.prefix, text, count, text.endswith("\n"), -1.0, len(text.split()))
+            for text, count in counts.items()
+        ]
+
+    def _completion(self, request: Request, rng: random.Random) -> str:
+        assert request.problem.reference is not None
+        steps = list(request.problem.reference.steps)
+        if rng.random() < 0.5:
+            steps[3] = "t0 = n1 + n0"
+        if rng.random() < 0.3:
+            steps[4] = rng.choice(["answer = t0 + n2", "answer = 1 / 0", "answer = t0 -", "x = t0 - n2"])
+        if rng.random() < 0.3:
+            steps[:2] = steps[1::-1]
+        if rng.random() < 0.2:
+            steps[3:3] = ["t9 = 1"]
+        if rng.random() < 0.1:
+            steps[0] = "n0 ="
+        text = "".join(f"{step}\n" for step in steps[len(request.prefix) :])
+        return text[:-1] if rng.random() < 0.1 else text
+
+
+class ScriptedTrainer(SelfSamplingTrainer):
+    """The trainer with the engine above for exploring; evaluation samples from the model."""
+
+    def explore(self, problems: Sequence[Problem]) -> None:
+        engine, self.engine = self.engine, ScriptedEngine()  # type: ignore[assignment]
+        try:
+            super().explore(problems)
+        finally:
+            self.engine = engine
+
+
+def small_trainer(directory: Path, **settings: Any) -> ScriptedTrainer:
+    """A trainer of twelve problems in `directory`."""
+    problems = apples(12)
+    args = SelfSamplingConfig(**{"output_dir": str(directory), **SMALL, **settings})
+    return ScriptedTrainer(tiny_gpt_neo(problems), args, problems, apples(4, seed=1))
