@@ -31,6 +31,9 @@ def _class_of(value: object) -> Any:
     return _class_of if issubclass(kind, type) else kind
 
 
+_class_of.__qualname__ = "type"  # as error messages call it
+
+
 def _unchanged_wrapper(wrapped: object) -> Callable[[Any], Any]:
     """Stands for `functools.wraps`, whose only effect is on names a program cannot read."""
     return lambda wrapper: wrapper

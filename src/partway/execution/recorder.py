@@ -9,12 +9,14 @@ import __future__
 
 import ast
 import functools
+import marshal
 import mmap
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from hashlib import blake2b
 from types import (
     BuiltinFunctionType,
     ClassMethodDescriptorType,
@@ -182,8 +184,9 @@ class _Record:
     """What every variable held after the last step, as text, so that a change behind an alias shows."""
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
-        self.settled: dict[str, Any] = dict(namespace)  # objects that cannot change: same object, same value
         self.texts: dict[str, str] = {}
+        self.settled: dict[str, Any] = dict(namespace)  # objects that cannot change, by name
+        self.printed: dict[str, tuple[bytes, str]] = {}  # of the others: fingerprint and text
 
     def note(self, namespace: Mapping[str, Any], journal: Journal) -> Reason | None:
         """Write the changes since the last step."""
@@ -210,20 +213,35 @@ class _Record:
                 changed.append(f"{to_json(name)}:{text}")
         for name in gone:
             del self.texts[name]
-            if name not in namespace:
-                self.settled.pop(name, None)
+            self.settled.pop(name, None)
         return f"[{{{','.join(changed)}}},{to_json(sorted(gone))}]\n"
 
     def encode(self, name: str, value: object) -> str | None:
-        no_value = name.startswith("__") or _is_no_value(value)
-        if no_value or type(value) in _IMMUTABLE:
+        """The text of a value, None for what is no value; work is saved where nothing can have changed."""
+        kind = type(value)
+        self.settled.pop(name, None)
+        if name.startswith("__") or _is_no_value(kind):
             self.settled[name] = value
-        else:
-            self.settled.pop(name, None)
-        return None if no_value else encode_value(value)
+            return None
+        if kind in _IMMUTABLE:
+            self.settled[name] = value
+            return encode_value(value)
+        fingerprint = _fingerprint(value)
+        known = self.printed.get(name)
+        if fingerprint is None or known is None or known[0] != fingerprint:
+            known = (fingerprint or b"", encode_value(value))
+            self.printed[name] = known
+        return known[1]
 
 
-def _is_no_value(value: object) -> bool:
-    """Whether it is a module, a function or a class."""
-    kind = type(value)
+def _fingerprint(value: Any) -> bytes | None:
+    """Equal only for equal contents; None if the value holds more than plain data."""
+    try:
+        return blake2b(marshal.dumps(value), digest_size=16).digest()
+    except ValueError:
+        return None
+
+
+def _is_no_value(kind: type) -> bool:
+    """Whether objects of this kind are modules, functions or classes."""
     return kind in _CALLABLES or issubclass(kind, (type, ModuleType))

@@ -21,7 +21,7 @@ from partway.execution.values import MAX_INTEGER_BITS, Opaque
 MAX_FRAME = 1 << 24
 MAX_VALUE_TEXT = 1 << 15  # longer values travel as the digest of their text
 MAX_DEPTH = 100
-MAX_WORK = 500_000  # elements visited, roughly, before a value counts as opaque
+MAX_WORK = 50_000  # elements visited, roughly, before a value counts as opaque
 MAX_DECIMAL_DIGITS = 4_000
 
 _LENGTH = struct.Struct(">I")
@@ -80,9 +80,12 @@ def encode_value(value: object) -> str:
         text = to_json(_Encoder().encode(value, 0))
     except _TooComplex:
         return to_json({"o": kind.__name__})
-    if len(text) <= MAX_VALUE_TEXT:
-        return text
-    return to_json({"o": f"{kind.__name__}#{blake2b(text.encode(), digest_size=16).hexdigest()}"})
+    return text if len(text) <= MAX_VALUE_TEXT else to_json(_digest(kind, text.encode()))
+
+
+def _digest(kind: type, content: bytes) -> dict[str, str]:
+    """What stands for a long value: equal for equal contents."""
+    return {"o": f"{kind.__name__}#{blake2b(content, digest_size=16).hexdigest()}"}
 
 
 class _Encoder:
@@ -99,8 +102,9 @@ class _Encoder:
         if kind in _NUMBERS:
             return value
         if kind is str:
-            self.spend(len(value) >> 5)
-            return value
+            self.spend(len(value) >> 9)
+            short = len(value) <= MAX_VALUE_TEXT
+            return value if short else _digest(kind, value.encode("utf-8", "surrogatepass"))
         if depth > MAX_DEPTH:
             raise _TooComplex
         return self.encode_other(value, kind, depth)
@@ -116,15 +120,15 @@ class _Encoder:
             pairs = dict.items(value)
             return {"d": [[self.encode(key, depth + 1), self.encode(item, depth + 1)] for key, item in pairs]}
         if kind is bytes or kind is bytearray:
-            self.spend(len(value) >> 5)
-            return {"b": value.hex()}
+            self.spend(len(value) >> 9)
+            return {"b": value.hex()} if len(value) <= MAX_VALUE_TEXT else _digest(bytes, value)
         return _encode_scalar(value, kind)
 
     def encode_items(self, values: Any, depth: int) -> list[Any]:
         kinds = set(map(type, values))
         if not kinds <= _NUMBERS:
             return [self.encode(value, depth + 1) for value in values]
-        self.spend(len(values) >> 3)
+        self.spend(len(values) >> 6)
         if int in kinds:
             integers = values if kinds == {int} else [value for value in values if type(value) is int]
             _checked_integer(max(integers))

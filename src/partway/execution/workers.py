@@ -45,6 +45,9 @@ class Limits:
                 raise ValueError(f"{name} is {value}; expected a positive number")
 
 
+DEFAULT_LIMITS = Limits()
+
+
 @dataclass(frozen=True, slots=True)
 class SandboxReport:
     """What stands around a worker here: the walls with their state, and what was refused when tried."""
@@ -57,7 +60,7 @@ def run_isolated(
     programs: Sequence[Program], *, answer_variable: str, limits: Limits | None = None
 ) -> list[Execution]:
     """Run programs, each a tuple of steps, in isolated workers; one execution per program, in order."""
-    return _SHARED.get().run(programs, answer_variable, limits or Limits())
+    return _SHARED.get().run(programs, answer_variable, limits or DEFAULT_LIMITS)
 
 
 def inspect_sandbox() -> SandboxReport:
