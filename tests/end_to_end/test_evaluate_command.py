@@ -1,6 +1,7 @@
 """`partway evaluate` as a user calls it, on a tiny model and on a scripted server."""
 
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -214,7 +215,8 @@ def test_a_server_that_fails_loses_no_finished_result(partway, folder, tmp_path)
     assert files_in(tmp_path / "cut") == files_in(tmp_path / "whole")
 
 
-def test_a_killed_evaluation_continues_with_the_same_numbers(partway, folder, tmp_path):
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)])
+def test_a_stopped_evaluation_continues_with_the_same_numbers(partway, folder, tmp_path, how, code):
     reached, go_on = threading.Event(), threading.Event()
 
     def script(number, payload):
@@ -227,8 +229,8 @@ def test_a_killed_evaluation_continues_with_the_same_numbers(partway, folder, tm
         arguments = remote_arguments(server, folder, tmp_path / "cut")
         process = subprocess.Popen([sys.executable, "-m", "partway", "-q", *map(str, arguments)])
         assert reached.wait(timeout=60)
-        process.kill()
-        process.wait()
+        process.send_signal(how)
+        assert process.wait(timeout=60) == code
         go_on.set()
         assert len((tmp_path / "cut" / "test.partial.jsonl").read_text().splitlines()) == 12
         assert partway(*arguments)[0] == 0

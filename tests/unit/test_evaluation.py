@@ -131,8 +131,8 @@ def test_an_interrupted_evaluation_continues_where_it_stopped_with_the_same_numb
     path = tmp_path / "partial.jsonl"
     with pytest.raises(KeyboardInterrupt):
         evaluate(ScriptedEngine(fails_after=7), problems(10), plan, batch_size=2, journal=Journal(path))
-    with path.open("a") as stream:
-        stream.write('{"key": "cut off in the mid')
+    lines = path.read_bytes().split(b"\n")
+    path.write_bytes(b"\n".join([lines[0], b"\xff damaged", *lines[1:-1], b'{"key": "cut off in the mid']))
     engine, seen = ScriptedEngine(), []
     resumed = evaluate(
         engine, problems(10), plan, batch_size=2, journal=Journal(path), on_progress=seen.append
@@ -248,11 +248,11 @@ def test_text_no_encoding_can_hold_is_written_and_read_back(tmp_path):
 
 def test_intervals_hold_the_mean_and_narrow_with_problems():
     rng = random.Random(0)
-    few, many = ([float(rng.random() < 0.3) for _ in range(count)] for count in (30, 3000))
+    few, many = ([float(rng.random() < 0.3) for _ in range(count)] for count in (30, 1000))
     wide, narrow = (bootstrap({"pass@1": scores})["pass@1"] for scores in (few, many))
     assert wide.low < wide.value < wide.high
-    assert narrow.high - narrow.low == pytest.approx(2 * 1.96 * (0.3 * 0.7 / 3000) ** 0.5, rel=0.1)
-    assert wide.high - wide.low > 5 * (narrow.high - narrow.low)
+    assert narrow.high - narrow.low == pytest.approx(2 * 1.96 * (0.3 * 0.7 / 1000) ** 0.5, rel=0.1)
+    assert wide.high - wide.low > 3 * (narrow.high - narrow.low)
     assert bootstrap({"pass@1": many}, seed=1) != bootstrap({"pass@1": many}, seed=2)
     assert bootstrap({"pass@1": many}, seed=1) == bootstrap({"pass@1": many}, seed=1)
 

@@ -13,18 +13,17 @@ from partway.evaluation.samples import Sample
 class Journal:
     """The samples of finished problems, each under a key that names everything they depend on.
 
-    Lines under other keys do no harm, nor does a last line cut off in the middle. Without a path, nothing is
-    kept.
+    Lines under other keys or cut off in the middle do no harm. Without a path, nothing is kept.
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = None if path is None else Path(path)
         self._finished: dict[str, tuple[Sample, ...]] = {}
         if self.path is not None and self.path.exists():
-            whole = self.path.read_bytes().rpartition(b"\n")[0]
-            self._finished.update(_entry(line) for line in whole.splitlines() if line)
+            *lines, cut_off = self.path.read_bytes().split(b"\n")
+            self._finished.update(entry for line in lines for entry in _entries(line))
             with self.path.open("r+b") as stream:
-                stream.truncate(len(whole) + 1 if whole else 0)
+                stream.truncate(self.path.stat().st_size - len(cut_off))
 
     def find(self, key: str) -> tuple[Sample, ...] | None:
         """The samples under `key`, None if it is not finished."""
@@ -54,6 +53,10 @@ def key_of(*parts: object) -> str:
     return blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def _entry(line: bytes) -> tuple[str, tuple[Sample, ...]]:
-    row = json.loads(line)
-    return row["key"], tuple(Sample.from_json(sample) for sample in row["samples"])
+def _entries(line: bytes) -> list[tuple[str, tuple[Sample, ...]]]:
+    """What a line says; a damaged one says nothing, and its problem is done again."""
+    try:
+        row = json.loads(line)
+        return [(row["key"], tuple(Sample.from_json(sample) for sample in row["samples"]))]
+    except (ValueError, KeyError, TypeError):
+        return []
