@@ -1,0 +1,202 @@
+"""Unknowns to claims: equations in letters are solved where the solution states what the letter is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from partway.datasets.gsm8k.equations import (
+    ANNOTATION,
+    MAX_WORDS_BEFORE_RESULT,
+    Candidate,
+    Claim,
+    Line,
+    claims_in,
+    left_readings,
+)
+from partway.datasets.gsm8k.expressions import (
+    Expression,
+    Letter,
+    Number,
+    close,
+    has_operation,
+    letters,
+    value_of,
+)
+from partway.datasets.gsm8k.linear import Terms, linear_form, negated, solve, total
+from partway.datasets.gsm8k.reading import parse, phrases
+from partway.datasets.gsm8k.tokens import plain_spelling, tokens, unknowns_in
+from partway.datasets.gsm8k.units import hundredths
+
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LetterEquation:
+    """Two equal sides, at least one with a letter."""
+
+    place: Place
+    left: Expression
+    right: Expression
+    source: str
+
+    @property
+    def letters(self) -> set[str]:
+        return letters(self.left) | letters(self.right)
+
+    def states(self) -> tuple[str, Fraction] | None:
+        """The letter and its value if the equation is `x = 5` or `5 = x`."""
+        for side, other in ((self.left, self.right), (self.right, self.left)):
+            if isinstance(side, Letter) and not has_operation(other) and not letters(other):
+                value = value_of(other)
+                return None if value is None else (side.name, value)
+        return None
+
+
+@dataclass
+class Unknowns:
+    """The letters of one written solution, their equations, and the values found so far."""
+
+    raw: Sequence[str]
+    names: list[str]
+    equations: list[LetterEquation]
+    values: dict[str, Fraction] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, raw: Sequence[str]) -> Unknowns:
+        names = unknowns_in(plain_spelling(ANNOTATION.sub("", "\n".join(raw))))
+        lines = [Line.read(index, line, frozenset(names)) for index, line in enumerate(raw)] if names else []
+        equations = [equation for line in lines for equation in _letter_equations(line)]
+        return cls(raw, names, sorted(equations, key=lambda equation: equation.place))
+
+    def claims(self, numeric: Sequence[Claim]) -> list[Claim]:
+        """The claims with those of the letters among them: values, coefficients, and what uses them."""
+        claims = list(numeric)
+        for name, place, value in self._stated():
+            if name not in self.values and any(self._solutions(name, value, place)):
+                self._take(claims, name, value, place)
+        for name in self.names:
+            if name not in self.values:
+                self._take_unnamed(claims, name)
+        for name, place, value in self._stated():
+            if name not in self.values:
+                self._take(claims, name, value, place)
+        claims += [claim for equation in self.equations for claim in _collected(equation)]
+        stated = {(claim.place[0], claim.written) for claim in claims if claim.candidates}
+        return claims + [use for use in self._uses() if (use.place[0], use.written) not in stated]
+
+    def _stated(self) -> Iterator[tuple[str, Place, Fraction]]:
+        for equation in self.equations:
+            stated = equation.states()
+            if stated is not None:
+                yield stated[0], equation.place, stated[1]
+
+    def _take(self, claims: list[Claim], name: str, value: Fraction, place: Place) -> None:
+        """The letter's value, joined to the claim beside it if there is one."""
+        candidates = tuple(self._solutions(name, value, place))
+        self.values[name] = value
+        for index, claim in enumerate(claims):
+            same_line = claim.place[0] == place[0] and claim.place[1] >= place[1]
+            if same_line and close(claim.written, value):
+                claims[index] = replace(claim, candidates=claim.candidates + candidates, letter=name)
+                return
+        claims.append(Claim(place, value, candidates, letter=name))
+
+    def _take_unnamed(self, claims: list[Claim], name: str) -> None:
+        """A letter whose value is given without naming it, by another claim or in the last line."""
+        given = [((claim.place[0], 0), claim.written) for claim in claims if not claim.aside]
+        for place, value in [*given, *_numbers_in_last_line(self.raw)]:
+            if any(self._solutions(name, value, place)):
+                self._take(claims, name, value, place)
+                return
+
+    def _solutions(self, name: str, value: Fraction, place: Place) -> Iterator[Candidate]:
+        """The equations before `place` whose solution is `value`."""
+        for equation in self.equations:
+            if equation.place <= place and name in equation.letters <= {name, *self.values}:
+                solution = solve(equation.left, equation.right, name, self.values)
+                found = None if solution is None else value_of(solution, self.values)
+                if (
+                    found is not None
+                    and solution is not None
+                    and has_operation(solution)
+                    and close(found, value)
+                ):
+                    yield Candidate(solution, "linear", equation.source)
+
+    def _uses(self) -> Iterator[Claim]:
+        """Equations that compute something from letters whose values are known."""
+        if not self.values:
+            return
+        for index, raw in enumerate(self.raw):
+            for claim in claims_in(Line.read(index, raw, frozenset(self.values)), self.values):
+                uses = tuple(candidate for candidate in claim.candidates if letters(candidate.expression))
+                if uses:
+                    yield replace(claim, candidates=uses)
+
+    def expressions(self) -> Iterator[Claim]:
+        """Expressions in known letters whose value the last line gives: `The other costs x + 5. ... $14`."""
+        stated = list(_numbers_in_last_line(self.raw))
+        for index, raw in enumerate(self.raw if self.values else ()):
+            for segment in Line.read(index, raw, frozenset(self.values)).segments:
+                for phrase in phrases(segment):
+                    expression = parse(phrase.tokens)
+                    if expression is None or not letters(expression) or not has_operation(expression):
+                        continue
+                    value = value_of(expression, self.values)
+                    source = " ".join(token.text for token in phrase.tokens)
+                    for place, number in stated:
+                        if value is not None and close(value, number):
+                            yield Claim(place, number, (Candidate(expression, "letter", source),))
+
+
+def _letter_equations(line: Line) -> Iterator[LetterEquation]:
+    """Equations with letters, also across a chain: a = b = c says a = c too."""
+    for first, segment in enumerate(line.segments[:-1]):
+        reading = next(left_readings(segment), None)
+        left = None if reading is None else parse(reading)
+        if left is None or reading is None:
+            continue
+        for following in line.segments[first + 1 :]:
+            found = [phrase for phrase in phrases(following) if not phrase.stops_before]
+            if not found or found[0].words_before > MAX_WORDS_BEFORE_RESULT:
+                break
+            right = parse(found[0].tokens)
+            if right is not None and letters(left) | letters(right):
+                source = line.source(reading[0].start, found[0].tokens[-1].end)
+                place = (line.index, reading[0].start)
+                yield LetterEquation(place, hundredths(left), hundredths(right), source)
+            if len(found) > 1 or any(token.kind == "stop" for token in following):
+                break
+
+
+def _collected(equation: LetterEquation) -> Iterator[Claim]:
+    """What like terms add up to: 4(3 + 2x) = 12 + 8x says 12 = 4*3 and 8 = 4*2."""
+    names = equation.letters
+    if len(names) != 1:
+        return
+    first, second = (linear_form(side, *names) for side in (equation.left, equation.right))
+    if first is None or second is None:
+        return
+    pairs = [(first.slope, second.slope), (first.constant, second.constant)]
+    if all(_same(a, b) for a, b in pairs):
+        for a, b in [*pairs, *((b, a) for a, b in pairs)]:
+            if b and b[0].sign < 0:
+                a, b = negated(a), negated(b)
+            summed, result = total(a), total(b)
+            if has_operation(summed) and isinstance(result, Number):
+                candidate = Candidate(summed, "linear", equation.source)
+                yield Claim(equation.place, result.value, (candidate,), aside=True)
+
+
+def _same(a: Terms, b: Terms) -> bool:
+    first, second = value_of(total(a)), value_of(total(b))
+    return first is not None and second is not None and close(first, second)
+
+
+def _numbers_in_last_line(raw: Sequence[str]) -> Iterator[tuple[Place, Fraction]]:
+    line = Line.read(len(raw) - 1, raw[-1])
+    for token in tokens(line.text):
+        if token.kind == "number":
+            yield (line.index, token.start), token.value

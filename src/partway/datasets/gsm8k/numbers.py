@@ -1,0 +1,173 @@
+"""Numbers a reader finds in a question: digits, words, fractions, percents, and what everybody knows.
+
+A constant of a solution is explained if the question says it or if it is a common conversion. Whatever is
+left was computed in the annotator's head; conversion prefers readings with the fewest such constants.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal
+
+Origin = Literal["question", "conversion", "unexplained"]
+
+_SMALL = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen"
+)
+UNITS = {word: value for value, word in enumerate(_SMALL.split())}
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+TENS = {word: 10 * tens for tens, word in enumerate(_TENS.split(), 2)}
+SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
+_ORDINALS = "third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
+PARTS = {word: value for value, word in enumerate(_ORDINALS.split(), 3)} | {
+    "half": 2, "halve": 2, "quarter": 4, "sixteenth": 16, "twentieth": 20, "hundredth": 100,
+}  # fmt: skip
+MULTIPLES = {
+    "first": 1, "once": 1, "single": 1, "another": 1, "second": 2, "twice": 2, "double": 2, "both": 2,
+    "pair": 2, "couple": 2, "twin": 2, "halves": 2, "thrice": 3, "triple": 3, "triplet": 3, "trio": 3,
+    "quadruple": 4, "quintuple": 5, "dozen": 12, "decade": 10, "century": 100, "none": 0,
+}  # fmt: skip
+
+_KNOWN = "0 1 2 7 10 12 24 30 52 60 100 365 1000 3600 1/2 1/10 1/100"
+KNOWN = frozenset(map(Fraction, _KNOWN.split()))
+"""Conversions that need no cue: days, hours, minutes, months, weeks, percents, metric prefixes, halves."""
+
+_KNOWN_WITH_CUE = {
+    r"dollar|cent\b|cents|coin|change|\$": "5 25 50 1/20 1/4",
+    r"quarter": "4 25 1/4",
+    r"nickel": "5 1/20",
+    r"week|work|school": "4 5",
+    r"month|january|march|may|july|august|october|december": "4 31",
+    r"february": "28 29",
+    r"year|annual": "366",
+    r"half": "3/2",
+    r"inch|foot|feet|yard|mile": "3 36 1760 5280",
+    r"ounce|pound|oz\b|lb|\btons?\b": "16 2000",
+    r"gallon|quart|pint|cup|spoon": "3 4 8 16 128",
+    r"triang": "3 180",
+    r"angle|degree|circle": "90 180 360",
+    r"squar|rectang|perimeter|sides|\bcars?\b|wheel|tire|dog|cat|horse|cow|goat|sheep|pig|legs|animal": "4",
+    r"cub(?:e|ic)": "3 6 8",
+    r"pentagon": "5",
+    r"hexagon|insect|\bants?\b|\bbees?\b|\bdie\b|\bdice\b": "6",
+    r"octo|spider|octagon": "8",
+    r"\bcards?\b": "4 13",
+    r"alphabet": "26",
+}
+_CUES = [
+    (re.compile(cue, re.IGNORECASE), frozenset(map(Fraction, values.split())))
+    for cue, values in _KNOWN_WITH_CUE.items()
+]
+_DIGITS = re.compile(
+    r"(?<![\d.])(\$?)(\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)\s*(%|percent\b|(?:k|K|hundred|thousand|million|billion)\b|cents?\b|¢)?"
+)
+_FRACTION = re.compile(r"(?:(\d+)(?:\s+and\s+|\s+|-))?(\d+)\s*/\s*(\d+)")
+_AND_A_HALF = re.compile(r"(\d+)[ -](?:and[ -])?(?:an?[ -]|one[ -])?half")
+_WORD = re.compile(r"[a-z]+")
+
+
+@dataclass(frozen=True)
+class QuestionNumbers:
+    """What a question says: `plain` numbers, and `percents` (25 for 25%)."""
+
+    question: str
+    plain: frozenset[Fraction]
+    percents: frozenset[Fraction]
+
+    @classmethod
+    def of(cls, question: str) -> QuestionNumbers:
+        plain: set[Fraction] = set()
+        percents: set[Fraction] = set()
+        for value, is_percent in _said(question):
+            (percents if is_percent else plain).add(value)
+        return cls(question, frozenset(plain), frozenset(percents))
+
+    def origin(self, value: Fraction) -> Origin:
+        """Whether the question says this number, in one form or another, or everybody knows it."""
+        if value in self.plain or value in self.percents or value * 100 in self.percents:
+            return "question"
+        return "conversion" if value in KNOWN or value in self._known_here else "unexplained"
+
+    @cached_property
+    def _known_here(self) -> frozenset[Fraction]:
+        return frozenset().union(*(values for cue, values in _CUES if cue.search(self.question)))
+
+
+def _said(question: str) -> Iterator[tuple[Fraction, bool]]:
+    yield from _digit_numbers(question)
+    for whole, top, bottom in _FRACTION.findall(question):
+        if int(bottom):
+            fraction = Fraction(int(top), int(bottom))
+            yield from ((fraction, False), (int(whole or 0) + fraction, False))
+    for whole in _AND_A_HALF.findall(question):
+        yield int(whole) + Fraction(1, 2), False
+    yield from _word_numbers(_WORD.findall(question.lower()))
+
+
+def _digit_numbers(text: str) -> Iterator[tuple[Fraction, bool]]:
+    speaks_of_cents = "cent" in text
+    for dollar, digits, suffix in _DIGITS.findall(text):
+        value = Fraction(digits.replace(",", ""))
+        yield value, suffix in ("%", "percent")
+        if suffix in SCALES or suffix in ("k", "K"):
+            yield value * SCALES.get(suffix, 1000), False
+        if suffix.startswith(("cent", "¢")):
+            yield value / 100, False
+        if dollar and speaks_of_cents:
+            yield value * 100, False
+
+
+def _word_numbers(words: list[str]) -> Iterator[tuple[Fraction, bool]]:
+    position = 0
+    while position < len(words):
+        length, value = _cardinal(words, position)
+        if length:
+            position += length
+            yield from _after_cardinal(value, words[position : position + 3])
+            continue
+        word = words[position].removesuffix("s")
+        if word in PARTS:
+            yield from ((Fraction(PARTS[word]), False), (Fraction(1, PARTS[word]), False))
+        elif word in MULTIPLES or word.removesuffix("d") in MULTIPLES:
+            yield Fraction(MULTIPLES.get(word, MULTIPLES.get(word.removesuffix("d"), 0))), False
+        position += 1
+
+
+def _after_cardinal(value: int, following: list[str]) -> Iterator[tuple[Fraction, bool]]:
+    """A number in words, also in `three fourths`, `two and a half`, `forty percent`, `ten cents`."""
+    after = following[0].removesuffix("s") if following else ""
+    yield Fraction(value), after == "percent"
+    if after in PARTS:
+        yield Fraction(value, PARTS[after]), False
+    if after == "cent":
+        yield Fraction(value, 100), False
+    added = [word for word in following if word not in ("and", "a", "one")]
+    if after == "and" and added and added[0] in PARTS:
+        yield value + Fraction(1, PARTS[added[0]]), False
+
+
+def _cardinal(words: list[str], start: int) -> tuple[int, int]:
+    """How many words from `start` spell a whole number, and which; `(0, 0)` if none."""
+    total = current = length = 0
+    for index in range(start, len(words)):
+        word = words[index]
+        tens_before = current % 100 in range(20, 100, 10)
+        if word in UNITS and (current % 100 == 0 or (tens_before and UNITS[word] < 10)):
+            current += UNITS[word]
+        elif word in TENS and current % 100 == 0:
+            current += TENS[word]
+        elif word == "hundred" and current < 100:
+            current = max(current, 1) * 100
+        elif word in SCALES and word != "hundred":
+            total, current = total + max(current, 1) * SCALES[word], 0
+        elif word == "and" and length and words[index - 1] in SCALES:
+            continue
+        else:
+            break
+        length = index - start + 1
+    return length, total + current

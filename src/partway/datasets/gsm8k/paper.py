@@ -1,0 +1,101 @@
+"""The authors' way from annotations to programs, for comparisons: what they kept, we keep, faults included.
+
+Of each line only the first annotation is read; it must hold exactly in floating point; unary signs are lost;
+a solution that computes nothing (`<<50=50>>`) counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from partway.datasets.gsm8k.expressions import Expression, Negative, Number, Operation
+from partway.datasets.gsm8k.reading import parse
+from partway.datasets.gsm8k.solutions import NoProgram
+from partway.datasets.gsm8k.tokens import tokens
+
+
+@dataclass
+class PaperProgram:
+    """Steps in the authors' spelling, made of one annotation each."""
+
+    constants: dict[float, str] = field(default_factory=dict)
+    results: dict[float, str] = field(default_factory=dict)
+    steps: list[str] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+
+    def add(self, expression: Expression, result: float, source: str) -> None:
+        """One more step; later, its result stands for it."""
+        self.steps.append(self._spelled(expression))
+        self.sources.append(source)
+        self.results[result] = f"t{len(self.steps) - 1}"
+
+    def _spelled(self, expression: Expression) -> str:
+        match expression:
+            case Number(value):
+                known = self.results.get(float(value))
+                return known or self.constants.setdefault(float(value), f"n{len(self.constants)}")
+            case Negative(operand):
+                return self._spelled(operand)
+            case Operation(operator, left, right):
+                first = self._spelled(left)
+                return f"({first} {operator} {self._spelled(right)})"
+        raise AssertionError(f"{expression} is in no annotation")
+
+    def lines(self, question: str) -> list[str]:
+        """Constants, then steps; the last step is the answer."""
+        constants = [f"{name} = {_literal(value, question)}" for value, name in self.constants.items()]
+        steps = [f"t{index} = {step}" for index, step in enumerate(self.steps[:-1])]
+        return [*constants, *steps, f"answer = {self.steps[-1]}"]
+
+
+def read_paper_program(lines: Sequence[str]) -> PaperProgram | NoProgram:
+    """The program of the first annotation of every line."""
+    program = PaperProgram()
+    for line in lines:
+        if "<<" not in line or ">>" not in line:
+            continue
+        annotation = line[line.index("<<") + 2 : line.index(">>")]
+        left, _, right = annotation.partition("=")
+        expression, result = parse(list(tokens(left))), parse(list(tokens(right)))
+        if expression is None or result is None or _value(expression) != _value(result):
+            return NoProgram("an annotation does not hold exactly", annotation)
+        program.add(expression, _value(result), annotation)
+    return program if program.steps else NoProgram("no annotation", "no <<...=...>> in the written solution")
+
+
+def _value(expression: Expression) -> float:
+    """The value in floating point, not a number where there is none."""
+    match expression:
+        case Number(value):
+            return float(value)
+        case Negative(operand):
+            return -_value(operand)
+        case Operation(operator, left, right):
+            return _apply(operator, _value(left), _value(right))
+    raise AssertionError(f"{expression} is in no annotation")
+
+
+def _apply(operator: str, a: float, b: float) -> float:
+    try:
+        match operator:
+            case "+":
+                return a + b
+            case "-":
+                return a - b
+            case "*":
+                return a * b
+            case "/":
+                return a / b
+            case "//":
+                return a // b
+        return math.pow(a, b)
+    except (ArithmeticError, ValueError):
+        return math.nan
+
+
+def _literal(value: float, question: str) -> str:
+    """A whole number without decimals, unless the question spells it with them."""
+    whole = math.isclose(int(value), value, abs_tol=1e-4)
+    return str(int(value)) if whole and str(value) not in question else repr(value)

@@ -1,0 +1,152 @@
+"""Rows of GSM8K to problems: splits, ids, answers, and a reference wherever one follows from the text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from partway.datasets.conversion import Conversion, Reject
+from partway.datasets.gsm8k.paper import read_paper_program
+from partway.datasets.gsm8k.solutions import NoProgram, Written, read_program
+from partway.execution import Trace, is_correct, trace_all
+from partway.problem import Problem
+
+Style = Literal["partway", "paper"]
+TRAIN_SHARE = 0.8
+ROWS_AT_ONCE = 500
+STEP_RULES = ("annotation", "equation", "linear", "letter", "units", "percent", "cents", "rounding")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a raw file: its split, its place in the split and in the file, and what it holds."""
+
+    split: str
+    split_row: int
+    id: str
+    file_row: int
+    record: Mapping[str, object]
+
+    @property
+    def question(self) -> str:
+        return str(self.record["question"])
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The written solution without the line of the answer."""
+        return tuple(str(self.record["answer"]).rpartition("####")[0].removesuffix("\n").split("\n"))
+
+    @property
+    def answer(self) -> int | float | str:
+        """The number behind ####, the text there if it is no number."""
+        text = str(self.record["answer"]).rpartition("####")[2].strip()
+        try:
+            value = Fraction(text.replace(",", "").replace("$", ""))
+        except (ValueError, ZeroDivisionError):
+            return text
+        return int(value) if value.denominator == 1 else float(value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A solution that has not run yet, with the rule and the source of each of its steps."""
+
+    text: str
+    rules: Sequence[str]
+    sources: Sequence[str]
+
+
+def convert_gsm8k(
+    train_rows: Sequence[Mapping[str, object]],
+    test_rows: Sequence[Mapping[str, object]],
+    *,
+    style: Style = "partway",
+    progress: Callable[[int, int], object] = lambda done, total: None,
+) -> Conversion:
+    """Problems of train (the first 80% of the train file), dev (the rest) and test.
+
+    Rows without a program are left out of train and stay in dev and test, which need no reference.
+    """
+    rows = [*_rows(train_rows, test_rows)]
+    splits: dict[str, list[Problem]] = {"train": [], "dev": [], "test": []}
+    rejects: list[Reject] = []
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        chunk = rows[start : start + ROWS_AT_ONCE]
+        for row, result in zip(chunk, _convert(chunk, style), strict=True):
+            if isinstance(result, NoProgram):
+                rejects.append(Reject(row.split, row.file_row, result.reason, result.detail, row.record))
+            if not isinstance(result, NoProgram) or row.split != "train":
+                splits[row.split].append(_problem(row, result))
+        progress(start + len(chunk), len(rows))
+    return Conversion(splits, rejects, {"programs_by_rule": _programs_by_rule(splits)})
+
+
+def _rows(train: Sequence[Mapping[str, object]], test: Sequence[Mapping[str, object]]) -> Iterator[Row]:
+    cut = int(len(train) * TRAIN_SHARE)
+    for index, record in enumerate(train):
+        split, split_row = ("train", index) if index < cut else ("dev", index - cut)
+        yield Row(split, split_row, f"gsm8k-train-{index}", index, record)
+    for index, record in enumerate(test):
+        yield Row("test", index, f"gsm8k-test-{index}", index, record)
+
+
+Converted = tuple[_Draft, Trace]
+
+
+def _convert(rows: Sequence[Row], style: Style) -> Iterator[Converted | NoProgram]:
+    drafts = [_drafted(row, style) for row in rows]
+    traces = iter(trace_all([draft.text for draft in drafts if isinstance(draft, _Draft)]))
+    for row, draft in zip(rows, drafts, strict=True):
+        if isinstance(draft, NoProgram):
+            yield draft
+            continue
+        trace = next(traces)
+        right = is_correct(trace.answer, row.answer)
+        if style == "paper":  # the authors ask for the very same float
+            right = right and float(trace.answer) == row.answer
+        detail = f"the program gives {trace.answer}, the answer is {row.answer}"
+        yield (draft, trace) if right else NoProgram("the program gives another answer", detail)
+
+
+def _drafted(row: Row, style: Style) -> _Draft | NoProgram:
+    answer = row.answer
+    if isinstance(answer, str):
+        return NoProgram("the answer is no number", f"found {answer!r} behind ####")
+    if style == "paper":
+        paper = read_paper_program(row.lines)
+        if isinstance(paper, NoProgram):
+            return paper
+        constants = ["constant"] * len(paper.constants)
+        return _Draft(
+            "\n".join(paper.lines(row.question)),
+            constants + ["annotation"] * len(paper.steps),
+            [""] * len(constants) + paper.sources,
+        )
+    program = read_program(Written(row.question, row.lines, Fraction(answer)))
+    if isinstance(program, NoProgram):
+        return program
+    return _Draft(program.text, program.rules, program.sources)
+
+
+def _problem(row: Row, result: Converted | NoProgram) -> Problem:
+    meta: dict[str, object] = {"split_row": row.split_row}
+    if isinstance(result, NoProgram):
+        return Problem(row.id, row.question, row.answer, None, {**meta, "no_reference": result.reason})
+    draft, trace = result
+    meta |= {"rules": list(draft.rules), "sources": list(draft.sources)}
+    return Problem(row.id, row.question, row.answer, trace.solution, meta)
+
+
+def _programs_by_rule(splits: Mapping[str, Sequence[Problem]]) -> dict[str, dict[str, int]]:
+    """In how many programs of each split a rule made a step, or a constant is unexplained."""
+    table = {}
+    for rule in (*STEP_RULES, "unexplained"):
+        counts = {
+            split: sum(rule in problem.meta.get("rules", ()) for problem in problems)
+            for split, problems in splits.items()
+        }
+        if any(counts.values()):
+            table[rule if rule != "unexplained" else "(unexplained constant)"] = counts
+    return table

@@ -1,0 +1,155 @@
+"""A written solution to a program: read the claims, make steps of them, find the one that is the answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from partway.datasets.gsm8k.equations import ANNOTATION, Claim, Line, annotated_claims, claims_in
+from partway.datasets.gsm8k.expressions import HUNDRED, Operation, Reference, Rounded, close, rounded
+from partway.datasets.gsm8k.letters import Unknowns
+from partway.datasets.gsm8k.numbers import QuestionNumbers
+from partway.datasets.gsm8k.programs import Program, program
+from partway.datasets.gsm8k.steps import Steps, added_later
+from partway.datasets.gsm8k.tokens import plain_spelling, tokens
+
+_PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s?(?:%|percent)")
+_COMPARISON = re.compile(r"(\d[\d,]*(?:\.\d+)?)\s*[<>]\s*\$?(\d[\d,]*(?:\.\d+)?)")
+_PERCENT_CUE = re.compile(r"%|percent", re.IGNORECASE)
+_CENTS_CUE = re.compile(r"\bcents?\b|¢", re.IGNORECASE)
+_ROUNDING_CUE = re.compile(
+    r"round|nearest|whole|full\b|cannot|can't|can’t|half a|need|at least|enough|only", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A question, the lines of its written solution, and the answer."""
+
+    question: str
+    lines: tuple[str, ...]
+    answer: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class NoProgram:
+    """Why no program follows from a written solution."""
+
+    reason: str
+    detail: str
+
+
+def read_program(written: Written) -> Program | NoProgram:
+    """The program that follows from a written solution.
+
+    Annotations are read alone first. Only where they leave something open (no answer, a constant nobody
+    explains, a step nobody uses) the words around them are read too.
+    """
+    quick = _Reader(written, thorough=False).read()
+    if isinstance(quick, Program) and not quick.unexplained and not quick.unused:
+        return quick
+    thorough = _Reader(written, thorough=True).read()
+    programs = [result for result in (quick, thorough) if isinstance(result, Program)]
+    return min(programs, key=lambda found: (len(found.unexplained), found.unused)) if programs else thorough
+
+
+class _Reader:
+    """One reading of a written solution."""
+
+    def __init__(self, written: Written, thorough: bool) -> None:
+        self.written = written
+        self.thorough = thorough
+        self.numbers = QuestionNumbers.of(written.question)
+        self.body = ANNOTATION.sub("", "\n".join(written.lines))
+
+    def read(self) -> Program | NoProgram:
+        unknowns = Unknowns.of(self.written.lines)
+        claims = unknowns.claims(
+            [claim for index in range(len(self.written.lines)) for claim in self._claims(index)]
+        )
+        result = self._program(claims)
+        if isinstance(result, NoProgram) and unknowns.values:
+            more = self._program([*claims, *unknowns.expressions()])
+            result = more if isinstance(more, Program) else result
+        return result
+
+    def _claims(self, index: int) -> list[Claim]:
+        raw = self.written.lines[index]
+        found = None if self.thorough else annotated_claims(index, raw)
+        return claims_in(Line.read(index, raw)) if found is None else found
+
+    def _program(self, claims: Sequence[Claim]) -> Program | NoProgram:
+        steps = Steps(self.numbers, frozenset(map(Fraction, _PERCENT.findall(self.body))))
+        ordered = sorted(claims, key=lambda claim: claim.place)
+        results: list[tuple[int, int]] = []
+        for claim, later in zip(ordered, added_later(ordered), strict=True):
+            step = steps.add(claim, later)
+            if step is not None and not claim.aside:
+                results.append((claim.place[0], step))
+        if not results:
+            return NoProgram("no computation is written", "no equation in the written solution holds")
+        answer = self._answer(steps, results)
+        return self._failure(steps.steps[results[-1][1]].value) if answer is None else program(steps, answer)
+
+    def _answer(self, steps: Steps, results: Sequence[tuple[int, int]]) -> int | None:
+        """The step that gives the answer: the last one, one the end restates, the last one in other units."""
+        line, last = results[-1]
+        value = steps.steps[last].value
+        if close(value, self.written.answer):
+            return last
+        if self._is_restated(line):
+            for _, step in reversed(results):
+                if close(steps.steps[step].value, self.written.answer):
+                    return step
+        if close(value * 100, self.written.answer) and (rule := self._hundred_rule()):
+            return steps.append(Operation("*", Reference(last), HUNDRED), rule, self.written.lines[-1])
+        if how := self._rounding(value, line):
+            return steps.append(Rounded(how, Reference(last)), "rounding", self.written.lines[-1])
+        return None
+
+    def _is_restated(self, line: int) -> bool:
+        """Whether a line after `line` repeats the answer: `<<250=250>>`, or `50 < 52` with 50 computed."""
+        answer = self.written.answer
+        for raw in self.written.lines[line + 1 :]:
+            if any(
+                text.split("=")[0] == text.split("=")[-1] and _is(text.split("=")[0], answer)
+                for text in ANNOTATION.findall(raw)
+            ):
+                return True
+            compared = [number for pair in _COMPARISON.findall(raw) for number in pair]
+            if answer not in self.numbers.plain and any(_is(number, answer) for number in compared):
+                return True
+        return False
+
+    def _hundred_rule(self) -> str | None:
+        text = f"{self.written.question}\n{self.body}"
+        if _CENTS_CUE.search(text):
+            return "cents"
+        return "percent" if _PERCENT_CUE.search(text) else None
+
+    def _rounding(self, value: Fraction, line: int) -> str | None:
+        """How the end rounds the last value, if a word there says so."""
+        answer = self.written.answer
+        if value.denominator == 1 or not _ROUNDING_CUE.search("\n".join(self.written.lines[line:])):
+            return None
+        if "nearest" in self.written.question and rounded(value, "round") == answer:
+            return "round"
+        return next((how for how in ("ceil", "floor") if rounded(value, how) == answer), None)
+
+    def _failure(self, value: Fraction) -> NoProgram:
+        answer = self.written.answer
+        last_line = tokens(plain_spelling(self.body.split("\n")[-1]))
+        stated = any(token.kind == "number" and token.value == answer for token in last_line)
+        reason = "the answer is stated but not computed" if stated else "the solution ends in another number"
+        return NoProgram(
+            reason, f"the last value computed is {float(value):g}, the answer is {float(answer):g}"
+        )
+
+
+def _is(text: str, value: Fraction) -> bool:
+    try:
+        return Fraction(text.replace(",", "").strip("+ ")) == value
+    except ValueError:
+        return False
