@@ -17,7 +17,7 @@ def refusal(code: str) -> str | None:
         "def f(a, *b, c=1, **d):\n    return a + c",
         "for _ in range(3):\n    _x = 1",
         "if __name__ == '__main__':\n    x = 1",
-        "class P:\n    def __init__(self, x):\n        self.x = x\n    def __add__(self, o):\n        return o",
+        "class P:\n    def __init__(self, x):\n        self.x = x\n    def __len__(self):\n        pass",
         "class B(A):\n    def __init__(self):\n        super().__init__(1)",
         "x = '{:>5} {name} {0}'.format(1, name=2)",
         "x = '{:{w}}'.format(1, w=5)",
