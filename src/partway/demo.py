@@ -1,0 +1,189 @@
+"""The paper's experiment in small: MLE against self-sampling, from one pretrained tiny model.
+
+Few problems, one reference each, many epochs: learning from the references alone makes the model overconfident.
+Each arm starts from the same weights, makes the same number of steps on the same problems, is chosen by pass@1
+on dev as in the paper, and is measured on test problems it never saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from partway.evaluation import Estimate, Plan, evaluate_into
+from partway.evaluation.results import read_results, score_columns
+from partway.models.settings import SamplingSettings
+from partway.problem import Problem
+from partway.runs import Run
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from partway.training import SelfSamplingConfig
+
+MODEL = "tiny-storyproblems"
+RESAMPLES = 2_000
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A way of learning: what is kept of the model's own samples, and the objective over it."""
+
+    name: str
+    self_sampling: str
+    objective: str
+
+
+MLE = Arm("MLE", "none", "mle")
+FCS = Arm("FCS", "fcs", "mle_aug")
+FCS_PCS = Arm("FCS+PCS", "fcs+pcs", "mle_aug")
+ALL_ARMS = (
+    MLE,
+    Arm("FCS, MML", "fcs", "mml"),
+    FCS,
+    Arm("FCS, beta-MML", "fcs", "beta_mml"),
+    Arm("FCS+PCS, MML", "fcs+pcs", "mml"),
+    FCS_PCS,
+    Arm("FCS+PCS, beta-MML", "fcs+pcs", "beta_mml"),
+)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """How much of everything."""
+
+    arms: tuple[Arm, ...] = (MLE, FCS, FCS_PCS)
+    seeds: tuple[int, ...] = (0,)
+    train: int = 200
+    dev: int = 100
+    test: int = 200
+    steps: int = 300
+    eval_steps: int = 50
+    dev_samples: int = 20
+    test_samples: int = 100
+    batch_size: int = 32
+    learning_rate: float = 5e-4
+    max_completion_length: int = 120
+
+    @property
+    def ks(self) -> tuple[int, ...]:
+        return tuple(k for k in (5, 10, 20, 50, 100) if k <= self.test_samples)
+
+    def problems(self, seed: int) -> dict[str, list[Problem]]:
+        """The problems of a seed: each has its own, so that a result is not one choice of problems."""
+        from partway.datasets.storyproblems import generate_splits
+
+        return generate_splits(self.train, self.dev, self.test, seed=1_000 + seed).splits
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A trained arm: its run directory and the scores of every test problem, by metric."""
+
+    arm: Arm
+    seed: int
+    run: Run
+    scores: Mapping[str, Sequence[float]]
+
+
+def run_arm(
+    experiment: Experiment, arm: Arm, seed: int, directory: Path, say: Callable[[str], None]
+) -> Outcome:
+    """Train one arm and measure it on the test problems; what is finished already is not done again."""
+    problems = experiment.problems(seed)
+    run = Run(directory / f"{arm.name.replace(', ', '-').replace('+', '-').lower()}-seed{seed}")
+    if not run.is_finished:
+        train(experiment, arm, seed, run, problems)
+    summary = run.directory / "evaluations" / "test.json"
+    measure(experiment, seed, run, problems["test"], summary, say)
+    results, plan = read_results(summary)
+    in_order = sorted(results, key=lambda result: result.task_id)
+    return Outcome(arm, seed, run, score_columns(in_order, plan.ks))
+
+
+def train(
+    experiment: Experiment, arm: Arm, seed: int, run: Run, problems: Mapping[str, list[Problem]]
+) -> None:
+    """Fine-tune the pretrained model as the arm says."""
+    from partway.training import SelfSamplingTrainer
+
+    config = training_config(experiment, arm, seed, run.directory)
+    trainer = SelfSamplingTrainer(MODEL, config, problems["train"], problems["dev"])
+    trainer.train(resume_from_checkpoint=bool(run.is_started and run.checkpoints()))
+
+
+def training_config(experiment: Experiment, arm: Arm, seed: int, directory: Path) -> SelfSamplingConfig:
+    from partway.training import SelfSamplingConfig
+
+    return SelfSamplingConfig(
+        output_dir=str(directory),
+        model_name_or_path=MODEL,
+        self_sampling=arm.self_sampling,
+        objective=arm.objective,
+        max_steps=experiment.steps,
+        per_device_train_batch_size=experiment.batch_size,
+        learning_rate=experiment.learning_rate,
+        warmup_steps=min(20, experiment.steps // 5),
+        max_completion_length=experiment.max_completion_length,
+        eval_steps=experiment.eval_steps,
+        eval_samples=experiment.dev_samples,
+        save_steps=experiment.eval_steps,
+        logging_steps=10,
+        seed=seed,
+        report_to="none",
+    )
+
+
+def measure(
+    experiment: Experiment,
+    seed: int,
+    run: Run,
+    problems: Sequence[Problem],
+    summary: Path,
+    say: Callable[[str], None],
+) -> None:
+    """pass@k of the chosen checkpoint on the test problems."""
+    from partway.models.loading import load_model
+    from partway.models.local_engine import LocalEngine
+
+    settings = SamplingSettings(temperature=0.8, max_completion_length=experiment.max_completion_length)
+    plan = Plan(samples=experiment.test_samples, settings=settings, ks=(1, *experiment.ks), seed=seed)
+    engine = LocalEngine(load_model(run.directory / "final"))
+    evaluate_into(
+        summary,
+        engine,
+        problems,
+        plan,
+        model=str(run.directory),
+        expand=False,
+        on_progress=lambda progress: say(f"{progress.done:,} of {progress.total:,} samples"),
+    )
+
+
+def means(outcomes: Sequence[Outcome], metric: str, baseline: Sequence[Outcome] | None = None) -> Estimate:
+    """The mean of a metric over seeds and problems, or of its paired difference to `baseline`.
+
+    The interval is a bootstrap over seeds and, within each, over problems.
+    """
+    import numpy as np
+
+    tables = [np.asarray(outcome.scores[metric]) for outcome in outcomes]
+    if baseline is not None:
+        tables = [table - np.asarray(o.scores[metric]) for table, o in zip(tables, baseline, strict=True)]
+    return _bootstrapped(np.stack(tables))
+
+
+def _bootstrapped(scores_S_P: NDArray[np.float64]) -> Estimate:
+    import numpy as np
+
+    seeds, problems = scores_S_P.shape
+    rng = np.random.default_rng(0)
+    drawn = np.empty(RESAMPLES)
+    for index in range(RESAMPLES):
+        rows = rng.integers(0, seeds, size=(seeds, 1))
+        drawn[index] = scores_S_P[rows, rng.integers(0, problems, size=(seeds, problems))].mean()
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    return Estimate(float(scores_S_P.mean()), float(low), float(high))
