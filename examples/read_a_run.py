@@ -10,7 +10,7 @@ import matplotlib
 from partway.runs import Run
 
 matplotlib.use("Agg")
-from matplotlib import pyplot  # noqa: E402  the backend is chosen first
+from matplotlib import pyplot
 
 
 def main(directory: str, picture: str) -> None:
