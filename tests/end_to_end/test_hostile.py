@@ -1,0 +1,71 @@
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the walls differ elsewhere"),
+]
+
+TESTS = Path(__file__).parent.parent
+OWN = TESTS / "hostile.jsonl"
+OTHER = Path(os.environ.get("PARTWAY_HOSTILE", TESTS.parent.parent / "shared" / "hostile" / "programs.jsonl"))
+
+
+def read(corpus: Path) -> Iterator[dict]:
+    for line in corpus.read_text(encoding="utf-8").splitlines():
+        yield json.loads(line)
+
+
+def run(corpus: Path, scratch: Path, *options: str) -> dict:
+    done = subprocess.run(
+        [sys.executable, TESTS / "hostile_runner.py", corpus, *options],
+        cwd=scratch,
+        env={**os.environ, "HOME": str(scratch), "TMPDIR": str(scratch)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    report: dict = json.loads(done.stdout)
+    return report
+
+
+def check(corpus: Path, report: dict, scratch: Path) -> None:
+    wrong = {
+        program["id"]: (report["outcomes"][program["id"]], report["messages"][program["id"]])
+        for program in read(corpus)
+        if report["outcomes"][program["id"]] not in program.get("accept", [program["expect"]])
+    }
+    assert wrong == {}
+    assert report["broken_canaries"] == []
+    assert report["events"] == []
+    assert report["processes_left"] == []
+    assert report["growth"] < 64 << 20
+    assert report["seconds"] < 90
+    assert list(scratch.iterdir()) == []
+
+
+def test_our_own_hostile_programs_get_an_accepted_outcome_in_one_batch(tmp_path):
+    check(OWN, run(OWN, tmp_path, "--quick"), tmp_path)
+
+
+def test_hostile_programs_from_elsewhere_get_an_accepted_outcome_one_by_one(tmp_path):
+    if not OTHER.is_file():
+        pytest.skip(f"no second corpus at {OTHER}; set PARTWAY_HOSTILE to one")
+    check(OTHER, run(OTHER, tmp_path), tmp_path)
+
+
+def test_the_corpus_covers_every_kind_of_attack():
+    groups = [program["group"] for program in read(OWN)]
+    assert len(groups) >= 60
+    assert set(groups) == {
+        "contamination", "depth", "endless", "forgery", "int_bomb", "introspection", "mem_bomb", "numeric",
+        "source", "system",
+    }  # fmt: skip

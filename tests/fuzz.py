@@ -1,0 +1,193 @@
+"""Throw mutated programs at `trace` and check that nothing crashes, hangs, leaks or escapes.
+
+    python tests/fuzz.py --programs 1000000 --seed 7
+
+Mutants are made from ordinary and from hostile programs, on the level of characters, lines, tokens and
+trees. The first one that breaks a rule is printed, and the exit code is 1.
+"""
+
+import argparse
+import ast
+import copy
+import io
+import json
+import os
+import random
+import sys
+import time
+import tokenize
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import hostile_runner
+from partway import Trace
+from partway.execution import trace_all, workers
+from partway.execution.tracing import forget
+
+LIMITS = workers.Limits(cpu_seconds=0.03, wall_seconds=30.0, memory_bytes=96 << 20)
+HOSTILE = Path(__file__).parent / "hostile.jsonl"
+ORDINARY = [
+    "n0 = 48\nt0 = n0 / 2\nanswer = n0 + t0",
+    "import math\nr = 3\narea = math.pi * r ** 2\nanswer = round(area, 2)",
+    "total = 0\nfor i in range(1, 11):\n    if i % 3 == 0:\n        total += i\nanswer = total",
+    "def fib(n):\n    a, b = 0, 1\n    for _ in range(n):\n        a, b = b, a + b\n    return a\nx = fib(9)",
+    "prices = {'apple': 2, 'pear': 3.5}\ncounts = {'apple': 4, 'pear': 2}\n"
+    "answer = sum(prices[k] * counts[k] for k in prices)",
+    "from fractions import Fraction\nparts = [Fraction(1, k) for k in (2, 3, 6)]\nanswer = sum(parts)",
+    "words = 'the quick brown fox'.split()\nlengths = [len(w) for w in words]\nanswer = max(lengths)",
+    "import statistics\ndata = [4, 8, 15, 16, 23, 42]\nm = statistics.mean(data)\nanswer = 2 * m",
+    "from itertools import combinations\npairs = list(combinations(range(6), 2))\nanswer = len(pairs)",
+    "from collections import Counter\nc = Counter('mississippi')\nanswer = c.most_common(1)[0][1]",
+    "n = 27\nk = 0\nwhile n != 1:\n    n = n // 2 if n % 2 == 0 else 3 * n + 1\n    k += 1\nanswer = k",
+    "class A:\n    def __init__(self, w, h):\n        self.w = w\n        self.h = h\na = A(3, 4)\nx = a.w",
+    "try:\n    x = int('12a')\nexcept ValueError:\n    x = -1\nfinally:\n    y = 2\nanswer = f'{x:>4}|{y}'",
+    "from functools import reduce\nxs = [1, 2, 3, 4]\nanswer = reduce(lambda a, b: a * b, xs)",
+    "import decimal\nwith decimal.localcontext() as c:\n    c.prec = 6\n    answer = decimal.Decimal(1) / 7",
+]
+WORDS = """
+    __class__ __builtins__ __import__ eval exec open getattr type super print abs sum max min len range iter
+    list dict set str int float format join math os sys self answer x y i n lambda yield await async global
+    nonlocal del return import from as with while for if else try except finally raise match case class def
+    10**9 10**18 -1 0 1 2 1e308 0.1 True None [] {} () '' 'a' ** // << >> % @ := * + - / == < in not and or
+    is . , : ; ( ) [ ] { } = -> # ... f'{x}' '{0.real}' b'' 1j
+"""
+SPICE = [*WORDS.split(), " ", "\n", "\n    ", "\t", "\\", "\x0c", "\x00", "é", "µ", "\u2028", "\ud800"]
+OUR_OWN_MISTAKES = ("worker ended with status", "reply was refused", "worker ended without")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Throw mutated programs at `trace`.")
+    parser.add_argument("--programs", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--batch", type=int, default=512)
+    parser.add_argument(
+        "--seeds", type=Path, nargs="*", default=[], help="JSONL files with a 'code' per line"
+    )
+    options = parser.parse_args()
+    extra = [json.loads(line)["code"] for path in options.seeds for line in path.read_text().splitlines()]
+    print(json.dumps(run(options.programs, options.seed, options.batch, extra, show=True), indent=1))
+
+
+def run(
+    programs: int, seed: int, batch: int = 512, extra: Sequence[str] = (), show: bool = False
+) -> dict[str, float]:
+    """Trace so many mutants and count their outcomes; an AssertionError names one that broke a rule."""
+    rng = random.Random(seed)
+    hostile = [json.loads(line)["code"] for line in HOSTILE.read_text(encoding="utf-8").splitlines()]
+    sources = ORDINARY * (1 + 2 * len(hostile) // len(ORDINARY)) + hostile + list(extra)
+    workers.DEFAULT_LIMITS, usual = LIMITS, workers.DEFAULT_LIMITS
+    outcomes: Counter[str] = Counter()
+    events = hostile_runner.watch()
+    start, memory = time.monotonic(), None
+    try:
+        while (done := outcomes.total()) < programs:
+            mutants = [mutant(sources, rng) for _ in range(min(batch, programs - done))]
+            outcomes.update(traced(mutants, done))
+            assert not events, f"this process was made to act: {events}"
+            memory = memory or hostile_runner.resident_bytes()
+            grown = hostile_runner.resident_bytes() - memory
+            assert grown < 256 << 20, f"memory grew by {grown} bytes"
+            if show:
+                print(
+                    f"{outcomes.total()} {dict(outcomes)} {time.monotonic() - start:.0f} s", file=sys.stderr
+                )
+    finally:
+        workers.DEFAULT_LIMITS = usual
+    return dict(outcomes) | {"programs_per_second": round(programs / (time.monotonic() - start))}
+
+
+def traced(mutants: list[str], number: int) -> list[str]:
+    """The outcomes of a batch, every trace checked, with a canary at its end."""
+    forget()
+    *traces, canary = trace_all([*mutants, f"{hostile_runner.CANARY}\nnumber = {number}"])
+    assert hostile_runner.is_sound(canary), f"a canary went wrong: {canary}"
+    for code, found in zip(mutants, traces, strict=True):
+        check(code, found)
+    again = mutants[number % 50 :: 50]
+    forget()
+    for code, first, second in zip(again, traces[number % 50 :: 50], trace_all(again), strict=True):
+        certain = all(t.failure is None or t.failure.kind in ("error", "forbidden") for t in (first, second))
+        assert not certain or first.states == second.states, f"two traces of one program differ: {code!r}"
+    return [hostile_runner.outcome(found) for found in traces]
+
+
+def check(code: str, found: Trace) -> None:
+    assert len(found.states) == len(found.changes) <= len(found.solution), repr(code)
+    if found.failure is not None:
+        assert found.failure.step == len(found.states), repr(code)
+        assert not found.failure.message.startswith(OUR_OWN_MISTAKES), f"{found.failure.message}: {code!r}"
+
+
+def mutant(sources: Sequence[str], rng: random.Random) -> str:
+    code = rng.choice(sources)
+    for _ in range(rng.choice((1, 1, 1, 2))):
+        mutate = rng.choices((with_other_tree, with_other_lines, with_other_token, with_noise), (6, 2, 1, 1))[
+            0
+        ]
+        code = mutate(code, sources, rng)
+    return code
+
+
+def with_noise(code: str, sources: Sequence[str], rng: random.Random) -> str:
+    place = rng.randrange(len(code) + 1)
+    return code[:place] + rng.choice(SPICE) + code[place + rng.choice((0, 0, 1, 5)) :]
+
+
+def with_other_lines(code: str, sources: Sequence[str], rng: random.Random) -> str:
+    mine, theirs = code.split("\n"), rng.choice(sources).split("\n")
+    cut, start = rng.randrange(len(mine) + 1), rng.randrange(len(theirs))
+    return "\n".join(
+        mine[:cut] + theirs[start : start + rng.randint(1, 4)] + mine[cut + rng.choice((0, 1)) :]
+    )
+
+
+def with_other_token(code: str, sources: Sequence[str], rng: random.Random) -> str:
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(code).readline))
+    except (tokenize.TokenError, SyntaxError, IndexError):
+        return with_noise(code, sources, rng)
+    chosen = rng.choice(tokens)
+    lines = code.split("\n")
+    row, (start, end) = chosen.start[0] - 1, (chosen.start[1], chosen.end[1])
+    if chosen.start[0] != chosen.end[0] or row >= len(lines):
+        return with_noise(code, sources, rng)
+    lines[row] = f"{lines[row][:start]} {rng.choice(SPICE)} {lines[row][end:]}"
+    return "\n".join(lines)
+
+
+def with_other_tree(code: str, sources: Sequence[str], rng: random.Random) -> str:
+    """An expression or a statement exchanged for one of another program."""
+    kind = rng.choice((ast.expr, ast.expr, ast.stmt))
+    try:
+        mine, theirs = ast.parse(code), ast.parse(rng.choice(sources))
+        places = [
+            (node, name, index)
+            for node in ast.walk(mine)
+            for name, value in ast.iter_fields(node)
+            for index, item in enumerate(value if isinstance(value, list) else [value])
+            if is_movable(item, kind)
+        ]
+        gifts = [node for node in ast.walk(theirs) if is_movable(node, kind)]
+        if not gifts or not places:
+            return with_noise(code, sources, rng)
+        node, name, index = rng.choice(places)
+        gift = copy.deepcopy(rng.choice(gifts))
+        if isinstance(getattr(node, name), list):
+            getattr(node, name)[index] = gift
+        else:
+            setattr(node, name, gift)
+        return ast.unparse(mine)
+    except (SyntaxError, ValueError, RecursionError):
+        return with_noise(code, sources, rng)
+
+
+def is_movable(node: object, kind: type) -> bool:
+    bound_to_their_place = (ast.Starred, ast.Slice, ast.FormattedValue)
+    is_read = isinstance(getattr(node, "ctx", None), (ast.Load, type(None)))
+    return isinstance(node, kind) and is_read and not isinstance(node, bound_to_their_place)
+
+
+if __name__ == "__main__":
+    os.chdir(os.environ.get("TMPDIR", "/"))
+    main()

@@ -1,0 +1,18 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FUZZ = Path(__file__).parent.parent / "fuzz.py"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is not limited elsewhere")
+def test_twenty_thousand_mutants_break_nothing(tmp_path):
+    command = [sys.executable, FUZZ, "--programs", "20000", "--seed", "1"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "HOME": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert list(tmp_path.iterdir()) == []
