@@ -19,10 +19,11 @@ ROOM = 64  # tokens that can be appended before the window is moved back
 class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
     """One slot per row: the first `len(lengths)` slots are live, and `lengths` counts their cached tokens."""
 
-    def __init__(self) -> None:
+    def __init__(self, slots: int) -> None:
         super().__init__(layers=[])
         self.lengths: NDArray[np.int64] = np.zeros(0, np.int64)
-        self.end = self.width = self.slots = 0
+        self.slots = slots
+        self.end = self.width = 0
         self.stores: list[list[Tensor]] = [[], []]  # keys and values per layer: slot, head, index, dimension
 
     @property
@@ -39,16 +40,17 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
 
     def admit(self, prefilled: DynamicCache, lengths: NDArray[np.int64]) -> None:
         """Add rows whose first `lengths` tokens were just computed, right-padded, in `prefilled`."""
-        first, last = len(self.lengths), len(self.lengths) + len(lengths)
-        longest = int(lengths.max())
-        self._make_room(last, longest)
+        first, last, longest = len(self.lengths), len(self.lengths) + len(lengths), int(lengths.max())
+        self._make_room(longest)
         # Rolled to the right edge; the padding that wraps around lands left of the row, where it is masked.
         columns_RT = torch.from_numpy((np.arange(longest) + lengths[:, None]) % max(longest, 1))
-        for number, layer in enumerate(prefilled.layers):
-            for store, new in zip(self.stores, (layer.keys, layer.values), strict=True):
+        for layer, new_layer in enumerate(prefilled.layers):
+            for store, new in zip(self.stores, (new_layer.keys, new_layer.values), strict=True):
+                slots = self._slots(store, layer, new)
                 index = columns_RT.to(new.device)[:, None, :, None].expand_as(new)
-                slots = self._slots(store, number, new)
+                slots[first:last, :, : self.end - longest] = 0  # what is masked must still be finite
                 slots[first:last, :, self.end - longest : self.end] = new.gather(2, index)
+                slots[:first, :, self.end - longest : self.start] = 0
         self.lengths = np.concatenate([self.lengths, lengths])
 
     def select(self, parents: NDArray[np.int64]) -> None:
@@ -56,7 +58,6 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
 
         No slot is both written and read: see `place`.
         """
-        self._make_room(len(parents))
         self.lengths = self.lengths[parents]
         moved = np.flatnonzero(parents != np.arange(len(parents)))
         if len(moved) == 0:
@@ -85,7 +86,7 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
         """Count the token that a forward has just appended to every row."""
         self.lengths = self.lengths + 1
         self.end += 1
-        self._make_room(len(self.lengths))
+        self._make_room()
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         """How many indices the model sees before the next token (called by the model)."""
@@ -97,23 +98,22 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
 
     def _slots(self, store: list[Tensor], layer: int, like: Tensor) -> Tensor:
         if layer == len(store):
-            store.append(like.new_zeros(self.slots, like.shape[1], self.width, like.shape[3]))
+            store.append(like.new_empty(self.slots, like.shape[1], self.width, like.shape[3]))
         return store[layer]
 
-    def _make_room(self, rows: int, longest: int = 0) -> None:
-        """Have `rows` slots, `longest` indices before `end` and one behind it; move the window if need be."""
+    def _make_room(self, longest: int = 0) -> None:
+        """Have `longest` indices before `end` and one behind it; move the window if need be."""
         if len(self.lengths) == 0:
             self.end = longest
-        if rows <= self.slots and longest <= self.end < self.width:
+        if longest <= self.end < self.width:
             return
-        live, length, window = len(self.lengths), self.end - self.start, slice(self.start, self.end)
-        self.slots = self.slots if rows <= self.slots else max(rows, 2 * self.slots)
+        rows, length, window = len(self.lengths), self.end - self.start, slice(self.start, self.end)
         self.end = max(length, longest)
         self.width = self.end + ROOM
         for store in self.stores:
             for layer, old in enumerate(store):
-                store[layer] = old.new_zeros(self.slots, old.shape[1], self.width, old.shape[3])
-                store[layer][:live, :, self.end - length : self.end] = old[:live, :, window]
+                store[layer] = old.new_empty(self.slots, old.shape[1], self.width, old.shape[3])
+                store[layer][:rows, :, self.end - length : self.end] = old[:rows, :, window]
 
 
 def place(parents_C: NDArray[np.int64]) -> NDArray[np.int64]:

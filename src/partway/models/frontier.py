@@ -89,7 +89,7 @@ class Frontier:
     ) -> None:
         self.model, self.settings, self.budget, self.watch = model, settings, budget, watch
         self.end_ids = np.array(end_ids)
-        self.cache = RowCache()
+        self.cache = RowCache(budget)
         self.rows = np.zeros(0, ROW)
         self.tokens_RL = np.zeros((budget, settings.max_completion_length), TOKEN)
         self.log_probs_RL = np.zeros((budget, settings.max_completion_length), np.float32)

@@ -86,7 +86,8 @@ class TreeSampler:
     ) -> list[list[TokenSample]]:
         """For every prompt its distinct completions, the most frequent first; counts sum to the prompt's."""
         groups = [self._group(number, prompt, settings, seed) for number, prompt in enumerate(prompts)]
-        budget = self.row_budget or self._default_budget(groups)
+        samples = sum(prompt.count for prompt in prompts)
+        budget = min(self.row_budget or self._default_budget(groups), max(samples, 1))
         frontier = Frontier(self.model, settings, budget=budget, end_ids=self.end_ids, watch=self.watch)
         queue = _Queue(groups, budget)
         leaves: list[list[Leaf]] = [[] for _ in prompts]
