@@ -89,6 +89,15 @@ def test_a_damaged_file_is_named_with_its_line(tmp_path: Path) -> None:
         read_raw(SMALL, tmp_path)
 
 
+def test_a_file_of_something_else_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").write_text(
+        json.dumps(ROWS[0]) + "\n" + json.dumps({"question": "?", "answer": 5})
+    )
+    (tmp_path / "test.jsonl").write_text(json.dumps(ROWS[0]))
+    with pytest.raises(ProblemError, match="row 1 has no text in 'answer'; is this a file of Small"):
+        read_raw(SMALL, tmp_path)
+
+
 @pytest.mark.parametrize("data", [GSM8K, MATHQA], ids=["gsm8k", "mathqa"])
 def test_the_known_rows_are_those_of_the_real_data(data: RawData, real_data: Path) -> None:
     splits = read_raw(data, real_data / data.name.lower())

@@ -12,6 +12,7 @@ from partway.errors import ProblemError
 
 if TYPE_CHECKING:
     from partway.datasets import Conversion
+    from partway.datasets.gsm8k.rows import Style
     from partway.datasets.storyproblems import Level
 
 OUT = click.option(
@@ -60,7 +61,7 @@ def command() -> None:
 @AS_JSON
 @click.pass_context
 def gsm8k(
-    ctx: click.Context, source: Path | None, out: Path, style: str, rejects: Path | None, as_json: bool
+    ctx: click.Context, source: Path | None, out: Path, style: Style, rejects: Path | None, as_json: bool
 ) -> None:
     """GSM8K: solutions from the annotated text; the last 20% of train become dev.
 

@@ -42,7 +42,7 @@ class RawData:
     hub_name: str
     hub_config: str | None
     hub_splits: Mapping[str, HubSplit]
-    columns: Sequence[str]  # the ones that make a row's digest
+    columns: Sequence[str]  # texts that every row has, and that make its digest
 
     @property
     def wanted(self) -> str:
@@ -112,7 +112,17 @@ def _read_directory(data: RawData, source: Path) -> dict[str, Rows]:
         if not present:
             raise ProblemError(f"{source}: there is no {' or '.join(names)}; {data.wanted} and name that")
         paths[split] = present[0]
-    return {split: read_rows(path) for split, path in paths.items()}
+    return {split: _checked_columns(data, path, read_rows(path)) for split, path in paths.items()}
+
+
+def _checked_columns(data: RawData, path: Path, rows: Rows) -> Rows:
+    for index, row in enumerate(rows):
+        for column in data.columns:
+            if not isinstance(row.get(column), str):
+                raise ProblemError(
+                    f"{path}: row {index} has no text in '{column}'; is this a file of {data.name}?"
+                )
+    return rows
 
 
 def _read_hub(data: RawData) -> dict[str, Rows]:
