@@ -213,6 +213,11 @@ def test_general_programs_mean_what_they_mean_in_python(code, expected):
         ("x = iter([1])\nfor i in range(10**5):\n    x = map(abs, x)\ny = next(x)", "error", 2, "SIGSEGV"),
         (SPEECHLESS, "error", 1, "E"),
         ("raise ValueError('a' * 10**6)", "error", 0, "ValueError: aaa"),
+        ("raise ValueError(10**5000, [1])", "error", 0, "ValueError: <int>, <list>"),
+        ("raise OSError(2, 'no', 'file')", "error", 0, "FileNotFoundError: 2, no"),
+        ("x = {}[1, 2]", "error", 0, "KeyError: <tuple>"),
+        ("class E(SyntaxError):\n    msg = property(lambda self: 1 / 0)\nraise E", "error", 1, "E"),
+        ("class E:\n    def __repr__(self):\n        1 / 0\nraise OSError(2, 'no', E())", "error", 1, "no"),
     ],
 )  # fmt: skip
 def test_a_failure_has_a_kind_a_step_and_a_reason_and_keeps_the_good_beginning(code, kind, step, message):

@@ -36,9 +36,10 @@ from typing import Any
 from partway.execution.isolation import grant_reserve
 from partway.execution.namespace import BUILTIN_EXCEPTIONS, fresh_namespace
 from partway.execution.screen import Screened, screen
-from partway.execution.wire import IntegerTooLarge, encode_value, to_json
+from partway.execution.wire import MAX_NAME, IntegerTooLarge, encode_value, to_json
 
 MAX_MESSAGE = 300
+MAX_SHOWN = 10**100
 
 Reason = tuple[str, str]  # the kind of a failure and its message
 
@@ -151,14 +152,21 @@ def run_program(
 
 
 def describe(error: BaseException) -> str:
-    """The type and text of an exception, without asking the program's own classes for a text."""
+    """The type and text of an exception, without running any code of the program's own classes."""
     kind = type(error)
-    text = ""
-    if isinstance(error, SyntaxError):
-        text = error.msg if type(error.msg) is str else ""
-    elif kind in BUILTIN_EXCEPTIONS and all(type(part) in (str, int, float) for part in error.args):
-        text = str(error)
+    parts: tuple[object, ...] = ()
+    if kind in BUILTIN_EXCEPTIONS:
+        parts = (error.msg,) if isinstance(error, SyntaxError) else error.args
+    text = ", ".join(map(_part_of_message, parts))
     return f"{kind.__name__}: {text}"[:MAX_MESSAGE] if text else kind.__name__[:MAX_MESSAGE]
+
+
+def _part_of_message(part: object) -> str:
+    if type(part) is str:
+        return part[:MAX_MESSAGE]
+    if type(part) in (float, bool) or (type(part) is int and -MAX_SHOWN < part < MAX_SHOWN):
+        return str(part)
+    return f"<{type(part).__name__[:MAX_NAME]}>"
 
 
 def _refusal(step: Step, bound: set[str]) -> Reason | None:

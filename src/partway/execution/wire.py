@@ -23,6 +23,7 @@ MAX_VALUE_TEXT = 1 << 15  # longer values travel as the digest of their text
 MAX_DEPTH = 100
 MAX_WORK = 50_000  # elements visited, roughly, before a value counts as opaque
 MAX_DECIMAL_DIGITS = 4_000
+MAX_NAME = 80  # characters of a type's name
 
 _LENGTH = struct.Struct(">I")
 _INTEGER_BOUND = 1 << MAX_INTEGER_BITS
@@ -79,13 +80,13 @@ def encode_value(value: object) -> str:
     try:
         text = to_json(_Encoder().encode(value, 0))
     except _TooComplex:
-        return to_json({"o": kind.__name__})
+        return to_json({"o": kind.__name__[:MAX_NAME]})
     return text if len(text) <= MAX_VALUE_TEXT else to_json(_digest(kind, text.encode()))
 
 
 def _digest(kind: type, content: bytes) -> dict[str, str]:
     """What stands for a long value: equal for equal contents."""
-    return {"o": f"{kind.__name__}#{blake2b(content, digest_size=16).hexdigest()}"}
+    return {"o": f"{kind.__name__[:MAX_NAME]}#{blake2b(content, digest_size=16).hexdigest()}"}
 
 
 class _Encoder:
@@ -161,7 +162,7 @@ def _encode_scalar(value: Any, kind: type) -> Any:
         return {"m": str(value)} if _is_moderate(value) else {"o": f"Decimal {value:.30e}"}
     if kind is range:
         return {"o": repr(value)} if len(repr(value)) < 200 else {"o": "range"}
-    return {"o": kind.__name__}
+    return {"o": kind.__name__[:MAX_NAME]}
 
 
 def _is_moderate(value: Decimal) -> bool:

@@ -1,0 +1,216 @@
+"""`partway doctor`: what this installation has, how strong its sandbox is, and what is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+import click
+
+from partway.errors import SandboxError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+USES = {
+    "peft": "LoRA adapters (use_peft)",
+    "datasets": "problems from the Hugging Face Hub",
+    "tensorboard": "metrics in TensorBoard",
+    "wandb": "metrics in Weights & Biases",
+    "plots": "figures in reports",
+    "explore": "the local page of partway explore",
+    "smollm2": "a small language model that needs no download",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """The room for general programs: usable or why not, its walls, and what a worker was refused."""
+
+    strength: str
+    protections: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, bool] = field(default_factory=dict)
+    start_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """An optional part, its packages with their versions (None: missing), and how to get it."""
+
+    name: str
+    use: str
+    packages: dict[str, str | None]
+
+    @property
+    def is_missing(self) -> bool:
+        return None in self.packages.values()
+
+    @property
+    def command(self) -> str:
+        return f"pip install 'partway[{self.name}]'"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup:
+    """Everything `partway doctor` knows."""
+
+    python: str
+    system: str
+    packages: dict[str, str | None]
+    devices: list[str]
+    sandbox: Sandbox
+    extras: list[Extra]
+
+    @property
+    def problems(self) -> list[str]:
+        """What keeps partway from working here, each with what to do."""
+        missing = [name for name, version in self.packages.items() if version is None]
+        found = [f"{name} is missing; try: pip install {name}" for name in missing]
+        return found + ([self.sandbox.strength] if not self.sandbox.protections else [])
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(as_json: bool) -> None:
+    """Show versions, devices, the strength of the sandbox, and what is missing.
+
+    The exit code is 1 if something that partway cannot do without is missing.
+
+    \b
+    Examples:
+      partway doctor
+      partway doctor --json
+    """
+    found = examine()
+    if as_json:
+        click.echo(json.dumps({**asdict(found), "problems": found.problems}, indent=2))
+    else:
+        show(found)
+    if found.problems:
+        raise SystemExit(1)
+
+
+def examine() -> Checkup:
+    """Look at this installation and this machine; starts a worker and imports torch."""
+    required, extras = requirements()
+    return Checkup(
+        python=f"{platform.python_version()} ({sys.executable})",
+        system=f"{platform.system()} {platform.release()} {platform.machine()}",
+        packages={name: version_of(name) for name in ("partway", *required)},
+        devices=list(devices()),
+        sandbox=examine_sandbox(),
+        extras=[
+            Extra(extra, USES[extra], {name: version_of(name) for name in names})
+            for extra, names in extras.items()
+            if extra in USES
+        ],
+    )
+
+
+def requirements() -> tuple[list[str], dict[str, list[str]]]:
+    """The packages partway needs, and those of each extra, as its metadata lists them."""
+    required: list[str] = []
+    extras: dict[str, list[str]] = {}
+    try:
+        lines = metadata.requires("partway") or []
+    except metadata.PackageNotFoundError:
+        lines = []
+    for line in lines:
+        match = re.match(r"[\w.-]+", line)
+        extra = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
+        if match and extra:
+            extras.setdefault(extra[1], []).append(match[0])
+        elif match:
+            required.append(match[0])
+    return required, extras
+
+
+def version_of(package: str) -> str | None:
+    """The installed version of a package, None if there is none."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def devices() -> Iterator[str]:
+    """The processors this process may use, and the accelerators torch sees."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    yield f"CPU: {cores} cores"
+    try:
+        import torch
+    except ImportError:
+        yield "accelerators: unknown without torch"
+        return
+    for index in range(torch.cuda.device_count()):
+        properties = torch.cuda.get_device_properties(index)
+        yield f"cuda:{index}: {properties.name}, {properties.total_memory / 2**30:.0f} GB"
+    if torch.backends.mps.is_available():
+        yield "mps: Apple GPU"
+
+
+def examine_sandbox() -> Sandbox:
+    """Start a worker and let it run against its walls."""
+    from partway.execution.workers import inspect_sandbox
+
+    start = time.perf_counter()
+    try:
+        report = inspect_sandbox()
+    except SandboxError as error:
+        return Sandbox(f"unusable: {error}")
+    seconds = round(time.perf_counter() - start, 3)
+    allowed = [attempt for attempt, refused in report.refused.items() if not refused]
+    inactive = [name for name, state in report.protections.items() if state.startswith("inactive")]
+    if allowed:
+        strength = f"weak: past the screen of its code, a program could {', '.join(allowed)}"
+    elif inactive:
+        strength = f"good: every attempt was refused, though without {', '.join(inactive)}"
+    else:
+        strength = "strong: every wall stands and every attempt was refused"
+    return Sandbox(strength, dict(report.protections), dict(report.refused), seconds)
+
+
+def show(found: Checkup) -> None:
+    """Four short tables."""
+    from rich.console import Console
+
+    console = Console()
+    console.print(f"Python {found.python} on {found.system}\n", highlight=False)
+    console.print(
+        _rows("Packages", [(name, version or "missing") for name, version in found.packages.items()])
+    )
+    console.print(_rows("Devices", [tuple(device.split(": ", 1)) for device in found.devices]))
+    walls = [*found.sandbox.protections.items()]
+    tried = [
+        (f"tried to {name}", "refused" if no else "ALLOWED") for name, no in found.sandbox.refused.items()
+    ]
+    console.print(
+        _rows("Sandbox for general programs", [("strength", found.sandbox.strength), *walls, *tried])
+    )
+    extras = [
+        (extra.name, f"missing; {extra.command}" if extra.is_missing else "installed")
+        for extra in found.extras
+    ]
+    uses = {extra.name: extra.use for extra in found.extras}
+    console.print(_rows("Extras", [(f"{name}: {uses[name]}", state) for name, state in extras]))
+    for problem in found.problems:
+        console.print(f"[red]![/] {problem}", highlight=False)
+
+
+def _rows(title: str, rows: list[tuple[str, ...]]) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 2))
+    for name, state in rows:
+        bad = state.startswith(("missing", "inactive", "weak", "unusable", "ALLOWED"))
+        table.add_row(escape(name), escape(state), style="yellow" if bad else "")
+    return table
