@@ -26,7 +26,7 @@ from partway.datasets.gsm8k.expressions import (
 )
 from partway.datasets.gsm8k.linear import Terms, linear_form, negated, solve, total
 from partway.datasets.gsm8k.reading import parse, phrases
-from partway.datasets.gsm8k.tokens import plain_spelling, tokens, unknowns_in
+from partway.datasets.gsm8k.tokens import tokens, unknowns_in
 from partway.datasets.gsm8k.units import hundredths
 
 Place = tuple[int, int]
@@ -65,7 +65,7 @@ class Unknowns:
 
     @classmethod
     def of(cls, raw: Sequence[str]) -> Unknowns:
-        names = unknowns_in(plain_spelling(ANNOTATION.sub("", "\n".join(raw))))
+        names = unknowns_in(ANNOTATION.sub("", "\n".join(raw)))
         lines = [Line.read(index, line, frozenset(names)) for index, line in enumerate(raw)] if names else []
         equations = [equation for line in lines for equation in _letter_equations(line)]
         return cls(raw, names, sorted(equations, key=lambda equation: equation.place))
@@ -82,6 +82,7 @@ class Unknowns:
         for name, place, value in self._stated():
             if name not in self.values:
                 self._take(claims, name, value, place)
+        claims = [self._without_letters(claim) for claim in claims] if self.values else claims
         claims += [claim for equation in self.equations for claim in _collected(equation)]
         stated = {(claim.place[0], claim.written) for claim in claims if claim.candidates}
         return claims + [use for use in self._uses() if (use.place[0], use.written) not in stated]
@@ -92,9 +93,23 @@ class Unknowns:
             if stated is not None:
                 yield stated[0], equation.place, stated[1]
 
+    def _without_letters(self, claim: Claim) -> Claim:
+        """The claim without readings that take a letter for a unit: 2A + 3A = 5A is not 2 + 3 = 5."""
+        kept = tuple(
+            candidate
+            for candidate in claim.candidates
+            if candidate.rule != "equation" or not self._has_letter(candidate.source)
+        )
+        return claim if kept == claim.candidates else replace(claim, candidates=kept)
+
+    def _has_letter(self, text: str) -> bool:
+        return any(token.kind == "letter" for token in tokens(text, frozenset(self.values)))
+
     def _take(self, claims: list[Claim], name: str, value: Fraction, place: Place) -> None:
         """The letter's value, joined to the claim beside it if there is one."""
         candidates = tuple(self._solutions(name, value, place))
+        if any(claim.place < place and close(claim.written, value) for claim in claims):
+            candidates = tuple(c for c in candidates if not letters(c.expression))
         self.values[name] = value
         for index, claim in enumerate(claims):
             same_line = claim.place[0] == place[0] and claim.place[1] >= place[1]

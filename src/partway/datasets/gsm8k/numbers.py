@@ -14,6 +14,8 @@ from functools import cached_property
 from typing import Literal
 
 Origin = Literal["question", "conversion", "unexplained"]
+Kind = Literal["plain", "percent", "form"]
+Said = Iterator[tuple[Fraction, Kind]]
 
 _SMALL = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
@@ -67,29 +69,33 @@ _DIGITS = re.compile(
     r"(?<![\d.])(\$?)(\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)\s*(%|percent\b|(?:k|K|hundred|thousand|million|billion)\b|cents?\b|¢)?"
 )
 _FRACTION = re.compile(r"(?:(\d+)(?:\s+and\s+|\s+|-))?(\d+)\s*/\s*(\d+)")
+_SPACED = re.compile(r"(?<![\d.])\d{1,3}(?: \d{3})+(?![\d,.])")
 _AND_A_HALF = re.compile(r"(\d+)[ -](?:and[ -])?(?:an?[ -]|one[ -])?half")
 _WORD = re.compile(r"[a-z]+")
 
 
 @dataclass(frozen=True)
 class QuestionNumbers:
-    """What a question says: `plain` numbers, and `percents` (25 for 25%)."""
+    """What a question says: `plain` numbers, `percents` (25 for 25%), and other `forms` (3 for the third)."""
 
     question: str
     plain: frozenset[Fraction]
     percents: frozenset[Fraction]
+    forms: frozenset[Fraction]
 
     @classmethod
     def of(cls, question: str) -> QuestionNumbers:
-        plain: set[Fraction] = set()
-        percents: set[Fraction] = set()
-        for value, is_percent in _said(question):
-            (percents if is_percent else plain).add(value)
-        return cls(question, frozenset(plain), frozenset(percents))
+        said: dict[Kind, set[Fraction]] = {"plain": set(), "percent": set(), "form": set()}
+        for value, kind in _said(question):
+            said[kind].add(value)
+        for percent in said["percent"]:  # 25%, 0.25, and what is left or reached by that much less or more
+            said["form"] |= {(base + percent) / scale for base in (0, 100) for scale in (1, 100)}
+            said["form"] |= {(100 - percent) / scale for scale in (1, 100)}
+        return cls(question, *(frozenset(values) for values in said.values()))
 
     def origin(self, value: Fraction) -> Origin:
         """Whether the question says this number, in one form or another, or everybody knows it."""
-        if value in self.plain or value in self.percents or value * 100 in self.percents:
+        if value in self.plain or value in self.forms:
             return "question"
         return "conversion" if value in KNOWN or value in self._known_here else "unexplained"
 
@@ -98,31 +104,33 @@ class QuestionNumbers:
         return frozenset().union(*(values for cue, values in _CUES if cue.search(self.question)))
 
 
-def _said(question: str) -> Iterator[tuple[Fraction, bool]]:
+def _said(question: str) -> Said:
     yield from _digit_numbers(question)
     for whole, top, bottom in _FRACTION.findall(question):
         if int(bottom):
             fraction = Fraction(int(top), int(bottom))
-            yield from ((fraction, False), (int(whole or 0) + fraction, False))
+            yield from ((fraction, "plain"), (int(whole or 0) + fraction, "plain"))
+    for spaced in _SPACED.findall(question):
+        yield Fraction(spaced.replace(" ", "")), "plain"
     for whole in _AND_A_HALF.findall(question):
-        yield int(whole) + Fraction(1, 2), False
+        yield int(whole) + Fraction(1, 2), "plain"
     yield from _word_numbers(_WORD.findall(question.lower()))
 
 
-def _digit_numbers(text: str) -> Iterator[tuple[Fraction, bool]]:
+def _digit_numbers(text: str) -> Said:
     speaks_of_cents = "cent" in text
     for dollar, digits, suffix in _DIGITS.findall(text):
         value = Fraction(digits.replace(",", ""))
-        yield value, suffix in ("%", "percent")
+        yield value, "percent" if suffix in ("%", "percent") else "plain"
         if suffix in SCALES or suffix in ("k", "K"):
-            yield value * SCALES.get(suffix, 1000), False
+            yield value * SCALES.get(suffix, 1000), "plain"
         if suffix.startswith(("cent", "¢")):
-            yield value / 100, False
+            yield value / 100, "plain"
         if dollar and speaks_of_cents:
-            yield value * 100, False
+            yield value * 100, "plain"
 
 
-def _word_numbers(words: list[str]) -> Iterator[tuple[Fraction, bool]]:
+def _word_numbers(words: list[str]) -> Said:
     position = 0
     while position < len(words):
         length, value = _cardinal(words, position)
@@ -132,23 +140,25 @@ def _word_numbers(words: list[str]) -> Iterator[tuple[Fraction, bool]]:
             continue
         word = words[position].removesuffix("s")
         if word in PARTS:
-            yield from ((Fraction(PARTS[word]), False), (Fraction(1, PARTS[word]), False))
+            part = word in ("half", "quarter") or words[position - 1] in ("a", "an")
+            kind: Kind = "plain" if part else "form"  # a third, or the third
+            yield from ((Fraction(PARTS[word]), kind), (Fraction(1, PARTS[word]), kind))
         elif word in MULTIPLES or word.removesuffix("d") in MULTIPLES:
-            yield Fraction(MULTIPLES.get(word, MULTIPLES.get(word.removesuffix("d"), 0))), False
+            yield Fraction(MULTIPLES.get(word, MULTIPLES.get(word.removesuffix("d"), 0))), "plain"
         position += 1
 
 
-def _after_cardinal(value: int, following: list[str]) -> Iterator[tuple[Fraction, bool]]:
+def _after_cardinal(value: int, following: list[str]) -> Said:
     """A number in words, also in `three fourths`, `two and a half`, `forty percent`, `ten cents`."""
     after = following[0].removesuffix("s") if following else ""
-    yield Fraction(value), after == "percent"
+    yield Fraction(value), "percent" if after == "percent" else "plain"
     if after in PARTS:
-        yield Fraction(value, PARTS[after]), False
+        yield from ((Fraction(value, PARTS[after]), "plain"), (Fraction(PARTS[after]), "plain"))
     if after == "cent":
-        yield Fraction(value, 100), False
+        yield Fraction(value, 100), "plain"
     added = [word for word in following if word not in ("and", "a", "one")]
     if after == "and" and added and added[0] in PARTS:
-        yield value + Fraction(1, PARTS[added[0]]), False
+        yield value + Fraction(1, PARTS[added[0]]), "plain"
 
 
 def _cardinal(words: list[str], start: int) -> tuple[int, int]:

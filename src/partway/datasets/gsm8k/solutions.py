@@ -47,10 +47,11 @@ def read_program(written: Written) -> Program | NoProgram:
     Annotations are read alone first. Only where they leave something open (no answer, a constant nobody
     explains, a step nobody uses) the words around them are read too.
     """
-    quick = _Reader(written, thorough=False).read()
+    numbers = QuestionNumbers.of(written.question)
+    quick = _Reader(written, numbers, thorough=False).read()
     if isinstance(quick, Program) and not quick.unexplained and not quick.unused:
         return quick
-    thorough = _Reader(written, thorough=True).read()
+    thorough = _Reader(written, numbers, thorough=True).read()
     programs = [result for result in (quick, thorough) if isinstance(result, Program)]
     return min(programs, key=lambda found: (len(found.unexplained), found.unused)) if programs else thorough
 
@@ -58,10 +59,10 @@ def read_program(written: Written) -> Program | NoProgram:
 class _Reader:
     """One reading of a written solution."""
 
-    def __init__(self, written: Written, thorough: bool) -> None:
+    def __init__(self, written: Written, numbers: QuestionNumbers, thorough: bool) -> None:
         self.written = written
+        self.numbers = numbers
         self.thorough = thorough
-        self.numbers = QuestionNumbers.of(written.question)
         self.body = ANNOTATION.sub("", "\n".join(written.lines))
 
     def read(self) -> Program | NoProgram:

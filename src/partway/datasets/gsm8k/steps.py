@@ -17,12 +17,10 @@ from partway.datasets.gsm8k.expressions import (
     Number,
     Operation,
     Reference,
-    Rounded,
     close,
     has_operation,
     leaves,
     letters,
-    rounded,
     value_of,
 )
 from partway.datasets.gsm8k.numbers import QuestionNumbers
@@ -61,7 +59,8 @@ class Steps:
         """The step that makes the claim, by the reading with the fewest unexplained constants."""
         readings = [self._read(candidate, added_later) for candidate in claim.candidates]
         found = [reading for reading in readings if reading is not None]
-        index = self._append(min(found, key=self._cost), claim.written) if found else None
+        best = found[0] if len(found) == 1 else min(found, key=self._cost, default=None)
+        index = None if best is None else self._append(best, claim.written)
         if claim.letter is not None:
             known = self._latest(claim.written) if index is None else index
             self.letters[claim.letter] = Number(claim.written) if known is None else Reference(known)
@@ -86,8 +85,10 @@ class Steps:
         return _Reading(expression, candidate, resolver.taken)
 
     def _cost(self, reading: _Reading) -> tuple[int, int]:
-        constants = {leaf.value for leaf in leaves(reading.expression) if isinstance(leaf, Number)}
-        unsaid = sum(self.numbers.origin(value) != "question" for value in constants)
+        numbers = {
+            leaf for leaf in leaves(reading.expression) if isinstance(leaf, Number) and not leaf.implied
+        }
+        unsaid = sum(self.numbers.origin(number.value) != "question" for number in numbers)
         return len(self._unexplained(reading.expression)), unsaid
 
     def _unexplained(self, expression: Expression) -> frozenset[Fraction]:
@@ -100,9 +101,6 @@ class Steps:
         return frozenset(found)
 
     def _append(self, reading: _Reading, written: Fraction) -> int:
-        for index, step in enumerate(self.steps):
-            if step.expression == reading.expression:
-                return index
         for index, role in reading.taken.items():
             self.uses[role].add(index)
         expression, candidate = reading.expression, reading.candidate
@@ -139,6 +137,7 @@ class _Resolver:
     A number that is also the value of a step means the step, unless the question says the number too and
     the step has another use: one step is taken once in an expression; a factor is the question's number if
     the step is added up later or was used before; a summand is the question's if the step was added before.
+    What everybody knows (60 minutes) is meant only where the step is in the same product already.
     """
 
     def __init__(self, steps: Steps, expression: Expression, added_later: frozenset[Fraction]) -> None:
@@ -146,6 +145,7 @@ class _Resolver:
         self.added_later = added_later
         self.remaining = Counter(leaf.value for leaf in leaves(expression) if isinstance(leaf, Number))
         self.taken: dict[int, Role] = {}
+        self.product: set[int] = set()  # taken in the product that is being read
 
     def resolve(self, expression: Expression, role: Role) -> Expression:
         match expression:
@@ -155,6 +155,8 @@ class _Resolver:
                     return whole
                 inner: Role = "added" if operator in "+-" else "scaled"
                 first = self.resolve(left, inner)
+                if inner == "added":
+                    self.product.clear()
                 return Operation(operator, first, self.resolve(right, inner))
             case Negative(operand):
                 return Negative(self.resolve(operand, role))
@@ -165,16 +167,19 @@ class _Resolver:
         return expression
 
     def _whole(self, operator: str, left: Expression, right: Expression) -> Expression | None:
-        """Two numbers that are one: a percent of the question, 2/3 after 200/300 = 2/3."""
+        """Two numbers that are one: a percent or fraction of the question, 2/3 after 200/300 = 2/3."""
         if not isinstance(left, Number) or not isinstance(right, Number):
             return None
         hundredth = (operator, right.value) in (("/", HUNDRED.value), ("*", HUNDREDTH))
         if hundredth and left.value in self.steps.numbers.percents:
             return Operation(operator, left, right)
-        if operator != "/" or not right.value or left.value / right.value in self.steps.numbers.plain:
+        if operator != "/" or not right.value or left.value >= right.value:
             return None
+        fraction = left.value / right.value
+        if fraction in self.steps.numbers.plain:
+            return Operation(operator, left, right)
         for index, step in enumerate(self.steps.steps):
-            if step.value.denominator != 1 and close(step.value, left.value / right.value):
+            if step.value.denominator != 1 and close(step.value, fraction):
                 self.taken[index] = "scaled"
                 return Reference(index)
         return None
@@ -187,6 +192,7 @@ class _Resolver:
         self.remaining[value] -= 1
         if chosen is not None:
             self.taken[chosen] = role
+            self.product.add(chosen)
             return Reference(chosen)
         derived = None if self.steps.numbers.origin(value) == "question" else self._derived(value)
         return derived or Number(value)
@@ -196,7 +202,7 @@ class _Resolver:
         untaken = [index for index in matches if index not in self.taken]
         fresh = [index for index in untaken if self.steps.is_unused(index)]
         if not untaken:
-            return matches[-1] if matches and self.steps.numbers.origin(value) == "unexplained" else None
+            return matches[-1] if matches and self._means_step_again(matches[-1], value) else None
         latest = fresh[-min(self.remaining[value], len(fresh))] if fresh else None
         if value not in self.steps.numbers.plain:
             return untaken[-1] if latest is None else latest
@@ -205,8 +211,13 @@ class _Resolver:
         unadded = [index for index in untaken if index not in self.steps.uses["added"]]
         return latest if latest is not None or not unadded else unadded[-1]
 
+    def _means_step_again(self, step: int, value: Fraction) -> bool:
+        if value in self.steps.numbers.plain:
+            return False
+        return step not in self.product or self.steps.numbers.origin(value) == "unexplained"
+
     def _derived(self, value: Fraction) -> Expression | None:
-        """A step in other units: .6 after 100 - 40 = 60%, 8 after 7.5."""
+        """A step in other units: .6 after 100 - 40 = 60%, 60% after 3/5 = .6."""
         explained = self.steps.numbers.origin(value) != "unexplained"
         for index, step in reversed([*enumerate(self.steps.steps)]):
             if explained and not self.steps.is_unused(index):
@@ -215,14 +226,7 @@ class _Resolver:
                 return Operation("/", Reference(index), HUNDRED)
             if value in self.steps.percents and close(step.value * 100, value):
                 return Operation("*", Reference(index), HUNDRED)
-            for how in ("ceil", "floor"):
-                if not explained and self.steps.is_unused(index) and _rounds(step.value, how, value):
-                    return Rounded(how, Reference(index))
         return None
-
-
-def _rounds(value: Fraction, how: str, result: Fraction) -> bool:
-    return value.denominator != 1 and rounded(value, how) == result
 
 
 def added_later(claims: Sequence[Claim]) -> list[frozenset[Fraction]]:

@@ -59,6 +59,9 @@ _TOKEN = re.compile(
 _LETTER_IN_EQUATION = re.compile(
     r"(?:(?<=[-+*/=(\d])|(?<=[-+*/=] ))([A-Za-z])(?![A-Za-z'])|(?<![A-Za-z'])([A-Za-z])(?=\s*[-+*/=)])"
 )
+_LONE_LETTER = re.compile(
+    r"(?<![A-Za-z'’])(?:[B-HJ-Zb-hj-z](?![A-Za-z'’])(?! ?[$.\d])|[AaIi] ?=)|= ?[AaIi]\b"
+)
 ARTICLES = frozenset("aAiI")
 
 
@@ -111,6 +114,9 @@ def _letter(text: str, start: int, end: int, line: str, unknowns: frozenset[str]
 
 def unknowns_in(text: str) -> list[str]:
     """Letters that stand for an unknown: single, and beside a digit, an operator or an equals sign."""
+    if not _LONE_LETTER.search(text):
+        return []
+    text = plain_spelling(text)
     names: list[str] = []
     for match in _LETTER_IN_EQUATION.finditer(text):
         letter = match[1] or match[2]
