@@ -29,12 +29,13 @@ def mle_aug(log_probs_S: Tensor) -> Tensor:
 
 def mml(log_probs_S: Tensor) -> Tensor:
     """-log of the sum over B of P(y|x): a target's weight in the gradient is its share of that sum."""
-    return -torch.logsumexp(log_probs_S, dim=0)
+    return beta_mml(log_probs_S, beta=1.0)
 
 
 def beta_mml(log_probs_S: Tensor, beta: float = 0.25) -> Tensor:
     """-(1/beta) log of the sum over B of P(y|x)^beta: MML at beta = 1, MLE-Aug's balance as beta -> 0."""
-    return -torch.logsumexp(beta * log_probs_S, dim=0) / beta
+    best = log_probs_S.max().detach()  # apart, or its rounding would be an error of every weight
+    return -best - torch.logsumexp(beta * (log_probs_S - best), dim=0) / beta
 
 
 OBJECTIVES: dict[str, Callable[[Tensor], Tensor]] = {

@@ -1,0 +1,51 @@
+"""What holds for the objectives on any log-probs."""
+
+from __future__ import annotations
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from partway.objectives import OBJECTIVES, beta_mml, mle_aug, mml, objective
+
+log_probs = st.lists(st.floats(-5000, 0), min_size=1, max_size=8).map(
+    lambda values: torch.tensor(values, dtype=torch.float64)
+)
+betas = st.floats(0.01, 1)
+
+
+@given(log_probs, betas)
+def test_beta_mml_lies_between_the_best_solution_and_the_bound_by_their_number(
+    values: Tensor, beta: float
+) -> None:
+    best = -values.max()
+    loss = beta_mml(values, beta)
+    assert loss <= best + 1e-9
+    assert loss >= best - torch.log(torch.tensor(float(len(values)))) / beta - 1e-6
+
+
+@given(log_probs, betas, st.randoms())
+def test_the_order_of_solutions_does_not_matter_but_to_mle(
+    values: Tensor, beta: float, random: object
+) -> None:
+    order = list(range(len(values)))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    for loss in (mle_aug, mml, lambda x: beta_mml(x, beta)):
+        torch.testing.assert_close(loss(values[order]), loss(values))
+
+
+@given(log_probs, betas)
+def test_weights_of_the_coupled_objectives_are_a_distribution(values: Tensor, beta: float) -> None:
+    leaf = values.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(beta_mml(leaf, beta), leaf)
+    torch.testing.assert_close(gradient.sum(), torch.tensor(-1.0, dtype=torch.float64))
+    assert (gradient <= 0).all()
+
+
+@given(log_probs, st.sampled_from(sorted(OBJECTIVES)), st.sampled_from(["sum", "length", "solutions"]))
+def test_a_more_probable_solution_never_raises_the_loss(
+    values: Tensor, name: str, normalization: str
+) -> None:
+    loss, lengths = objective(name, 0.25, normalization), torch.full_like(values, 7.0)
+    assert loss(values + 1, lengths) <= loss(values, lengths)
