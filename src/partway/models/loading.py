@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from huggingface_hub import HfApi
+from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]  # httpx's or httpx2's
+from safetensors import SafetensorError
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+from transformers.utils import logging as transformers_logging
 
 from partway.errors import ModelError
+from partway.models import smollm2
 from partway.models.text import Codec
+
+HUB_TIMEOUT = 10.0
+UNLIMITED = 1 << 20  # the context of models that state none
+
+Precision = torch.dtype | Literal["auto"]
 
 
 @dataclass(frozen=True)
@@ -20,15 +41,134 @@ class LanguageModel:
     codec: Codec
     context_length: int
 
+    @classmethod
+    def of(cls, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> LanguageModel:
+        """The model with its tokenizer; they are checked to go together."""
+        config = model.config.get_text_config(decoder=True)
+        context_length = getattr(config, "max_position_embeddings", None) or UNLIMITED
+        codec = Codec.of(tokenizer, eos_id=_first(config.eos_token_id), vocabulary_size=config.vocab_size)
+        return cls(model, codec, context_length)
+
 
 def load_model(
     name: str | Path, *, dtype: torch.dtype | None = None, device: str | torch.device | None = None
 ) -> LanguageModel:
-    """The model that `name` stands for, in evaluation mode."""
+    """The model that `name` stands for, in evaluation mode.
+
+    Without a device, the first GPU or else the CPU. Without a dtype, float32 on a CPU and elsewhere what the
+    weights were saved in.
+    """
+    device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    precision: Precision = dtype or (torch.float32 if device.type == "cpu" else "auto")
     try:
-        model = AutoModelForCausalLM.from_pretrained(name, dtype=dtype or torch.float32)
-        tokenizer = AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{name}: {str(error).splitlines()[0]}") from error
-    model.to(device or "cpu")
-    return LanguageModel(model.eval(), Codec.of(tokenizer), model.config.max_position_embeddings)
+        with no_progress_bar():
+            model, tokenizer = _load(str(name), precision)
+        return LanguageModel.of(model.to(device).eval(), tokenizer)
+    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
+        raise ModelError(f"{name}: cannot be loaded as a model: {_one_line(error)}") from error
+    except ModelError as error:
+        raise ModelError(f"{name}: {error}") from error
+
+
+def _load(name: str, precision: Precision) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    if name == smollm2.NAME:
+        return smollm2.load_smollm2(torch.float32 if precision == "auto" else precision)
+    path = Path(name).expanduser()
+    if path.is_dir():
+        path = model_directory(path)
+        return (_load_adapter if _is_adapter(path) else _load_pretrained)(str(path), precision)
+    if path.exists():
+        raise ModelError("is a file; expected the directory of a model or of a run")
+    if not re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", name):
+        raise ModelError("no such directory; expected a model, a run, a name on the Hub, or smollm2")
+    _look_up(name)
+    return _load_pretrained(name, precision)
+
+
+def model_directory(path: Path) -> Path:
+    """The model in `path`: itself; of a run the final model, else the best checkpoint, else the last one."""
+    if (path / "config.json").is_file() or _is_adapter(path):
+        return path
+    if not (path / "config.yaml").is_file():
+        raise ModelError("no model here (config.json is missing); expected a model's or a run's directory")
+    if (path / "final").is_dir():
+        return path / "final"
+    checkpoints = [
+        found for found in path.glob("checkpoint-*") if re.fullmatch(r"checkpoint-\d+", found.name)
+    ]
+    if not checkpoints:
+        raise ModelError("a run without a checkpoint yet; wait for its first one")
+    last = max(checkpoints, key=lambda checkpoint: int(checkpoint.name.split("-")[1]))
+    return _best_checkpoint(last) or last
+
+
+def _best_checkpoint(last: Path) -> Path | None:
+    state = last / "trainer_state.json"
+    best = json.loads(state.read_text("utf-8")).get("best_model_checkpoint") if state.is_file() else None
+    found = last.parent / Path(best).name if best else None  # the run may have been moved since
+    return found if found is not None and found.is_dir() else None
+
+
+def _is_adapter(path: Path) -> bool:
+    return (path / "adapter_config.json").is_file()
+
+
+def _load_pretrained(name: str, precision: Precision) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+    model, report = AutoModelForCausalLM.from_pretrained(
+        name, dtype=precision, trust_remote_code=False, output_loading_info=True
+    )
+    if missing := sorted(report["missing_keys"]):
+        raise ModelError(f"{len(missing)} weights are missing, {missing[0]} for one; save the model again")
+    return model, tokenizer
+
+
+def _load_adapter(name: str, precision: Precision) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    try:
+        from peft import PeftModel
+    except ImportError:
+        raise ModelError(
+            "an adapter, which needs the package peft; try: pip install 'partway[peft]'"
+        ) from None
+    base = json.loads((Path(name) / "adapter_config.json").read_text("utf-8")).get("base_model_name_or_path")
+    if not base:
+        raise ModelError("an adapter that does not name its base model (base_model_name_or_path)")
+    model, tokenizer = _load(base, precision)
+    if (Path(name) / "tokenizer_config.json").is_file():
+        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+    return PeftModel.from_pretrained(model, name), tokenizer
+
+
+def _look_up(name: str) -> None:
+    """Fail soon if a name is neither in the cache nor on the Hub; downloading would try many times."""
+    try:
+        AutoConfig.from_pretrained(name, local_files_only=True, trust_remote_code=False)
+    except OSError:
+        try:
+            HfApi().model_info(name, timeout=HUB_TIMEOUT)
+        except (OSError, HTTPError) as error:
+            raise ModelError(
+                "no such directory, not in the Hugging Face cache, and not found on the Hub"
+                f" ({_one_line(error)}); check the name, or give the path of a model"
+            ) from error
+
+
+def _first(ids: int | list[int] | None) -> int | None:
+    return ids[0] if isinstance(ids, list) else ids
+
+
+def _one_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].rstrip(" .:")
+
+
+@contextmanager
+def no_progress_bar() -> Iterator[None]:
+    """Keep transformers from drawing bars, which are for models that take minutes."""
+    shown = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            transformers_logging.enable_progress_bar()

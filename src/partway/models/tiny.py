@@ -14,8 +14,7 @@ import torch
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from partway.models.loading import LanguageModel
-from partway.models.text import Codec
+from partway.models.loading import LanguageModel, no_progress_bar
 from partway.problem import Problem
 
 PAD, END = "<|pad|>", "<|endoftext|>"
@@ -54,9 +53,10 @@ def build_tiny_model(
         torch.manual_seed(seed)
         model = LlamaForCausalLM(config).eval()
     if directory is not None:
-        model.save_pretrained(directory)
-        tokenizer.save_pretrained(directory)
-    return LanguageModel(model, Codec.of(tokenizer), context_length)
+        with no_progress_bar():
+            model.save_pretrained(directory)
+            tokenizer.save_pretrained(directory)
+    return LanguageModel.of(model, tokenizer)
 
 
 def train_tokenizer(problems: Iterable[Problem], vocabulary_size: int = 4096) -> PreTrainedTokenizerBase:
