@@ -176,13 +176,13 @@ class _Resolver:
         if operator != "/" or not right.value or left.value >= right.value:
             return None
         fraction = left.value / right.value
-        if fraction in self.steps.numbers.plain:
-            return Operation(operator, left, right)
+        is_said = fraction in self.steps.numbers.plain
         for index, step in enumerate(self.steps.steps):
-            if step.value.denominator != 1 and close(step.value, fraction):
+            is_meant = self.steps.is_unused(index) or not is_said
+            if is_meant and step.value.denominator != 1 and close(step.value, fraction):
                 self.taken[index] = "scaled"
                 return Reference(index)
-        return None
+        return Operation(operator, left, right) if is_said else None
 
     def _number(self, value: Fraction, role: Role) -> Expression:
         matches = [

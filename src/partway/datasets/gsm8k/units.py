@@ -25,6 +25,9 @@ def readings(
     Percents are points, or hundredths, or one is in points and the others are hundredths. A result in percent
     or cents may be a hundred times what was computed, and an amount may be given in another unit.
     """
+    if isinstance(expression, Number):
+        yield from _conversions(expression, unit, result_unit)
+        return
     rule = "letter" if letters(expression) else "equation"
     percents = percents_in(expression)
     yield points(expression), rule
@@ -34,10 +37,8 @@ def readings(
         for kept in range(percents):
             yield hundredths(expression, kept), rule
         yield Operation("*", hundredths(expression), HUNDRED), "percent"
-    if result_unit.startswith(("cent", "¢")):
+    if result_unit in ("cent", "cents", "¢"):
         yield Operation("*", points(expression), HUNDRED), "cents"
-    if isinstance(expression, Number):
-        yield from _conversions(expression, unit, result_unit)
 
 
 def points(expression: Expression) -> Expression:
@@ -81,7 +82,9 @@ _SINGULAR = {"feet": "foot", "inches": "inch"}
 
 
 def _conversions(amount: Number, unit: str, wanted: str) -> Iterator[tuple[Expression, str]]:
-    """20 gallons = 160 pints."""
+    """20 gallons = 160 pints; but 1 gallon = 8 pints computes nothing."""
+    if amount.value == 1:
+        return
     unit, wanted = (_SINGULAR.get(word, word.removesuffix("s")) for word in (unit, wanted))
     if (unit, wanted) in _CONVERSIONS:
         yield Operation("*", amount, Number(Fraction(_CONVERSIONS[unit, wanted]), implied=True)), "units"
