@@ -43,15 +43,19 @@ _METHODS = frozenset(
         "rxor lshift rlshift rshift rrshift neg pos abs invert int float complex index round trunc floor ceil"
     )
 )
-_NODES = _words(
+_NODES = (
     "Module FunctionDef ClassDef Return Delete Assign AugAssign AnnAssign For While If With Match Raise Try "
     "Assert Import ImportFrom Global Nonlocal Expr Pass Break Continue BoolOp NamedExpr BinOp UnaryOp Lambda "
     "IfExp Dict Set ListComp SetComp DictComp GeneratorExp Yield YieldFrom Compare Call FormattedValue "
-    "JoinedStr Constant Attribute Subscript Starred Name List Tuple Slice Load Store Del And Or Add Sub Mult "
-    "MatMult Div Mod Pow LShift RShift BitOr BitXor BitAnd FloorDiv Invert Not UAdd USub Eq NotEq Lt LtE Gt "
-    "GtE Is IsNot In NotIn comprehension ExceptHandler arguments arg keyword alias withitem match_case "
-    "MatchValue MatchSingleton MatchSequence MatchMapping MatchClass MatchStar MatchAs MatchOr"
+    "JoinedStr Constant Attribute Subscript Starred Name List Tuple Slice comprehension ExceptHandler "
+    "arguments arg keyword alias withitem match_case MatchValue MatchSingleton MatchSequence MatchMapping "
+    "MatchClass MatchStar MatchAs MatchOr"
 )
+# The nodes let pass, with the fields in which others hang; operators and contexts say nothing by themselves.
+_FIELDS = {
+    name: [part for part in getattr(ast, name)._fields if part not in ("ctx", "op", "ops")]
+    for name in _NODES.split()
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +113,23 @@ class _Screener:
             if nesting > MAX_NESTING or count > MAX_NODES:
                 what = f"nests {MAX_NESTING} levels" if nesting > MAX_NESTING else f"has {MAX_NODES} nodes"
                 raise _Refused(f"a statement {what} or more", "error")
-            for node in level:
-                self.check(node)
-            level = [child for node in level for child in ast.iter_child_nodes(node)]
+            level = [child for node in level for child in self.check(node)]
 
-    def check(self, node: ast.AST) -> None:
+    def check(self, node: ast.AST) -> list[ast.AST]:
+        """Refuse a node or return what is below it."""
         kind = type(node).__name__
-        if kind not in _NODES:
+        if kind not in _FIELDS:
             raise _Refused(f"{kind} is not allowed")
         if kind in _CHECKS:
             _CHECKS[kind](self, node)
+        children: list[ast.AST] = []
+        for field_name in _FIELDS[kind]:
+            value = getattr(node, field_name)
+            if isinstance(value, ast.AST):
+                children.append(value)
+            elif type(value) is list:
+                children += [item for item in value if isinstance(item, ast.AST)]
+        return children
 
     def bind(self, name: str | None) -> None:
         _check_variable(name)

@@ -89,9 +89,9 @@ def serve(batch: Batch) -> None:
                 _send(UNUSABLE + f"a worker cannot start a process: {error.strerror}".encode())
                 return
             answered = 0
-            for reply in child.replies(len(batch.programs) - done):
-                _send(REPLY + reply)
-                answered += 1
+            for replies in child.replies(len(batch.programs) - done):
+                _send(*(REPLY + reply for reply in replies))
+                answered += len(replies)
             done += answered
             ending = child.ending(alone=not answered)
             if done == len(batch.programs) or (ending.kind == "exit" and answered):
@@ -146,8 +146,8 @@ class Child:
         os.close(sending)
         return cls(pid, receiving, batch)
 
-    def replies(self, count: int) -> Iterator[bytes]:
-        """At most `count` replies as they come, until the child ends, is late or sends nonsense."""
+    def replies(self, count: int) -> Iterator[list[bytes]]:
+        """At most `count` replies, in lots, until the child ends, is late or sends nonsense."""
         reader = FrameReader(limit=self.batch.reply_bytes + 4096)
         deadline = time.monotonic() + self.batch.wall_seconds
         while count:
@@ -155,13 +155,14 @@ class Child:
             if not data:
                 return
             try:
-                for reply in islice(reader.feed(data), count):
-                    yield reply
-                    count -= 1
-                    deadline = time.monotonic() + self.batch.wall_seconds
+                replies = list(islice(reader.feed(data), count))
             except WireError:
                 os.kill(self.pid, signal.SIGSYS)
                 return
+            if replies:
+                yield replies
+                count -= len(replies)
+                deadline = time.monotonic() + self.batch.wall_seconds
 
     def read_before(self, deadline: float) -> bytes:
         """What the child wrote; nothing at its end or when time is up. Ends this process with its parent."""
@@ -274,8 +275,8 @@ def _write(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def _send(payload: bytes) -> None:
-    _write(CHANNEL, frame(payload))
+def _send(*payloads: bytes) -> None:
+    _write(CHANNEL, b"".join(map(frame, payloads)))
 
 
 def _probe() -> dict[str, Any]:

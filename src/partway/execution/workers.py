@@ -26,7 +26,7 @@ from partway.execution.worker_process import START_SECONDS, WorkerProcess, unusa
 Program = tuple[str, ...]
 
 MAX_WORKERS = 4
-PROGRAMS_PER_REQUEST = 32
+PROGRAMS_PER_REQUEST = 64
 
 
 @dataclass(frozen=True, slots=True)
