@@ -37,6 +37,21 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[TextIO]:
 
 
 @contextmanager
+def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A hidden path to write a file of any kind to; it becomes `path` when the block ends without an error."""
+    path = Path(path).resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _temporary_beside(path)
+    try:
+        yield temporary
+        _sync(temporary)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _sync(path.parent)
+
+
+@contextmanager
 def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary directory to fill; it becomes `path`, replacing any old one, when the block ends well."""
     path = Path(path).resolve()

@@ -1,0 +1,172 @@
+"""Means over runs with 95% intervals, smoothing, and curves thinned to what an eye can see."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from partway.buffer import Verdict
+from partway.evaluation import Estimate
+from partway.evaluation.metrics import CONFIDENCE
+from partway.reports.summaries import Curve
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+RESAMPLES = 1_000
+MAX_POINTS = 400
+MAX_STRETCHES = 60
+SMOOTHING = 0.6
+
+
+@dataclass(frozen=True)
+class Band:
+    """A mean over runs at each step with its interval, which has no width where there is one run only."""
+
+    steps: tuple[int, ...]
+    means: tuple[float, ...]
+    lows: tuple[float, ...]
+    highs: tuple[float, ...]
+
+    @property
+    def has_width(self) -> bool:
+        """Whether there is an interval to show."""
+        return self.lows != self.highs
+
+    def smoothed(self) -> Band:
+        """The band with its mean and ends smoothed alike."""
+        return Band(self.steps, *(smoothed(values) for values in (self.means, self.lows, self.highs)))
+
+
+def smoothed(values: Sequence[float], weight: float = SMOOTHING) -> tuple[float, ...]:
+    """The exponential moving average, with the bias to its start taken out.
+
+    >>> smoothed([1.0, 1.0, 1.0])
+    (1.0, 1.0, 1.0)
+    """
+    average, result = 0.0, []
+    for count, value in enumerate(values, 1):
+        average = weight * average + (1 - weight) * value
+        result.append(average / (1 - weight**count))
+    return tuple(result)
+
+
+def mean_band(curves: Sequence[Curve]) -> Band:
+    """The mean over runs at every step that some run has, at most so many as can be seen."""
+    import numpy as np
+
+    by_run = [dict(zip(curve.steps, curve.values, strict=True)) for curve in curves]
+    steps = thinned(sorted({step for points in by_run for step in points}))
+    rng = np.random.default_rng(0)
+    choices = {count: rng.integers(0, count, (RESAMPLES, count)) for count in range(1, len(curves) + 1)}
+    rows = []
+    for step in steps:
+        values = np.array([points[step] for points in by_run if step in points])
+        rows.append((values.mean(), *_ends(values[choices[len(values)]].mean(axis=1))))
+    means, lows, highs = (
+        (tuple(float(v) for v in column) for column in zip(*rows, strict=True)) if rows else ((),) * 3
+    )
+    return Band(tuple(steps), means, lows, highs)
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The share of every verdict among the self-samples of successive stretches of training."""
+
+    edges: tuple[int, ...]  # one more than there are stretches
+    shares: Mapping[Verdict, tuple[float, ...]]
+    drawn: int
+
+
+def pooled_shares(runs: Sequence[Mapping[str, Curve]]) -> Shares:
+    """The verdicts of all runs together, in at most so many stretches as can be told apart."""
+    drawn: defaultdict[int, float] = defaultdict(float)
+    counts: dict[Verdict, defaultdict[int, float]] = {verdict: defaultdict(float) for verdict in Verdict}
+    for curves in runs:
+        total = curves.get("samples/drawn", Curve())
+        at_step = dict(zip(total.steps, total.values, strict=True))
+        for step, count in at_step.items():
+            drawn[step] += count
+        for verdict in Verdict:
+            curve = curves.get(f"samples/frac_{verdict}", Curve())
+            for step, share in zip(curve.steps, curve.values, strict=True):
+                counts[verdict][step] += share * at_step[step]
+    ends = thinned([step for step in sorted(drawn) if drawn[step]], MAX_STRETCHES)
+    edges = (0, *ends)
+    return Shares(
+        edges,
+        {verdict: _in_stretches(counts[verdict], drawn, edges) for verdict in Verdict},
+        round(sum(drawn.values())),
+    )
+
+
+def _in_stretches(
+    counts: Mapping[int, float], drawn: Mapping[int, float], edges: Sequence[int]
+) -> tuple[float, ...]:
+    """For each stretch the share of `counts` in `drawn`."""
+    stretches = [[step for step in drawn if low < step <= high] for low, high in pairwise(edges)]
+    return tuple(sum(counts.get(s, 0.0) for s in steps) / sum(drawn[s] for s in steps) for steps in stretches)
+
+
+def thinned(steps: Sequence[int], most: int = MAX_POINTS) -> list[int]:
+    """Evenly chosen steps, the first and the last among them.
+
+    >>> thinned([1, 2, 3, 4, 5], most=3)
+    [1, 3, 5]
+    """
+    if len(steps) <= most:
+        return list(steps)
+    return [steps[round(index * (len(steps) - 1) / (most - 1))] for index in range(most)]
+
+
+def bootstrap_of_runs(runs: Sequence[Mapping[str, Sequence[float]]]) -> dict[str, Estimate]:
+    """The mean of every column that all runs have, over runs and the problems of each.
+
+    Each resample draws as many runs as there are and, for each of them, as many problems as it has; the same
+    ones for every column. A run drawn twice draws twice as many problems: that is the same distribution.
+    """
+    import numpy as np
+
+    names = [name for name in (runs[0] if runs else {}) if all(len(run.get(name, ())) for run in runs)]
+    if not names:
+        return {}
+    rng = np.random.default_rng(0)
+    times_R_S = rng.multinomial(len(runs), np.full(len(runs), 1 / len(runs)), size=RESAMPLES)
+    means_R_N = np.zeros((RESAMPLES, len(names)))
+    exact_N = np.zeros(len(names))
+    for run, times_R in zip(runs, times_R_S.T, strict=True):
+        scores_P_N = np.array([run[name] for name in names], dtype=np.float64).T
+        exact_N += scores_P_N.mean(axis=0) / len(runs)
+        means_R_N += _resampled(scores_P_N, times_R, rng) / len(runs)
+    return {
+        name: Estimate(float(exact), *_ends(means_R))
+        for name, exact, means_R in zip(names, exact_N, means_R_N.T, strict=True)
+    }
+
+
+def _resampled(
+    scores_P_N: NDArray[np.float64], times_R: NDArray[np.int64], rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """For each resample the sum of means over so many draws of all problems."""
+    import numpy as np
+
+    problems = len(scores_P_N)
+    sums_R_N = np.empty((len(times_R), scores_P_N.shape[1]))
+    block = max(1, 4_000_000 // problems)  # bounds memory
+    for start in range(0, len(times_R), block):
+        part = times_R[start : start + block]
+        weights = rng.multinomial(part * problems, np.full(problems, 1 / problems))
+        sums_R_N[start : start + block] = weights @ scores_P_N / problems
+    return sums_R_N
+
+
+def _ends(means: NDArray[np.float64]) -> tuple[float, float]:
+    import numpy as np
+
+    tail = 100 * (1 - CONFIDENCE) / 2
+    low, high = np.percentile(means, [tail, 100 - tail])
+    return float(low), float(high)

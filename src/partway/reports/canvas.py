@@ -1,0 +1,117 @@
+"""A figure with panels, a legend above them and the runs it was made from below; nothing overlaps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from partway.reports.study import Setting, Study
+from partway.reports.theme import SMALL, Style, Theme, styles
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH = 9.0  # inches
+LINE = 0.155  # inches from line to line of the small print
+LEGEND_CHARACTERS = 112  # that fit side by side
+ORIGIN_CHARACTERS = 150
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """Axes to draw on, and how each setting looks on them."""
+
+    figure: Figure
+    axes: tuple[Axes, ...]
+    columns: int
+    theme: Theme
+    styles: Mapping[str, Style]
+
+    def colour(self, setting: Setting) -> str:
+        """The setting's colour."""
+        return self.theme[self.styles[setting.label].colour]
+
+    def marker(self, setting: Setting) -> str:
+        """The setting's marker."""
+        return self.styles[setting.label].marker
+
+    def line(self, setting: Setting) -> dict[str, Any]:
+        """What `plot` needs to draw the setting's line."""
+        return {"color": self.colour(setting), "linestyle": self.styles[setting.label].dashes}
+
+    def label_outer(self, across: str, up: str) -> None:
+        """Label the axes at the left and those without another below."""
+        for index, axes in enumerate(self.axes):
+            if index % self.columns == 0:
+                axes.set_ylabel(up)
+            if index + self.columns >= len(self.axes):
+                axes.set_xlabel(across)
+
+    def finished(self, settings: Sequence[Setting], *, bars: bool = False) -> Figure:
+        """The figure with a legend of settings, as bars or as lines."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        handles: list[Artist] = [
+            Patch(color=self.colour(s), linewidth=0) if bars else Line2D([], [], **self.line(s))
+            for s in settings
+        ]
+        return self._with_legend(handles, [setting.label for setting in settings], 1.2 if bars else 2.6)
+
+    def finished_with(self, patches: Sequence[tuple[str, str]]) -> Figure:
+        """The figure with a legend of names and colours."""
+        from matplotlib.patches import Patch
+
+        return self._with_legend(
+            [Patch(color=colour, linewidth=0) for _, colour in patches], [name for name, _ in patches], 1.2
+        )
+
+    def _with_legend(self, handles: Sequence[Artist], labels: Sequence[str], handle: float) -> Figure:
+        longest = max(len(label) for label in labels) + 4 + 2 * handle
+        columns = max(1, min(len(labels), int(LEGEND_CHARACTERS // longest)))
+        self.figure.legend(handles, labels, loc="outside upper left", ncols=columns, handlelength=handle)
+        return self.figure
+
+
+def open_canvas(
+    study: Study,
+    theme: Theme,
+    origins: Sequence[str],
+    *,
+    height: float,
+    columns: int = 1,
+    panels: int | None = None,
+) -> Canvas:
+    """A figure of `panels` in `columns`, each `height` inches, with the origin of every setting below."""
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    panels = panels or columns
+    lines = [part for origin in origins for part in _wrapped(origin)]
+    rows = ceil(panels / columns)
+    foot = LINE * (len(lines) + 1)
+    total = rows * height + foot
+    layout = ConstrainedLayoutEngine(rect=(0, foot / total, 1, 1 - foot / total), w_pad=0.08, h_pad=0.06)
+    figure = Figure(figsize=(WIDTH, total), layout=layout)
+    axes = figure.subplots(rows, columns, squeeze=False).flatten()
+    for unused in axes[panels:]:
+        unused.set_axis_off()
+    figure.text(
+        0.01,
+        0.06 / total,
+        "\n".join(lines),
+        va="bottom",
+        fontsize=SMALL,
+        color=theme["muted"],
+        linespacing=1.35,
+    )
+    return Canvas(figure, tuple(axes[:panels]), columns, theme, styles(study.settings))
+
+
+def _wrapped(text: str) -> list[str]:
+    return wrap(text, ORIGIN_CHARACTERS, subsequent_indent="    ")

@@ -1,0 +1,133 @@
+"""The figures over training: pass@k, the buffers, what became of self-samples, how distinct samples are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from partway.reports.averages import Band
+from partway.reports.canvas import Canvas, open_canvas
+from partway.reports.study import Setting, Study
+from partway.reports.summaries import passes_in
+from partway.reports.theme import VERDICTS, Theme
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+STEPS = "training step"
+
+
+def training_progress(study: Study, theme: Theme) -> Figure | None:
+    """pass@k on dev over training, smoothed, one panel for each k; the curve itself in shade."""
+    settings = [setting for setting in study.settings if logged_ks(setting)]
+    ks = sorted({k for setting in settings for k in logged_ks(setting)})
+    if not ks:
+        return None
+    origins = [study.origin(s, _span_of(s, "eval_pass@")) for s in settings]
+    canvas = open_canvas(study, theme, origins, height=2.4, columns=_columns(len(ks)), panels=len(ks))
+    for axes, k in zip(canvas.axes, ks, strict=True):
+        for setting in settings:
+            _smooth_line(axes, canvas, setting, setting.band(f"eval_pass@{k}"))
+        axes.set_title(f"pass@{k}")
+    canvas.label_outer(STEPS, "problems solved (%)")
+    return canvas.finished(settings)
+
+
+def logged_ks(setting: Setting) -> tuple[int, ...]:
+    """Every k whose pass@k is logged while training."""
+    names = {key.removeprefix("eval_"): None for run in setting.runs for key in run.curves if "eval_" in key}
+    return passes_in(names)
+
+
+def _columns(panels: int) -> int:
+    return {1: 1, 2: 2, 4: 2}.get(panels, 3)
+
+
+def _smooth_line(axes: Axes, canvas: Canvas, setting: Setting, band: Band) -> None:
+    smooth = band.smoothed()
+    colour = canvas.colour(setting)
+    axes.plot(band.steps, [100 * v for v in band.means], color=colour, alpha=0.3, linewidth=1.0)
+    axes.plot(smooth.steps, [100 * v for v in smooth.means], **canvas.line(setting))
+    if smooth.has_width:
+        lows, highs = ([100 * v for v in ends] for ends in (smooth.lows, smooth.highs))
+        axes.fill_between(smooth.steps, lows, highs, color=colour, alpha=0.13, linewidth=0)
+
+
+def buffer_growth(study: Study, theme: Theme) -> Figure | None:
+    """Fully- and partially-correct solutions per problem over training."""
+    settings = [s for s in study.sampling if any("buffer/fcs_per_problem" in run.curves for run in s.runs)]
+    if not settings:
+        return None
+    origins = [study.origin(s, _span_of(s, "buffer/")) for s in settings]
+    with_partial = [setting for setting in settings if setting.strategy == "fcs+pcs"]
+    canvas = open_canvas(study, theme, origins, height=3.0, columns=2 if with_partial else 1)
+    panels = (
+        ("fcs", "FCS per problem, reference included", settings),
+        ("pcs", "PCS per problem", with_partial),
+    )
+    for axes, (kind, title, shown) in zip(canvas.axes, panels, strict=False):
+        for setting in shown:
+            _line(axes, canvas, setting, setting.band(f"buffer/{kind}_per_problem"))
+        axes.set_title(title)
+        axes.set_ylim(bottom=0)
+    canvas.label_outer(STEPS, "kept solutions")
+    return canvas.finished(settings)
+
+
+def _line(axes: Axes, canvas: Canvas, setting: Setting, band: Band, scale: float = 1.0) -> None:
+    axes.plot(band.steps, [scale * value for value in band.means], **canvas.line(setting))
+    if band.has_width:
+        lows, highs = ([scale * value for value in ends] for ends in (band.lows, band.highs))
+        axes.fill_between(band.steps, lows, highs, color=canvas.colour(setting), alpha=0.15, linewidth=0)
+
+
+def outcomes(study: Study, theme: Theme) -> Figure | None:
+    """What became of self-samples over training, one panel for each setting."""
+    settings = [setting for setting in study.settings if setting.shares.drawn]
+    if not settings:
+        return None
+    origins = [study.origin(s, _span_of(s, "samples/frac_")) for s in settings]
+    columns = _columns(len(settings))
+    height = 2.4 if len(settings) > columns else 3.2
+    canvas = open_canvas(study, theme, origins, height=height, columns=columns, panels=len(settings))
+    for axes, setting in zip(canvas.axes, settings, strict=True):
+        shares = setting.shares
+        bottom = [0.0] * (len(shares.edges) - 1)
+        for verdict, (colour, _) in VERDICTS.items():
+            top = [low + 100 * share for low, share in zip(bottom, shares.shares[verdict], strict=True)]
+            axes.stairs(top, shares.edges, baseline=bottom, fill=True, color=theme[colour], linewidth=0)
+            bottom = top
+        axes.set_title(setting.label)
+        axes.set_ylim(0, 100)
+        axes.set_xlim(shares.edges[0], shares.edges[-1])
+    canvas.label_outer(STEPS, "self-samples (%)")
+    return canvas.finished_with([(name, theme[colour]) for colour, name in VERDICTS.values()])
+
+
+def unique(study: Study, theme: Theme) -> Figure | None:
+    """The share of distinct samples in evaluations over training."""
+    panels = {"eval_unique": "distinct texts", "eval_unique_alpha": "distinct up to names of variables"}
+    settings = [s for s in study.settings if any(key in run.curves for run in s.runs for key in panels)]
+    if not settings:
+        return None
+    origins = [study.origin(s, _span_of(s, "eval_unique")) for s in settings]
+    canvas = open_canvas(study, theme, origins, height=3.0, columns=2)
+    for axes, (key, title) in zip(canvas.axes, panels.items(), strict=True):
+        for setting in settings:
+            _line(axes, canvas, setting, setting.band(key), scale=100)
+        axes.set_title(title)
+        axes.set_ylim(0, 100)
+    canvas.label_outer(STEPS, "share of samples (%)")
+    return canvas.finished(settings)
+
+
+def _span_of(setting: Setting, prefix: str) -> str:
+    """From which to which step there are numbers."""
+    steps = [
+        step
+        for run in setting.runs
+        for key, curve in run.curves.items()
+        if key.startswith(prefix)
+        for step in curve.steps
+    ]
+    return f"steps {min(steps):,} to {max(steps):,}" if steps else "no steps"

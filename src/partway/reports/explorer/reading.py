@@ -1,0 +1,219 @@
+"""The parts of a run directory that the explorer needs, each found by problem and read again when it changes.
+
+Files of any length are walked once; what is remembered of them is where each problem's rows begin and a few
+counts. A run that is still training is read as far as it is written.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from partway.buffer import Rules, SolutionBuffer, seed_buffers
+from partway.problem import Problem
+from partway.reports.explorer.rows import Stamp, row_at, scan, stamp
+from partway.reports.explorer.self_samples import SelfSamples, sampled_text
+from partway.reports.explorer.tracing import traced
+from partway.runs import Row, Run
+from partway.solution import ANSWER_VARIABLE, Solution
+
+SPLITS = ("train", "dev")
+T = TypeVar("T")
+
+
+class Listed(NamedTuple):
+    """A problem as a file lists it: `number` is its line, counted from 1."""
+
+    split: str
+    number: int
+    id: str
+    question: str
+    has_reference: bool
+    start: int
+
+
+class Counts(NamedTuple):
+    """What is kept for a problem: how many solutions of each kind, and when the latest was found."""
+
+    fully_correct: int
+    partially_correct: int
+    last_found: int
+
+
+class Score(NamedTuple):
+    """How many samples an evaluation drew of a problem, and how many of them were right."""
+
+    drawn: int
+    passed: int
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A buffer.jsonl: where each problem's row begins and what it counts."""
+
+    path: Path
+    starts: Mapping[str, int]
+    counts: Mapping[str, Counts]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The samples of an evaluation: where each problem's rows begin, and its score."""
+
+    path: Path
+    starts: Mapping[str, Sequence[int]]
+    scores: Mapping[str, Score]
+
+    def rows(self, problem: str) -> list[Row]:
+        """The samples of a problem."""
+        return [row_at(self.path, start) for start in self.starts.get(problem, ())]
+
+
+@dataclass
+class Remembered(Generic[T]):
+    """What `read` made of the last few files, made again when a file has changed."""
+
+    read: Callable[[Path], T]
+    limit: int
+    known: dict[Path, tuple[Stamp | None, T]] = field(default_factory=dict)
+
+    def of(self, path: Path) -> T:
+        """What the file says now."""
+        now = stamp(path)
+        before, made = self.known.pop(path, (None, None))
+        if made is None or before != now:
+            made = self.read(path)
+        self.known[path] = now, made
+        while len(self.known) > self.limit:
+            del self.known[next(iter(self.known))]
+        return made
+
+
+def read_listed(path: Path) -> list[Listed]:
+    """The problems of a file of problems."""
+    return [
+        Listed(path.stem, number, str(row["id"]), str(row["question"]), bool(row.get("solution")), start)
+        for number, (start, _, row) in enumerate(scan(path), 1)
+    ]
+
+
+def read_kept(path: Path) -> Kept:
+    """The offsets and counts of a buffer.jsonl."""
+    starts, counts = {}, {}
+    for start, _, row in scan(path):
+        starts[row["id"]] = start
+        counts[row["id"]] = counts_of(row["solutions"])
+    return Kept(path, starts, counts)
+
+
+def counts_of(solutions: Sequence[Row]) -> Counts:
+    """The counts of a buffer's solutions."""
+    full = sum(solution["kind"] == "fully_correct" for solution in solutions)
+    last = max((int(solution["found"]) for solution in solutions), default=0)
+    return Counts(full, len(solutions) - full, last)
+
+
+def read_judged(path: Path) -> Judged:
+    """The offsets and scores of an evaluation's samples."""
+    starts: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
+    scores: defaultdict[str, Score] = defaultdict(lambda: Score(0, 0))
+    for start, _, row in scan(path):
+        problem, count = str(row["task_id"]), int(row.get("count", 1))
+        starts[problem].append(start)
+        drawn, passed = scores[problem]
+        scores[problem] = Score(drawn + count, passed + count * bool(row["passed"]))
+    return Judged(path, dict(starts), dict(scores))
+
+
+class RunReader:
+    """A run, read by problem."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.config = run.config
+        self.rules = rules_of(self.config)
+        self.samples = SelfSamples(run.directory / "samples")
+        self._listed = Remembered(read_listed, limit=len(SPLITS))
+        self._kept = Remembered(read_kept, limit=1)
+        self._judged = Remembered(read_judged, limit=8)
+
+    @property
+    def name(self) -> str:
+        """The run's directory without the way to it."""
+        return self.run.directory.resolve().name
+
+    def listed(self) -> list[Listed]:
+        """Every problem, those trained on first."""
+        return [one for split in SPLITS for one in self._listed.of(self._problems_file(split))]
+
+    def _problems_file(self, split: str) -> Path:
+        return self.run.directory / "problems" / f"{split}.jsonl"
+
+    def problem(self, listed: Listed) -> Problem:
+        """The whole problem."""
+        row = row_at(self._problems_file(listed.split), listed.start)
+        reference = row.get("solution")
+        parsed = Solution.parse(reference, self.rules.answer_variable) if reference else None
+        return Problem(row["id"], row["question"], row["answer"], parsed, row.get("meta"))
+
+    def kept(self) -> tuple[int | None, Kept | None]:
+        """The newest buffers with the step they were saved at, None for those of the end."""
+        final = self.run.directory / "final" / "buffer.jsonl"
+        if final.is_file():
+            return None, self._kept.of(final)
+        for step, directory in sorted(self.run.checkpoints().items(), reverse=True):
+            path = directory / "buffer.jsonl"
+            if path.is_file():
+                return step, self._kept.of(path)
+        return 0, None
+
+    def news(self) -> dict[str, list[Row]]:
+        """By problem, what was found since the buffers were saved: what a run in progress adds."""
+        step, _ = self.kept()
+        if step is None:
+            return {}
+        self.samples.update()
+        return self.samples.new_after(step)
+
+    def buffer(self, problem: Problem, news: Sequence[Row] = ()) -> SolutionBuffer:
+        """The buffer of a training problem as it is now; of another, the one its reference gives."""
+        _, kept = self.kept()
+        if kept is not None and problem.id in kept.starts:
+            saved = row_at(kept.path, kept.starts[problem.id])
+            buffer = SolutionBuffer.from_json(problem, saved)
+        else:
+            buffer = seed_buffers([problem], self.rules)[problem.id]
+        for row, trace in zip(news, traced([sampled_text(row) for row in news], self.rules), strict=True):
+            buffer.consider(trace, int(row["step"]))
+        return buffer
+
+    def evaluated_steps(self) -> list[int]:
+        """The steps with a whole evaluation."""
+        names = (path.stem.removeprefix("step-") for path in self._evaluations.glob("step-*.json"))
+        return sorted(int(name) for name in names if name.isdecimal())
+
+    def judged(self, step: int) -> tuple[Judged, Judged]:
+        """The evaluation at a step, and beside it the samples drawn for the paper's pass@1."""
+        names = (f"step-{step}.jsonl", f"step-{step}.pass1.jsonl")
+        full, pass1 = (self._judged.of(self._evaluations / name) for name in names)
+        return full, pass1
+
+    @property
+    def _evaluations(self) -> Path:
+        return self.run.directory / "evaluations"
+
+
+def rules_of(config: Mapping[str, Any]) -> Rules:
+    """What the buffers of a run with these settings keep."""
+    return Rules(
+        config.get("state", "multiset"),
+        config.get("dedup", "ast"),
+        config.get("length_tolerance", 0),
+        config.get("self_sampling", "fcs+pcs") == "fcs+pcs",
+        config.get("max_solutions_per_problem"),
+        config.get("answer_variable", ANSWER_VARIABLE),
+    )

@@ -1,0 +1,71 @@
+"""The self-samples of a run by problem, read on as training writes them."""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from pathlib import Path
+
+from partway.buffer import Verdict
+from partway.reports.explorer.rows import row_at, scan
+from partway.runs import Row
+
+FILE_SHIFT = 40  # a place is a file's number and the byte in it where a row begins
+
+
+class SelfSamples:
+    """Every self-sample of a run by problem; `update` reads on from where the last one ended."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._forget()
+
+    def _forget(self) -> None:
+        self._files: list[Path] = []
+        self._ends: dict[Path, tuple[int, int, Row | None]] = {}  # read so far: last row's start, end, itself
+        self._places: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
+        self._new: list[tuple[int, str, int]] = []
+
+    def update(self) -> None:
+        """Take in what was written since; start over if a resumed run wrote something else instead."""
+        if not all(map(self._is_unchanged, self._files)):
+            self._forget()
+        for path in sorted(self.directory.glob("*.jsonl")):
+            if path not in self._ends:
+                self._files.append(path)
+                self._ends[path] = 0, 0, None
+            for start, end, row in scan(path, self._ends[path][1]):
+                self._add(row, self._files.index(path) << FILE_SHIFT | start)
+                self._ends[path] = start, end, row
+
+    def _is_unchanged(self, path: Path) -> bool:
+        start, end, row = self._ends[path]
+        size = path.stat().st_size if path.exists() else -1
+        return size >= end and (row is None or row_at(path, start) == row)
+
+    def _add(self, row: Row, place: int) -> None:
+        self._places[row["problem"]].append(place)
+        if Verdict(row["verdict"]).is_new:
+            self._new.append((int(row["step"]), row["problem"], place))
+
+    def rows(self, problem: str) -> list[Row]:
+        """The samples of a problem, in the order drawn."""
+        return [self._row(place) for place in self._places.get(problem, ())]
+
+    def new_after(self, step: int) -> dict[str, list[Row]]:
+        """By problem, the samples after `step` of which the buffer kept something."""
+        found: defaultdict[str, list[Row]] = defaultdict(list)
+        for drawn_at, problem, place in self._new:
+            if drawn_at > step:
+                found[problem].append(self._row(place))
+        return dict(found)
+
+    def _row(self, place: int) -> Row:
+        return row_at(self._files[place >> FILE_SHIFT], place & (1 << FILE_SHIFT) - 1)
+
+
+def sampled_text(row: Row) -> str:
+    """What was traced of a self-sample: prefix and completion, without the last line if it was cut off."""
+    completion = row["completion"]
+    kept = completion if row["finished"] else completion[: completion.rfind("\n") + 1]
+    return f"{row['prefix']}\n{kept}" if row["prefix"] else kept

@@ -1,0 +1,216 @@
+"""The figures of the paper, for any runs: each function draws one, or nothing where numbers are lacking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from partway.evaluation import Estimate
+from partway.reports.canvas import Canvas, open_canvas
+from partway.reports.study import OBJECTIVES, STRATEGIES, Setting, Study
+from partway.reports.theme import SMALL, SPANS, Theme
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Draw = Callable[[Study, Theme], "Figure | None"]
+
+MOST_LABELLED_BARS = 24
+SOLVED = "problems solved (%)"
+TIME_UNITS = {"hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
+TOKEN_UNITS = {"billions": 1e9, "millions": 1e6, "thousands": 1e3, "": 1.0}
+
+
+def pass_at_k(study: Study, theme: Theme) -> Figure | None:
+    """Bars of pass@k per setting."""
+    settings, ks = study.evaluated, study.ks
+    if not settings:
+        return None
+    canvas = open_canvas(study, theme, _result_origins(study, settings), height=3.6)
+    axes = canvas.axes[0]
+    width = 0.84 / len(settings)
+    for index, setting in enumerate(settings):
+        estimates = study.estimates[setting.label]
+        shown = [(place, estimates[f"pass@{k}"]) for place, k in enumerate(ks) if f"pass@{k}" in estimates]
+        offset = (index - (len(settings) - 1) / 2) * width
+        places = [place + offset for place, _ in shown]
+        _bars(axes, canvas, setting, places, [e for _, e in shown], width, len(settings) * len(ks))
+    axes.set_xticks(range(len(ks)), [f"pass@{k}" for k in ks])
+    axes.set_ylabel(SOLVED)
+    axes.margins(y=0.09)
+    axes.grid(visible=False, axis="x")
+    return canvas.finished(settings, bars=True)
+
+
+def _bars(
+    axes: Axes,
+    canvas: Canvas,
+    setting: Setting,
+    places: Sequence[float],
+    estimates: Sequence[Estimate],
+    width: float,
+    total: int,
+) -> None:
+    heights = [100 * e.value for e in estimates]
+    below = [max(0.0, 100 * (e.value - e.low)) for e in estimates]
+    above = [max(0.0, 100 * (e.high - e.value)) for e in estimates]
+    ink = canvas.theme["ink"]
+    axes.bar(places, heights, width * 0.92, color=canvas.colour(setting), linewidth=0)
+    axes.errorbar(places, heights, [below, above], fmt="none", ecolor=ink, elinewidth=0.8, capsize=2)
+    if total <= MOST_LABELLED_BARS:
+        for place, height, up in zip(places, heights, above, strict=True):
+            label = f"{height:.1f}"
+            axes.annotate(
+                label, (place, height + up), (0, 2), textcoords="offset points", ha="center", fontsize=SMALL
+            )
+
+
+def objectives(study: Study, theme: Theme) -> Figure | None:
+    """Bars of the largest k by self-sampling strategy and objective, with MLE as a line."""
+    if not has_objectives(study):
+        return None
+    metric = f"pass@{study.ks[-1]}"
+    settings = [setting for setting in study.evaluated if metric in study.estimates[setting.label]]
+    canvas = open_canvas(study, theme, _result_origins(study, settings), height=3.6)
+    axes = canvas.axes[0]
+    place, ticks, groups = 0.0, [], []
+    for strategy in list(STRATEGIES)[1:]:
+        members = [setting for setting in settings if setting.strategy == strategy]
+        places = [place + index for index in range(len(members))]
+        for at, setting in zip(places, members, strict=True):
+            _bars(axes, canvas, setting, [at], [study.estimates[setting.label][metric]], 0.8, 1)
+            ticks.append((at, OBJECTIVES.get(setting.objective, setting.objective)))
+        groups += [(places, STRATEGIES[strategy])] if places else []
+        place += len(members) + 0.6 * bool(members)
+    for setting in (setting for setting in settings if setting.strategy == "none"):
+        _level(axes, canvas, setting, study.estimates[setting.label][metric])
+    axes.set_xticks([at for at, _ in ticks], [name for _, name in ticks])
+    for places, name in groups:
+        axes.annotate(
+            name,
+            (sum(places) / len(places), 0),
+            (0, -26),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            ha="center",
+            va="top",
+        )
+    axes.set_ylabel(f"{metric}, {SOLVED}")
+    axes.margins(y=0.09)
+    axes.grid(visible=False, axis="x")
+    return canvas.finished(settings, bars=True)
+
+
+def _level(axes: Axes, canvas: Canvas, setting: Setting, estimate: Estimate) -> None:
+    colour = canvas.colour(setting)
+    axes.axhline(100 * estimate.value, color=colour, linestyle=(0, (5, 1.5)), linewidth=1.4)
+    axes.axhspan(100 * estimate.low, 100 * estimate.high, color=colour, alpha=0.15, linewidth=0)
+
+
+def has_objectives(study: Study) -> bool:
+    """Whether there is a choice of strategies or objectives to compare."""
+    return (
+        bool(study.ks)
+        and len({(s.strategy, s.objective) for s in study.evaluated if s.strategy != "none"}) > 1
+    )
+
+
+def solutions(study: Study, theme: Theme) -> Figure | None:
+    """Kept solutions per problem: means per setting, and how many problems have at least so many."""
+    settings = [setting for setting in study.sampling if setting.kept_per_problem]
+    if not settings:
+        return None
+    origins = [study.origin(s, [run.kept.step for run in s.runs if run.kept]) for s in settings]
+    canvas = open_canvas(study, theme, origins, height=max(3.0, 1.4 + 0.4 * len(settings)), columns=2)
+    left, right = canvas.axes
+    for row, setting in enumerate(settings):
+        _kept_bars(left, canvas, setting, row)
+        _survival(right, canvas, setting)
+    left.set_yticks(range(len(settings)), [setting.label for setting in settings])
+    left.set_ylim(len(settings) - 0.5, -0.5)
+    left.grid(visible=False, axis="y")
+    left.set_xlabel("per problem (plain: FCS, hatched: PCS)")
+    left.margins(x=0.16)
+    right.set_xlabel("n, kept solutions (FCS and PCS)")
+    right.set_ylabel("problems with at least n (%)")
+    right.set_ylim(0, 103)
+    right.locator_params(axis="x", integer=True)
+    return canvas.finished(settings)
+
+
+def _kept_bars(axes: Axes, canvas: Canvas, setting: Setting, row: int) -> None:
+    keeps_partial = setting.strategy == "fcs+pcs"
+    for kind, estimate in enumerate((setting.kept_per_problem or ())[: 1 + keeps_partial]):
+        place = row + 0.38 * (kind - 0.5) if keeps_partial else row
+        (bar,) = axes.barh(place, estimate.value, 0.34, color=canvas.colour(setting), linewidth=0)
+        if kind:
+            bar.set(hatch="////", edgecolor=canvas.theme["paper"])
+        note(axes, f"{estimate.value:.2f}", (estimate.value, place), (4, 0), va="center")
+
+
+def note(
+    axes: Axes,
+    text: str,
+    at: tuple[float, float],
+    offset: tuple[float, float],
+    *,
+    ha: str = "left",
+    va: str = "baseline",
+) -> None:
+    """A small number beside a bar."""
+    axes.annotate(text, at, offset, textcoords="offset points", fontsize=SMALL, ha=ha, va=va)
+
+
+def _survival(axes: Axes, canvas: Canvas, setting: Setting) -> None:
+    totals = [
+        full + run.kept.partially_correct[problem]
+        for run in setting.runs
+        if run.kept
+        for problem, full in run.kept.fully_correct.items()
+    ]
+    numbers = list(range(1, min(max(totals, default=1), 20) + 1))
+    shares = [100 * sum(total >= number for total in totals) / len(totals) for number in numbers]
+    axes.plot(numbers, shares, **canvas.line(setting), marker=canvas.marker(setting))
+
+
+def work(study: Study, theme: Theme) -> Figure | None:
+    """Time per part of training, and tokens sampled and learned from, mean over runs."""
+    settings = [setting for setting in study.settings if setting.work]
+    if not settings:
+        return None
+    origins = [study.origin(s, f"steps 1 to {max(run.step for run in s.runs):,}") for s in settings]
+    canvas = open_canvas(study, theme, origins, height=1.7 + 0.3 * len(settings), columns=2)
+    seconds = [{span: part.seconds for span, part in s.work.items()} for s in settings]
+    tokens = [
+        {span: part.tokens for span, part in s.work.items() if part.tokens is not None} for s in settings
+    ]
+    left, right = canvas.axes
+    _stacks(left, theme, seconds, "time per run", TIME_UNITS)
+    _stacks(right, theme, tokens, "tokens per run", TOKEN_UNITS)
+    left.set_yticks(range(len(settings)), [setting.label for setting in settings])
+    right.set_yticks([])
+    return canvas.finished_with([(span, theme[colour]) for span, colour in SPANS.items()])
+
+
+def _stacks(
+    axes: Axes, theme: Theme, rows: Sequence[Mapping[str, float]], label: str, units: Mapping[str, float]
+) -> None:
+    """A stacked bar for each row, in the largest unit of which the longest bar has a few."""
+    longest = max(sum(row.values()) for row in rows)
+    unit = next((unit for unit, size in units.items() if longest >= 3 * size), list(units)[-1])
+    for number, row in enumerate(rows):
+        start = 0.0
+        for span, amount in row.items():
+            width = amount / units[unit]
+            axes.barh(number, width, 0.62, start, color=theme[SPANS[span]], linewidth=0)
+            start += width
+    axes.set_xlabel(f"{label} ({unit})" if unit else label)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.grid(visible=False, axis="y")
+    axes.locator_params(axis="x", nbins=6)
+
+
+def _result_origins(study: Study, settings: Sequence[Setting]) -> list[str]:
+    split = study.split or ""
+    return [study.origin(s, [result.step for result in s.results(split)]) for s in settings]

@@ -1,0 +1,258 @@
+"""The numbers behind each figure: tables by setting to read, and by run and step to plot again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from partway.buffer import Verdict
+from partway.evaluation import Estimate
+from partway.reports.curves import logged_ks
+from partway.reports.figures import has_objectives
+from partway.reports.study import NO_SETTING, OBJECTIVES, STRATEGIES, Setting, Study
+from partway.reports.summaries import Curve, RunSummary
+from partway.reports.tables import Cell, Column, Table
+from partway.reports.theme import VERDICTS
+
+SETTING = Column("setting")
+RUN = (SETTING, Column("run"), Column("seed"))
+
+
+def results_table(study: Study) -> Table | None:
+    """pass@k of every setting."""
+    rows = [[*_about(study, s), *_chosen(study, s, [f"pass@{k}" for k in study.ks])] for s in study.evaluated]
+    return _results(study, "pass@k", [f"pass@{k}" for k in study.ks], rows)
+
+
+def diversity_table(study: Study) -> Table | None:
+    """What else the samples of the evaluation say."""
+    names = ["unique", "unique_canonical", "unique_alpha", "executable"]
+    names += [f"maj@{study.ks[-1]}"] if study.ks else []
+    rows = [[*_about(study, s), *_chosen(study, s, names)] for s in study.evaluated]
+    return _results(study, "shares of distinct samples, of samples that run, majority vote", names, rows)
+
+
+def _results(study: Study, what: str, names: Sequence[str], rows: list[list[Cell]]) -> Table | None:
+    columns = [SETTING, Column("runs"), Column("step"), Column("problems"), Column("samples per problem")]
+    columns += [Column(name.replace("_", " "), is_share=True) for name in names]
+    return Table(f"On {study.split}: {what}, with 95% intervals", columns, rows) if rows else None
+
+
+def _about(study: Study, setting: Setting) -> list[Cell]:
+    results = setting.results(study.split or "")
+    steps = sorted({result.step for result in results if result.step is not None})
+    return [
+        setting.label,
+        len(results),
+        ", ".join(f"{step:,}" for step in steps),
+        round(sum(result.problems for result in results) / len(results)),
+        max(result.samples for result in results),
+    ]
+
+
+def _chosen(study: Study, setting: Setting, names: Sequence[str]) -> list[Cell]:
+    estimates = study.estimates[setting.label]
+    return [estimates.get(name) for name in names]
+
+
+def objectives_table(study: Study) -> Table | None:
+    """The paper's full comparison: strategy, objective, kept solutions, pass@k."""
+    if not has_objectives(study):
+        return None
+    names = [f"pass@{k}" for k in study.ks]
+    rows: list[list[Cell]] = []
+    for setting in study.evaluated:
+        full, partial = _kept(setting)
+        strategy = STRATEGIES.get(setting.strategy, setting.strategy)
+        objective = OBJECTIVES.get(setting.objective, setting.objective)
+        rows.append([strategy, objective, full, partial, *_chosen(study, setting, names)])
+    columns = [Column("self-sampling"), Column("objective"), Column("FCS", digits=2), Column("PCS", digits=2)]
+    columns += [Column(name, is_share=True) for name in names]
+    caption = f"On {study.split}: bold is the best of its self-sampling, underlined is worse than MLE"
+    return Table(caption, columns, rows, _marks(rows))
+
+
+def _kept(setting: Setting) -> tuple[float | None, float | None]:
+    """Kept solutions per problem, where the strategy keeps any."""
+    kept = setting.kept_per_problem
+    if kept is None or setting.strategy == "none":
+        return None, None
+    return kept[0].value, kept[1].value if setting.strategy == "fcs+pcs" else None
+
+
+def _marks(rows: Sequence[Sequence[Cell]]) -> dict[tuple[int, int], str]:
+    """Which pass@k is the best of its strategy, and which is worse than MLE."""
+    marks: dict[tuple[int, int], list[str]] = {}
+    references = [row for row in rows if row[0] == STRATEGIES["none"]]
+    for column in range(4, len(rows[0])):
+        values = {
+            number: cell.value for number, row in enumerate(rows) if isinstance(cell := row[column], Estimate)
+        }
+        mle = max(
+            (cell.value for row in references if isinstance(cell := row[column], Estimate)), default=None
+        )
+        for number, value in values.items():
+            rivals = [values[other] for other in values if rows[other][0] == rows[number][0]]
+            if len(rivals) > 1 and value == max(rivals):
+                marks.setdefault((number, column), []).append("best")
+            if mle is not None and value < mle:
+                marks.setdefault((number, column), []).append("worse")
+    return {place: " ".join(names) for place, names in marks.items()}
+
+
+def solutions_table(study: Study) -> Table | None:
+    """How many solutions are kept per problem."""
+    rows: list[list[Cell]] = []
+    for setting in study.sampling:
+        if (kept := setting.kept_per_problem) is None:
+            continue
+        totals = [(run.kept.fully_correct, run.kept.partially_correct) for run in setting.runs if run.kept]
+        several = [count > 1 for full, _ in totals for count in full.values()]
+        partial = [count > 0 for _, partial in totals for count in partial.values()]
+        most = max(full[p] + partial[p] for full, partial in totals for p in full)
+        rows.append([setting.label, *kept, sum(several) / len(several), sum(partial) / len(partial), most])
+    columns = [SETTING, Column("FCS per problem", digits=2), Column("PCS per problem", digits=2)]
+    columns += [
+        Column("problems with several FCS", is_share=True),
+        Column("problems with PCS", is_share=True),
+    ]
+    columns += [Column("most of one problem")]
+    return Table("Kept solutions, the reference counted as FCS", columns, rows) if rows else None
+
+
+def solutions_series(study: Study) -> Table | None:
+    """Every problem's kept solutions."""
+    rows = [
+        [*_run(study, setting, run), run.kept.step, problem, full, run.kept.partially_correct[problem]]
+        for setting, run in _runs(study)
+        if run.kept
+        for problem, full in run.kept.fully_correct.items()
+    ]
+    columns = [*RUN, Column("step"), Column("problem"), Column("FCS"), Column("PCS")]
+    return Table("Kept solutions of each problem", columns, rows) if rows else None
+
+
+def peaks_table(study: Study) -> Table | None:
+    """For each k the best step and the last, which differ where a model becomes overconfident."""
+    rows: list[list[Cell]] = []
+    for setting in study.settings:
+        for k in logged_ks(setting):
+            band = setting.band(f"eval_pass@{k}")
+            best = max(range(len(band.steps)), key=lambda index: (band.means[index], -index))
+            rows.append(
+                [
+                    setting.label,
+                    f"pass@{k}",
+                    band.means[best],
+                    band.steps[best],
+                    band.means[-1],
+                    band.steps[-1],
+                ]
+            )
+    columns = [SETTING, Column("metric"), Column("best", is_share=True), Column("at step")]
+    columns += [Column("last", is_share=True), Column("at the last step")]
+    return Table("The best and the last evaluation on dev, mean over runs", columns, rows) if rows else None
+
+
+def outcomes_table(study: Study) -> Table | None:
+    """What became of all self-samples."""
+    rows: list[list[Cell]] = []
+    for setting in study.settings:
+        counts, drawn = _verdict_counts(setting.runs)
+        if drawn:
+            rows.append([setting.label, round(drawn), *(counts[verdict] / drawn for verdict in VERDICTS)])
+    columns = [
+        SETTING,
+        Column("self-samples"),
+        *(Column(name, is_share=True) for _, name in VERDICTS.values()),
+    ]
+    return Table("Self-samples of all steps and runs by verdict", columns, rows) if rows else None
+
+
+def _verdict_counts(runs: Sequence[RunSummary]) -> tuple[dict[Verdict, float], float]:
+    counts = dict.fromkeys(Verdict, 0.0)
+    total = 0.0
+    for run in runs:
+        drawn = run.curves.get("samples/drawn", Curve())
+        by_step = dict(zip(drawn.steps, drawn.values, strict=True))
+        total += sum(drawn.values)
+        for verdict in Verdict:
+            curve = run.curves.get(f"samples/frac_{verdict}", Curve())
+            counts[verdict] += sum(
+                by_step[s] * share for s, share in zip(curve.steps, curve.values, strict=True)
+            )
+    return counts, total
+
+
+def work_table(study: Study) -> Table | None:
+    """Seconds, tokens and samples of each part of training."""
+    rows: list[list[Cell]] = [
+        [setting.label, span, part.seconds, part.tokens, part.samples]
+        for setting in study.settings
+        for span, part in setting.work.items()
+    ]
+    columns = [SETTING, Column("part"), Column("seconds", digits=1), Column("tokens"), Column("samples")]
+    return Table("Per run, mean over runs; a dash where nothing is counted", columns, rows) if rows else None
+
+
+def _runs(study: Study) -> Iterator[tuple[Setting, RunSummary]]:
+    return ((setting, run) for setting in study.settings for run in setting.runs)
+
+
+def _run(study: Study, setting: Setting, run: RunSummary) -> list[Cell]:
+    return [setting.label, study.names[run.directory], run.seed]
+
+
+def series(*prefixes: str) -> Callable[[Study], Table | None]:
+    """A table of every logged number whose name begins so, one row for each step of each run."""
+
+    def table(study: Study) -> Table | None:
+        names = dict.fromkeys(
+            name for _, run in _runs(study) for name in run.curves if name.startswith(prefixes)
+        )
+        rows: list[list[Cell]] = []
+        for setting, run in _runs(study):
+            points = {
+                name: dict(zip(c.steps, c.values, strict=True))
+                for name, c in run.curves.items()
+                if name in names
+            }
+            rows += [
+                [*_run(study, setting, run), step, *(points.get(name, {}).get(step) for name in names)]
+                for step in sorted({step for values in points.values() for step in values})
+            ]
+        return Table("", [*RUN, Column("step"), *map(Column, names)], rows) if rows else None
+
+    return table
+
+
+def runs_table(study: Study) -> Table:
+    """Every run: where it comes from, how far it is, what it ran on."""
+    columns = [Column("run"), Column("setting"), Column("seed"), Column("state"), Column("step")]
+    columns += [Column("training problems"), Column("dev problems"), Column("model"), Column("parameters")]
+    columns += [Column("device"), Column("minutes", digits=1), Column("started")]
+    rows = [
+        [study.names[run.directory], setting.label, run.seed, run.state, run.step, *_machine(run)]
+        for setting, run in _runs(study)
+    ]
+    return Table("Runs", columns, rows)
+
+
+def _machine(run: RunSummary) -> list[Cell]:
+    data, model = (run.environment.get(key) or {} for key in ("data", "model"))
+    problems = [(data.get(split) or {}).get("problems") for split in ("train", "dev")]
+    minutes = sum(part.seconds for part in run.work.values()) / 60 if run.work else None
+    device, started = run.environment.get("device"), run.environment.get("started")
+    return [*problems, model.get("name"), model.get("parameters"), device, minutes, started]
+
+
+def settings_table(study: Study) -> Table | None:
+    """The settings in which settings differ, a column for each."""
+    configs = [setting.runs[0].config for setting in study.settings]
+    keys = dict.fromkeys(key for config in configs for key in config if key not in NO_SETTING)
+    rows: list[list[Cell]] = [
+        [key, *(str(config.get(key, "")) for config in configs)]
+        for key in keys
+        if any(config.get(key) != configs[0].get(key) for config in configs)
+    ]
+    columns = [Column("key"), *(Column(setting.label) for setting in study.settings)]
+    return Table("Settings that differ", columns, rows) if rows else None

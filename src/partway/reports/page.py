@@ -1,0 +1,126 @@
+"""The report's page: one HTML file, without network or script, for light and dark screens and for paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from importlib.resources import files
+
+import partway
+from partway.reports import numbers
+from partway.reports.sections import SECTIONS, Section
+from partway.reports.study import NO_SETTING, Study
+from partway.reports.tables import Column, Table, to_html
+from partway.reports.theme import DARK, LIGHT, css_variables, inline
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+MOST_OPEN_ROWS = 12
+
+
+def page(study: Study, drawings: Mapping[str, str], title: str) -> str:
+    """The page for a study; `drawings` has the SVG text of every figure that could be drawn."""
+    links = "".join(f'<li><a href="#{section.name}">{escape(section.title)}</a></li>' for section in SECTIONS)
+    body = "\n".join(_section(section, study, drawings.get(section.name)) for section in SECTIONS)
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{POLICY}">
+<meta name="color-scheme" content="light dark">
+<title>{escape(title)}</title>
+<style>
+{_style()}</style>
+</head>
+<body>
+<header>
+<h1>{escape(title)}</h1>
+{_summary(study)}
+<nav aria-label="Sections"><ol>{links}<li><a href="#runs">Runs and settings</a></li></ol></nav>
+{_notes(study)}
+</header>
+<main>
+{body}
+{_runs(study)}
+</main>
+<footer>Made by partway {escape(partway.__version__)} from the run directories alone. The figures are in
+<code>figures/</code>, the numbers in <code>tables/</code> beside this page.</footer>
+</body>
+</html>
+"""
+
+
+def _style() -> str:
+    """The colours of both themes, paper always light, then the rules."""
+    light, dark = css_variables(LIGHT), css_variables(DARK)
+    rules = files("partway.reports").joinpath("page.css").read_text(encoding="utf-8")
+    return (
+        f":root {{ {light} }}\n"
+        f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
+        f"@media print {{ html {{ color-scheme: light; }} }}\n{rules}"
+    )
+
+
+def _summary(study: Study) -> str:
+    """What is compared, and how the best setting does at the largest k."""
+    runs, settings = len(study.runs), len(study.settings)
+    lines = [f"{_count(settings, 'setting')}, {_count(runs, 'run')}."]
+    if study.ks:
+        metric = f"pass@{study.ks[-1]}"
+        values = {label: e[metric].value for label, e in study.estimates.items() if metric in e}
+        best = max(values, key=lambda label: values[label])
+        lines.append(f"{metric} on {study.split}: {100 * values[best]:.1f}% with {best}")
+        others = [f"{100 * value:.1f}% with {label}" for label, value in values.items() if label != best]
+        lines[-1] += f"; {', '.join(others)}." if others else "."
+    return f"<p>{escape(' '.join(lines))}</p>"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _notes(study: Study) -> str:
+    if not study.notes:
+        return ""
+    items = "".join(f"<li>{escape(note)}</li>" for note in study.notes)
+    return f'<div class="notes"><p>What is missing or to keep in mind:</p><ul>{items}</ul></div>'
+
+
+def _section(section: Section, study: Study, drawing: str | None) -> str:
+    paper = "" if not section.paper else f'<p class="paper">In the paper: {escape(section.paper)}.</p>'
+    parts = [f'<section id="{section.name}">', f"<h2>{escape(section.title)}</h2>", paper]
+    if drawing is None:
+        parts.append(f'<p class="none">{escape(section.absent)}</p>')
+    else:
+        label = escape(f"{section.title}: the numbers are in the table below and in tables/", quote=True)
+        parts.append(
+            f'<figure><div class="wide" role="img" aria-label="{label}" tabindex="0">'
+            f"{inline(drawing, section.name)}</div>"
+            f"<figcaption>{escape(section.caption)}</figcaption></figure>"
+        )
+    if (table := section.table(study)) is not None:
+        parts.append(_folded(table))
+    return "\n".join([*parts, "</section>"])
+
+
+def _folded(table: Table) -> str:
+    """The table; a long one opens on demand."""
+    if len(table.rows) <= MOST_OPEN_ROWS:
+        return to_html(table)
+    return f"<details><summary>{escape(table.caption)}</summary>{to_html(table)}</details>"
+
+
+def _runs(study: Study) -> str:
+    tables = [numbers.runs_table(study), numbers.settings_table(study)]
+    shown = "\n".join(to_html(table) for table in tables if table is not None)
+    return f'<section id="runs">\n<h2>Runs and settings</h2>\n{shown}\n{_common(study)}\n</section>'
+
+
+def _common(study: Study) -> str:
+    """The settings that all runs share."""
+    configs = [setting.runs[0].config for setting in study.settings]
+    keys = [key for key in configs[0] if key not in NO_SETTING]
+    shared = [
+        [key, str(configs[0][key])] for key in keys if all(c.get(key) == configs[0][key] for c in configs)
+    ]
+    return _folded(Table("Settings that all runs share", [Column("key"), Column("value")], shared))

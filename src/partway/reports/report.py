@@ -1,0 +1,103 @@
+"""Run directories to a report: a page, figures as SVG and PNG in light and dark, numbers as CSV."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from partway.errors import RunError
+from partway.files import atomic_path, atomic_writer
+from partway.reports import numbers
+from partway.reports.page import page
+from partway.reports.sections import SECTIONS, Section
+from partway.reports.study import Study, study_of
+from partway.reports.summaries import summarize
+from partway.reports.tables import Table, to_csv
+from partway.reports.theme import DARK, LIGHT, darkened, drawing
+from partway.runs import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DPI = 160
+
+
+def write_report(runs: Sequence[Run | Path], out: Path, *, title: str | None = None) -> Path:
+    """Write the report of `runs` into the directory `out`; returns the path of its page."""
+    return write_study(read_study(runs), out, title=title)
+
+
+def read_study(runs: Sequence[Run | Path]) -> Study:
+    """What the runs say, grouped into settings; a directory given twice counts once."""
+    directories = {(run.directory if isinstance(run, Run) else Path(run)).resolve(): run for run in runs}
+    if not directories:
+        raise RunError("no runs to report on; expected at least one run directory")
+    return study_of(summarize(run) for run in directories.values())
+
+
+def write_study(study: Study, out: Path, *, title: str | None = None) -> Path:
+    """Write the report of a study: figures and tables first, the page last."""
+    drawings = {}
+    for section in SECTIONS:
+        svg = _write_figures(section, study, out / "figures")
+        if svg is not None:
+            drawings[section.name] = svg
+    for name, table in _tables(study).items():
+        _write_table(out / "tables" / f"{name}.csv", table)
+    path = out / "report.html"
+    with atomic_writer(path) as stream:
+        stream.write(page(study, drawings, title or _title(study)))
+    return path
+
+
+def _title(study: Study) -> str:
+    names = list(study.names.values())
+    return f"Report on {names[0]}" if len(names) == 1 else f"Report on {len(names)} runs"
+
+
+def _write_figures(section: Section, study: Study, folder: Path) -> str | None:
+    """Draw a section's figure in both themes; returns the light SVG, None where there is nothing to draw."""
+    svg = None
+    for theme, suffix in ((LIGHT, ""), (DARK, "-dark")):
+        png = folder / f"{section.name}{suffix}.png"
+        with drawing(theme, section.name):
+            figure = section.draw(study, theme)
+            if figure is None:
+                for path in (png, png.with_suffix(".svg")):  # of an earlier report in the same place
+                    path.unlink(missing_ok=True)
+                continue
+            figure.draw_without_rendering()
+            figure.set_layout_engine("none")  # it is laid out; saving twice would do it twice again
+            with atomic_path(png) as path:
+                figure.savefig(path, format="png", dpi=DPI, metadata={"Software": None})
+            if theme is LIGHT:
+                svg = _svg(figure)
+        if svg is not None:
+            with atomic_writer(png.with_suffix(".svg")) as stream:
+                stream.write(svg if theme is LIGHT else darkened(svg))
+    return svg
+
+
+def _svg(figure: Figure) -> str:
+    stream = io.StringIO()
+    figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
+    return stream.getvalue()
+
+
+def _tables(study: Study) -> dict[str, Table | None]:
+    """Every table by the name of its file."""
+    tables = {"runs": numbers.runs_table(study), "settings": numbers.settings_table(study)}
+    for section in SECTIONS:
+        tables[section.name] = section.table(study)
+        tables[f"{section.name}_series"] = section.series(study)
+    return tables
+
+
+def _write_table(path: Path, table: Table | None) -> None:
+    if table is None:
+        path.unlink(missing_ok=True)
+        return
+    with atomic_writer(path) as stream:
+        stream.write(to_csv(table))

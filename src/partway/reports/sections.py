@@ -1,0 +1,118 @@
+"""What a report consists of: for each part its figure, its tables and the words around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from partway.reports import curves, figures, numbers
+from partway.reports.averages import SMOOTHING
+from partway.reports.study import Study
+from partway.reports.tables import Table
+
+INTERVALS = (
+    "Intervals are 95% bootstrap intervals over problems and, where a setting has several runs, over runs; "
+    "with few runs they are rather too narrow."
+)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a report; `table` is on the page and in a CSV file, `series` in a CSV file only."""
+
+    name: str
+    title: str
+    paper: str
+    caption: str
+    draw: figures.Draw
+    table: Callable[[Study], Table | None] = lambda study: None
+    series: Callable[[Study], Table | None] = lambda study: None
+    absent: str = "No run has the numbers for this yet."
+
+
+SECTIONS = (
+    Section(
+        "pass_at_k",
+        "Problems solved",
+        "main results",
+        "The share of problems of which at least one of k samples is right. pass@1 is drawn apart, at a low "
+        f"temperature, as in the paper. {INTERVALS}",
+        figures.pass_at_k,
+        numbers.results_table,
+        absent="No run was evaluated yet.",
+    ),
+    Section(
+        "objectives",
+        "Objectives and self-sampling strategies",
+        "comparison of loss functions, figure and full table",
+        "The largest k, by what is kept of the self-samples and by the objective; the dashed line is MLE. "
+        f"{INTERVALS}",
+        figures.objectives,
+        numbers.objectives_table,
+        absent="This needs runs with at least two objectives or strategies.",
+    ),
+    Section(
+        "solutions",
+        "Kept solutions",
+        "number of saved FCSs and PCSs per problem",
+        "Fully-correct (FCS) and partially-correct (PCS) solutions in the buffers, the reference counted as "
+        "FCS. On the right: the share of problems with at least so many.",
+        figures.solutions,
+        numbers.solutions_table,
+        numbers.solutions_series,
+        absent="No run that samples has written a checkpoint yet.",
+    ),
+    Section(
+        "training_progress",
+        "pass@k over training",
+        "training progress",
+        f"On dev. Bold: exponential moving average (weight {SMOOTHING:g}) of the mean over runs; faint: that "
+        "mean itself; shade: 95% bootstrap interval over runs, where there are several.",
+        curves.training_progress,
+        numbers.peaks_table,
+        numbers.series("eval_pass@"),
+        absent="No run was evaluated while training.",
+    ),
+    Section(
+        "buffer_growth",
+        "Growth of the buffers",
+        "growth of the number of saved FCS and PCS",
+        "Solutions per problem, mean over runs; shade: 95% bootstrap interval over runs, where there are "
+        "several.",
+        curves.buffer_growth,
+        series=numbers.series("buffer/"),
+        absent="No run samples.",
+    ),
+    Section(
+        "outcomes",
+        "Outcome of self-samples",
+        "distribution of the outcomes of self-sampled solutions",
+        "What became of the self-samples of each stretch of training, all runs of a setting together.",
+        curves.outcomes,
+        numbers.outcomes_table,
+        numbers.series("samples/"),
+        absent="No run samples.",
+    ),
+    Section(
+        "unique",
+        "Distinct samples",
+        "diversity, discussed with the training progress",
+        "The share of distinct solutions among the samples of an evaluation on dev, over training. A model "
+        "that becomes overconfident repeats itself.",
+        curves.unique,
+        numbers.diversity_table,
+        numbers.series("eval_unique", "eval_executable", "eval_maj@"),
+        absent="No run was evaluated while training.",
+    ),
+    Section(
+        "work",
+        "Time and tokens",
+        "",
+        "Exploring draws self-samples, executing runs and judges them, learning is forward and backward on "
+        "the buffers. Tokens are those sampled and those computed in learning; evaluations count samples.",
+        figures.work,
+        numbers.work_table,
+        numbers.series("num_tokens", "samples/drawn", "completions/"),
+        absent="No run has timings.",
+    ),
+)

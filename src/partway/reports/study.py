@@ -1,0 +1,253 @@
+"""Runs side by side: those that differ in seed and problems only are one setting, named as in the paper."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from partway.evaluation import Estimate
+from partway.reports.averages import Band, Shares, bootstrap_of_runs, mean_band, pooled_shares
+from partway.reports.summaries import Curve, Result, RunSummary, Work
+from partway.runs import Row
+
+STRATEGIES = {"none": "references only", "fcs": "FCS only", "fcs+pcs": "FCS + PCS"}
+OBJECTIVES = {"mle": "MLE", "mml": "MML", "mle_aug": "MLE-Aug", "beta_mml": "β-MML"}
+
+# What differs between runs of one setting.
+DATA = ("train_file", "eval_file")
+NO_SETTING = {
+    *("output_dir", "run_name", "seed", "data_seed", "report_to", "disable_tqdm", "log_level", "project"),
+    *("logging_steps", "save_steps", "save_strategy", "save_total_limit", "use_cpu", *DATA),
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Runs with the same settings, one for each seed."""
+
+    label: str
+    runs: tuple[RunSummary, ...]
+
+    @property
+    def strategy(self) -> str:
+        """What is kept of the model's own samples: none, fcs or fcs+pcs."""
+        return str(self.runs[0].config.get("self_sampling", "fcs+pcs"))
+
+    @property
+    def objective(self) -> str:
+        """The loss; without self-samples they are all MLE."""
+        return "mle" if self.strategy == "none" else str(self.runs[0].config.get("objective", "mle_aug"))
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seed of each run."""
+        return tuple(run.seed for run in self.runs)
+
+    def band(self, key: str) -> Band:
+        """The mean over runs of a number that is logged while training."""
+        return mean_band([run.curves.get(key, Curve()) for run in self.runs])
+
+    @cached_property
+    def shares(self) -> Shares:
+        """What became of the self-samples of all runs, over training."""
+        return pooled_shares([run.curves for run in self.runs])
+
+    def results(self, split: str) -> list[Result]:
+        """The evaluations on `split` that there are."""
+        return [run.results[split] for run in self.runs if split in run.results]
+
+    @cached_property
+    def work(self) -> dict[str, Work]:
+        """The mean over runs of what each part of training took."""
+        parts = [run.work for run in self.runs if run.work]
+        return {span: _mean_work([part[span] for part in parts]) for span in (parts[0] if parts else ())}
+
+    @cached_property
+    def kept_per_problem(self) -> tuple[Estimate, Estimate] | None:
+        """Fully- and partially-correct solutions per problem, over runs and problems."""
+        kept = [run.kept for run in self.runs if run.kept and run.kept.fully_correct]
+        if not kept:
+            return None
+        full = [list(one.fully_correct.values()) for one in kept]
+        partial = [list(one.partially_correct.values()) for one in kept]
+        estimates = bootstrap_of_runs([{"full": f, "partial": p} for f, p in zip(full, partial, strict=True)])
+        return estimates["full"], estimates["partial"]
+
+
+@dataclass(frozen=True)
+class Study:
+    """Settings to compare, the split they are compared on, and remarks on what is missing."""
+
+    settings: tuple[Setting, ...]
+    split: str | None
+    names: dict[Path, str]
+    notes: tuple[str, ...]
+
+    @property
+    def runs(self) -> tuple[RunSummary, ...]:
+        """Every run, by setting."""
+        return tuple(run for setting in self.settings for run in setting.runs)
+
+    @property
+    def evaluated(self) -> tuple[Setting, ...]:
+        """Settings with a result on the split."""
+        return tuple(s for s in self.settings if self.split and s.results(self.split))
+
+    @property
+    def sampling(self) -> tuple[Setting, ...]:
+        """Settings that keep some of the model's own samples."""
+        return tuple(setting for setting in self.settings if setting.strategy != "none")
+
+    @property
+    def ks(self) -> tuple[int, ...]:
+        """Every k for which some setting has a pass@k."""
+        split = self.split or ""
+        return tuple(sorted({k for s in self.settings for result in s.results(split) for k in result.ks}))
+
+    @cached_property
+    def estimates(self) -> dict[str, dict[str, Estimate]]:
+        """Every metric on the split by setting; intervals are over problems and, if several, over runs."""
+        return {s.label: _estimates(s.results(self.split or "")) for s in self.settings}
+
+    def origin(self, setting: Setting, steps: Sequence[int | None] | str) -> str:
+        """Which runs, steps and seeds a figure shows for a setting."""
+        names = [self.names[run.directory] for run in setting.runs]
+        if len(names) > 4:
+            names = [*names[:2], f"… {len(names) - 3} more …", names[-1]]
+        step = steps if isinstance(steps, str) else f"step {listed(s for s in steps if s is not None)}"
+        seeds = f"seed{'s' if len(setting.seeds) > 1 else ''} {listed(setting.seeds)}"
+        return f"{setting.label}: {', '.join(_clipped(name) for name in names)} · {step} · {seeds}"
+
+
+def _estimates(results: Sequence[Result]) -> dict[str, Estimate]:
+    if len(results) == 1:
+        return dict(results[0].metrics)
+    values = [{name: [estimate.value] for name, estimate in r.metrics.items()} for r in results]
+    return bootstrap_of_runs(values) | bootstrap_of_runs([result.scores for result in results])
+
+
+def study_of(runs: Iterable[RunSummary]) -> Study:
+    """Group runs into settings in the paper's order, and choose what they can be compared on."""
+    runs = sorted(runs, key=lambda run: (str(run.directory.parent), run.seed, run.directory.name))
+    settings = _labelled(_grouped(runs))
+    names = _names([run.directory for run in runs])
+    with_result = [run for run in runs if run.results]
+    split = None
+    if with_result:
+        split = "test" if all("test" in run.results for run in with_result) else "dev"
+    notes = [f"{names[run.directory]}: {remark}" for run in runs for remark in _remarks(run, split)]
+    notes += _split_notes(with_result, split, names)
+    return Study(settings, split, names, tuple(notes))
+
+
+def _remarks(run: RunSummary, split: str | None) -> list[str]:
+    unfinished = [] if run.is_finished else [f"not finished ({run.state})"]
+    without = [f"no evaluation on {split}"] if split and run.results and split not in run.results else []
+    return [*unfinished, *run.missing, *without]
+
+
+def _split_notes(runs: Sequence[RunSummary], split: str | None, names: dict[Path, str]) -> list[str]:
+    tested = [names[run.directory] for run in runs if "test" in run.results]
+    if split == "dev" and tested:
+        return [f"compared on dev: of {len(runs)} runs only {', '.join(tested)} was evaluated on test"]
+    return []
+
+
+def _grouped(runs: Sequence[RunSummary]) -> list[list[RunSummary]]:
+    """Runs by setting. The same seed twice means other problems, not another seed: those are kept apart."""
+    groups = _by_settings(runs, NO_SETTING)
+    return [
+        part
+        for group in groups
+        for part in (
+            [group]
+            if len({run.seed for run in group}) == len(group)
+            else _by_settings(group, NO_SETTING - {*DATA})
+        )
+    ]
+
+
+def _by_settings(runs: Sequence[RunSummary], ignored: set[str]) -> list[list[RunSummary]]:
+    groups: defaultdict[str, list[RunSummary]] = defaultdict(list)
+    for run in runs:
+        settings = {key: value for key, value in run.config.items() if key not in ignored}
+        groups[json.dumps(settings, sort_keys=True, default=str)].append(run)
+    return list(groups.values())
+
+
+def _labelled(groups: Sequence[list[RunSummary]]) -> tuple[Setting, ...]:
+    settings = [Setting("", tuple(group)) for group in groups]
+    order = [*STRATEGIES], [*OBJECTIVES]
+    settings.sort(key=lambda s: (_place(order[0], s.strategy), _place(order[1], s.objective)))
+    labels = [_paper_name(setting) for setting in settings]
+    configs: defaultdict[str, list[Row]] = defaultdict(list)
+    for label, setting in zip(labels, settings, strict=True):
+        configs[label].append(setting.runs[0].config)
+    labels = [
+        label + _difference(setting.runs[0].config, configs[label])
+        for label, setting in zip(labels, settings, strict=True)
+    ]
+    twins = Counter(labels)
+    return tuple(
+        replace(setting, label=label if twins[label] == 1 else f"{label} #{labels[:index].count(label) + 1}")
+        for index, (label, setting) in enumerate(zip(labels, settings, strict=True))
+    )
+
+
+def _place(order: Sequence[str], name: str) -> int:
+    return order.index(name) if name in order else len(order)
+
+
+def _paper_name(setting: Setting) -> str:
+    if setting.strategy == "none":
+        return "MLE"
+    strategy = setting.strategy.upper()
+    return f"{strategy} + {OBJECTIVES.get(setting.objective, setting.objective)}"
+
+
+def _difference(own: Row, twins: Sequence[Row]) -> str:
+    """The settings that tell one from others of the same name, in brackets."""
+    keys = sorted({key for config in twins for key in config} - NO_SETTING | {*DATA})
+    told = [
+        f"{key} {own.get(key)}" for key in keys if any(config.get(key) != own.get(key) for config in twins)
+    ]
+    return f" ({_clipped(', '.join(told), 60)})" if told else ""
+
+
+def _names(directories: Sequence[Path]) -> dict[Path, str]:
+    """For each directory as many of its last parts as tell it from the others."""
+    paths = {directory: directory.resolve().parts for directory in directories}
+    for length in range(1, max((len(parts) for parts in paths.values()), default=1) + 1):
+        names = {directory: "/".join(parts[-length:]) for directory, parts in paths.items()}
+        if len(set(names.values())) == len(set(paths.values())):
+            break
+    return names
+
+
+def _mean_work(parts: Sequence[Work]) -> Work:
+    def mean(values: list[int | None]) -> int | None:
+        known = [value for value in values if value is not None]
+        return round(sum(known) / len(known)) if known else None
+
+    seconds = sum(part.seconds for part in parts) / len(parts)
+    return Work(seconds, mean([part.tokens for part in parts]), mean([part.samples for part in parts]))
+
+
+def listed(values: Iterable[int]) -> str:
+    """The distinct values in order; many are given as a range.
+
+    >>> listed([3, 1, 3]), listed(range(20))
+    ('1, 3', '0 to 19')
+    """
+    distinct = sorted(set(values))
+    if len(distinct) > 6:
+        return f"{distinct[0]} to {distinct[-1]}"
+    return ", ".join(f"{value:,}" for value in distinct) or "unknown"
+
+
+def _clipped(text: str, length: int = 40) -> str:
+    return text if len(text) <= length else f"{text[: length // 2 - 1]}…{text[-length // 2 :]}"

@@ -1,0 +1,254 @@
+"""What one run directory says, as plain numbers: settings, curves, results, kept solutions, time.
+
+Nothing is averaged over runs here (`study`), nothing is drawn (`figures`). A run that is still training or
+lacks some files gives what it has and says what is missing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from partway.evaluation import Estimate, Plan, pass_at_k
+from partway.evaluation import Sample as JudgedSample
+from partway.evaluation.results import read_samples
+from partway.runs import Row, Run, read_json, read_rows
+
+SPANS = ("exploring", "executing", "learning", "evaluating", "saving", "other")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A number over training."""
+
+    steps: tuple[int, ...] = ()
+    values: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Result:
+    """An evaluation: every metric and, for intervals over several runs, pass@k of every problem."""
+
+    step: int | None
+    problems: int
+    samples: int
+    metrics: Mapping[str, Estimate]
+    scores: Mapping[str, Sequence[float]]
+
+    @property
+    def ks(self) -> tuple[int, ...]:
+        """Every k for which there is a pass@k."""
+        return passes_in(self.metrics)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """How many solutions of each problem the buffers hold at a step."""
+
+    step: int
+    fully_correct: Mapping[str, int]
+    partially_correct: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one part of training took: seconds, and tokens and samples where they are known."""
+
+    seconds: float
+    tokens: int | None = None
+    samples: int | None = None
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """A run in numbers."""
+
+    directory: Path
+    config: Row
+    environment: Row
+    seed: int
+    step: int
+    is_finished: bool
+    curves: Mapping[str, Curve]
+    results: Mapping[str, Result]
+    kept: Kept | None
+    work: Mapping[str, Work]
+    missing: tuple[str, ...] = field(default=())
+
+    @property
+    def max_steps(self) -> int | None:
+        """How many steps the run is to make, if its settings say so."""
+        steps = self.config.get("max_steps", -1)
+        return steps if isinstance(steps, int) and steps > 0 else None
+
+    @property
+    def state(self) -> str:
+        """Whether it came to its end, or how far it is."""
+        if self.is_finished:
+            return "finished"
+        return f"step {self.step:,} of {self.max_steps:,}" if self.max_steps else f"step {self.step:,}"
+
+
+def summarize(run: Run | Path) -> RunSummary:
+    """Read all that reports need of a run."""
+    run = Run.at(run.directory if isinstance(run, Run) else run)
+    config = run.config
+    environment = run.environment if (run.directory / "environment.json").exists() else {}
+    metrics = run.metrics()
+    curves = curves_of(metrics)
+    results = read_results(run, config)
+    step = max((int(line["step"]) for line in metrics), default=0)
+    kept = read_kept(run, step)
+    work = work_of(run, curves)
+    return RunSummary(
+        run.directory,
+        config,
+        environment,
+        int(config["seed"] if "seed" in config else environment.get("seed", 42)),
+        step,
+        run.is_finished,
+        curves,
+        results,
+        kept,
+        work,
+        tuple(_missing(run, metrics, results, kept, work)),
+    )
+
+
+def curves_of(lines: Sequence[Row]) -> dict[str, Curve]:
+    """Every number in the lines of metrics.jsonl over the steps at which it was logged."""
+    points: defaultdict[str, dict[int, float]] = defaultdict(dict)
+    for line in lines:
+        for key, value in line.items():
+            if key != "step" and isinstance(value, (int, float)) and not isinstance(value, bool):
+                points[key][int(line["step"])] = float(value)
+    return {key: Curve(tuple(values), tuple(values.values())) for key, values in points.items()}
+
+
+def read_results(run: Run, config: Row) -> dict[str, Result]:
+    """The evaluation on `test`, if there is one, and on `dev` at the step that was chosen."""
+    folder = run.directory / "evaluations"
+    evaluations = run.evaluations()
+    step = chosen_step(evaluations, config)
+    results = {}
+    if step is not None:
+        results["dev"] = read_result(folder / f"step-{step}.json", step)
+    if (folder / "test.json").exists():
+        results["test"] = read_result(folder / "test.json", step)
+    return results
+
+
+def chosen_step(evaluations: Mapping[int, Row], config: Row) -> int | None:
+    """The step whose model is used: the first with the best metric, or the last if the settings say so."""
+    name = str(config.get("metric_for_best_model") or "eval_pass@1").removeprefix("eval_")
+    values = {
+        step: row["metrics"][name]["value"] for step, row in evaluations.items() if name in row["metrics"]
+    }
+    if not values or not config.get("load_best_model_at_end", True):
+        return max(evaluations, default=None)
+    return max(values, key=lambda step: (values[step], -step))
+
+
+def read_result(path: Path, step: int | None) -> Result:
+    """The evaluation whose summary is `path`, with every problem's pass@k if the samples are there."""
+    summary = read_json(path)
+    plan = Plan.from_json(summary)
+    metrics = {name: Estimate(**values) for name, values in summary["metrics"].items()}
+    return Result(step, summary["problems"], plan.samples, metrics, _scores(path, plan, metrics))
+
+
+def _scores(path: Path, plan: Plan, metrics: Mapping[str, Estimate]) -> dict[str, list[float]]:
+    """pass@k of every problem, problems in the order of their ids."""
+    drawn = _judged(path.with_suffix(".jsonl"))
+    pass1 = _judged(path.with_suffix(".pass1.jsonl"))
+    scores = {
+        f"pass@{k}": [pass_at_k(*counts, k) for counts in drawn]
+        for k in plan.ks
+        if drawn and not (pass1 and k == 1)
+    }
+    if pass1:
+        scores["pass@1"] = [passed / total for total, passed in pass1]
+    return {name: values for name, values in scores.items() if name in metrics}
+
+
+def _judged(path: Path) -> list[tuple[int, int]]:
+    """For each problem, in the order of ids, how many samples there are and how many passed."""
+    samples = read_samples(path) if path.exists() else {}
+    return [_counts(samples[task_id]) for task_id in sorted(samples)]
+
+
+def _counts(samples: Sequence[JudgedSample]) -> tuple[int, int]:
+    return sum(s.count for s in samples), sum(s.count for s in samples if s.passed)
+
+
+def passes_in(metrics: Mapping[str, object]) -> tuple[int, ...]:
+    """Every k of the names `pass@k` among `metrics`, ascending.
+
+    >>> passes_in({"pass@10": 0, "pass@1": 0, "pass@1_at_temperature": 0, "maj@5": 0})
+    (1, 10)
+    """
+    numbers = (name.removeprefix("pass@") for name in metrics if name.startswith("pass@"))
+    return tuple(sorted(int(number) for number in numbers if number.isdigit()))
+
+
+def buffer_file(run: Run) -> Path | None:
+    """The newest buffer.jsonl: of the end, else of the last checkpoint that has one."""
+    directories = [run.directory / "final", *reversed(run.checkpoints().values())]
+    return next((file for d in directories if (file := d / "buffer.jsonl").is_file()), None)
+
+
+def read_kept(run: Run, last_step: int) -> Kept | None:
+    """How many solutions are kept, None before the first checkpoint."""
+    file = buffer_file(run)
+    if file is None:
+        return None
+    folder = file.parent.name
+    step = last_step if folder == "final" else int(folder.removeprefix("checkpoint-"))
+    full: dict[str, int] = {}
+    partial: dict[str, int] = {}
+    for row in read_rows(file):
+        kinds = Counter(solution["kind"] for solution in row["solutions"])
+        full[row["id"]], partial[row["id"]] = kinds["fully_correct"], kinds["partially_correct"]
+    return Kept(step, full, partial)
+
+
+def work_of(run: Run, curves: Mapping[str, Curve]) -> dict[str, Work]:
+    """Seconds, tokens and samples that each part of training took so far, none without timings."""
+    timings = run.timings()
+    if not timings:
+        return {}
+    seconds = {span: sum(line.get(f"time/{span}", 0.0) for line in timings) for span in SPANS}
+    drawn, length = (curves.get(key, Curve()) for key in ("samples/drawn", "completions/mean_length"))
+    by_step = dict(zip(drawn.steps, drawn.values, strict=True))
+    sampled = sum(by_step[step] * mean for step, mean in zip(length.steps, length.values, strict=True))
+    learned = curves.get("num_tokens", Curve((0,), (0,))).values[-1]
+    evaluated = sum(e["problems"] * (e["samples"] + e["pass1_samples"]) for e in run.evaluations().values())
+    known = {
+        "exploring": {"tokens": round(sampled), "samples": round(sum(drawn.values))},
+        "executing": {"samples": round(sum(drawn.values))},
+        "learning": {"tokens": round(learned)},
+        "evaluating": {"samples": evaluated},
+    }
+    return {span: Work(seconds[span], **known.get(span, {})) for span in SPANS}
+
+
+def _missing(
+    run: Run,
+    metrics: Sequence[Row],
+    results: Mapping[str, Result],
+    kept: Kept | None,
+    work: Mapping[str, Work],
+) -> list[str]:
+    """What a reader of the report would look for in vain."""
+    absent = {
+        "environment.json is not there: versions and machine are unknown": not (
+            run.directory / "environment.json"
+        ).exists(),
+        "nothing is logged yet: no curves": not metrics,
+        "there is no evaluation yet: no pass@k": not results,
+        "no checkpoint was written yet: no kept solutions": kept is None,
+        "timings.jsonl is not there: no times": not work,
+    }
+    return [remark for remark, applies in absent.items() if applies]

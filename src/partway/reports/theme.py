@@ -1,0 +1,196 @@
+"""How figures look, on light and on dark ground: one set of colour names, two sets of colours.
+
+The hues are those of Okabe and Ito, which colour-blind readers can tell apart; line styles, markers and
+hatching say the same again for prints without colour.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import cycle
+
+from partway.buffer import Verdict
+from partway.errors import ConfigError
+from partway.reports.study import Setting
+
+SMALL, NORMAL = 7.5, 9.5
+
+
+@dataclass(frozen=True)
+class Theme:
+    """The colours by name."""
+
+    name: str
+    colours: Mapping[str, str]
+
+    def __getitem__(self, colour: str) -> str:
+        return self.colours[colour]
+
+
+LIGHT = Theme(
+    "light",
+    {
+        "paper": "#ffffff",
+        "ink": "#1b1f24",
+        "muted": "#5b6470",
+        "grid": "#dde2e7",
+        "blue": "#0072b2",
+        "orange": "#e69f00",
+        "green": "#009e73",
+        "vermilion": "#d55e00",
+        "sky": "#56b4e9",
+        "purple": "#cc79a7",
+        "grey": "#b5bbc2",
+        "dark": "#4d545c",
+    },
+)
+DARK = Theme(
+    "dark",
+    {
+        "paper": "#15181c",
+        "ink": "#e8eaed",
+        "muted": "#a6aeb8",
+        "grid": "#343b43",
+        "blue": "#3f93d3",
+        "orange": "#f2b632",
+        "green": "#2fbd93",
+        "vermilion": "#f07f45",
+        "sky": "#a4d8f7",
+        "purple": "#dc9cc1",
+        "grey": "#69717a",
+        "dark": "#c3c9d0",
+    },
+)
+THEMES = (LIGHT, DARK)
+
+VERDICTS = {  # dark is new, light is known
+    Verdict.KNOWN_FULLY_CORRECT: ("sky", "known FCS"),
+    Verdict.NEW_FULLY_CORRECT: ("blue", "new FCS"),
+    Verdict.NEW_PARTIALLY_CORRECT: ("vermilion", "new PCS"),
+    Verdict.KNOWN_PARTIALLY_CORRECT: ("orange", "known PCS"),
+    Verdict.TOO_LONG: ("purple", "too long"),
+    Verdict.INCORRECT: ("grey", "incorrect"),
+    Verdict.NOT_EXECUTABLE: ("dark", "not executable"),
+}
+
+SPANS = {
+    "exploring": "orange",
+    "executing": "purple",
+    "learning": "blue",
+    "evaluating": "green",
+    "saving": "grey",
+    "other": "dark",
+}
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a setting is drawn, the same in every figure."""
+
+    colour: str
+    marker: str
+    dashes: str | tuple[int, tuple[float, ...]]
+
+
+_DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = (
+    *("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1, 1.5))),
+    *((0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (2.5, 2.5))),
+)
+_OF_THE_PAPER = {
+    ("none", "mle"): "blue",
+    ("fcs", "mle_aug"): "green",
+    ("fcs+pcs", "mle_aug"): "orange",
+    ("fcs", "mml"): "purple",
+    ("fcs", "beta_mml"): "sky",
+    ("fcs+pcs", "mml"): "vermilion",
+    ("fcs+pcs", "beta_mml"): "dark",
+}
+
+
+def styles(settings: Sequence[Setting]) -> dict[str, Style]:
+    """A style for each setting by its label; the paper's settings always have the same colour."""
+    wanted = [_OF_THE_PAPER.get((setting.strategy, setting.objective)) for setting in settings]
+    spare = cycle([c for c in _OF_THE_PAPER.values() if c not in wanted] or _OF_THE_PAPER.values())
+    seen: set[str] = set()
+    result = {}
+    for setting, colour, dashes, marker in zip(
+        settings, wanted, cycle(_DASHES), cycle("osD^vPX*"), strict=False
+    ):
+        if colour is None or colour in seen:
+            colour = next(spare)
+        seen.add(colour)
+        result[setting.label] = Style(colour, marker, dashes)
+    return result
+
+
+@contextmanager
+def drawing(theme: Theme, salt: str) -> Iterator[None]:
+    """Draw with the theme's colours, text kept as text; without matplotlib, an error names the extra."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise ConfigError(
+            "figures need matplotlib, which is not installed; try pip install 'partway[plots]'"
+        ) from None
+    ink, muted = theme["ink"], theme["muted"]
+    settings = {
+        "figure.facecolor": theme["paper"],
+        "axes.facecolor": theme["paper"],
+        "savefig.facecolor": theme["paper"],
+        "text.color": ink,
+        "axes.labelcolor": ink,
+        "axes.edgecolor": muted,
+        "axes.titlecolor": ink,
+        "xtick.color": muted,
+        "ytick.color": muted,
+        "xtick.labelcolor": ink,
+        "ytick.labelcolor": ink,
+        "grid.color": theme["grid"],
+        "grid.linewidth": 0.8,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.titlesize": NORMAL,
+        "axes.titlelocation": "left",
+        "font.size": NORMAL,
+        "font.family": "sans-serif",
+        "font.sans-serif": ["DejaVu Sans", "Verdana", "sans-serif"],
+        "legend.frameon": False,
+        "legend.fontsize": NORMAL,
+        "lines.linewidth": 1.8,
+        "lines.markersize": 4,
+        "hatch.linewidth": 0.6,
+        "text.parse_math": False,
+        "svg.fonttype": "none",
+        "svg.hashsalt": salt,
+        "path.simplify": True,
+    }
+    with matplotlib.rc_context(settings):
+        yield
+
+
+def inline(svg: str, name: str) -> str:
+    """An SVG file as part of a page: colours by name, so that the page decides on them; ids of its own."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'(?<=\bid=")', f"{name}-", svg)
+    svg = re.sub(r'(?<=url\(#)|(?<=href="#)', f"{name}-", svg)
+    return _replaced(svg, {colour: f"var(--{name})" for name, colour in LIGHT.colours.items()})
+
+
+def darkened(svg: str) -> str:
+    """An SVG drawn in the light theme, in the dark one."""
+    return _replaced(svg, {colour: DARK[name] for name, colour in LIGHT.colours.items()})
+
+
+def _replaced(svg: str, colours: Mapping[str, str]) -> str:
+    return re.sub(r"#[0-9a-f]{6}\b", lambda match: colours.get(match[0], match[0]), svg)
+
+
+def css_variables(theme: Theme) -> str:
+    """The colours as custom properties."""
+    return "".join(f"--{name}: {colour}; " for name, colour in theme.colours.items()).strip()
