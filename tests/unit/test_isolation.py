@@ -37,6 +37,16 @@ def test_a_worker_here_is_refused_everything_it_tries():
     assert all(report.refused.values()), report
 
 
+def test_without_walls_every_attempt_is_seen_to_succeed():
+    report = in_a_process(
+        "from partway.execution import worker_main\n"
+        "worker_main.confine_program = lambda *limits: {}\n"
+        "report = worker_main._probe()['refused']"
+    )
+    assert len(report) == 6
+    assert not any(report.values()), report
+
+
 @linux_only
 def test_landlock_alone_keeps_files_closed():
     report = in_a_process(

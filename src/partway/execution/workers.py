@@ -82,8 +82,11 @@ class _Pool:
     def inspect(self) -> SandboxReport:
         with self.undivided():
             worker = self.grow(1)[0]
-            worker.send(None)
-            reply = json.loads(worker.next_payload(time.monotonic() + START_SECONDS)[1:])
+            try:
+                worker.send(None)
+                reply = json.loads(worker.next_payload(time.monotonic() + START_SECONDS)[1:])
+            except (OSError, EOFError, WireError) as error:
+                raise unusable(f"it starts, but cannot be examined: {error}") from None
             return SandboxReport(worker.protections | reply["protections"], reply["refused"])
 
     @contextlib.contextmanager
