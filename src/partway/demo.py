@@ -1,18 +1,20 @@
 """The paper's experiment in small: MLE against self-sampling, from one pretrained tiny model.
 
-Few problems, one reference each, many epochs: learning from the references alone makes the model overconfident.
-Each arm starts from the same weights, makes the same number of steps on the same problems, is chosen by pass@1
-on dev as in the paper, and is measured on test problems it never saw.
+Few problems, one reference each, many epochs: learning from the references alone makes the model
+overconfident. Each arm starts from the same weights, makes the same number of steps on the same problems, is
+chosen by pass@1 on dev as in the paper, and is measured on test problems it never saw.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from partway.evaluation import Estimate, Plan, evaluate_into
+from partway.evaluation import Estimate, Plan, Progress, evaluate_into
 from partway.evaluation.results import read_results, score_columns
 from partway.models.settings import SamplingSettings
 from partway.problem import Problem
@@ -33,8 +35,8 @@ class Arm:
     """A way of learning: what is kept of the model's own samples, and the objective over it."""
 
     name: str
-    self_sampling: str
-    objective: str
+    self_sampling: Literal["none", "fcs", "fcs+pcs"]
+    objective: Literal["mle", "mle_aug", "mml", "beta_mml"]
 
 
 MLE = Arm("MLE", "none", "mle")
@@ -74,9 +76,58 @@ class Experiment:
 
     def problems(self, seed: int) -> dict[str, list[Problem]]:
         """The problems of a seed: each has its own, so that a result is not one choice of problems."""
-        from partway.datasets.storyproblems import generate_splits
+        counts = {"train": self.train, "dev": self.dev, "test": self.test}
+        drawn = _easy_problems(3 * sum(counts.values()), seed=1_000 + seed)
+        unseen = iter([problem for problem in drawn if not _is_for_pretraining(problem)])
+        return {split: list(islice(unseen, count)) for split, count in counts.items()}
 
-        return generate_splits(self.train, self.dev, self.test, seed=1_000 + seed).splits
+
+def pretraining_problems() -> list[Problem]:
+    """What the pretrained model has seen: thousands of problems, none of which an experiment uses."""
+    return [problem for problem in _easy_problems(32_000, seed=0) if _is_for_pretraining(problem)]
+
+
+def _easy_problems(count: int, seed: int) -> list[Problem]:
+    """Problems that differ in their questions, each with one reference in a style of its own."""
+    from partway.datasets.storyproblems import generate_problems
+
+    return generate_problems(count, seed=seed, difficulty="easy")
+
+
+def _is_for_pretraining(problem: Problem) -> bool:
+    """Half of all questions, told by their text, so that the halves have none in common."""
+    return blake2b(problem.question.encode(), digest_size=1).digest()[0] % 2 == 0
+
+
+def pretrain(directory: Path) -> None:
+    """Make the pretrained model anew: a tiny model trained from scratch on the references alone."""
+    from partway.training import SelfSamplingConfig, SelfSamplingTrainer
+
+    config = SelfSamplingConfig(
+        output_dir=str(directory),
+        model_name_or_path="tiny",
+        self_sampling="none",
+        objective="mle",
+        loss_normalization="length",
+        max_steps=1_000,
+        learning_rate=3e-3,
+        lr_scheduler_type="cosine",
+        warmup_steps=50,
+        per_device_train_batch_size=32,
+        save_steps=250,
+        seed=0,
+        report_to="none",
+    )
+    SelfSamplingTrainer("tiny", config, pretraining_problems()).train()
+
+
+def experiment_named(name: str) -> Experiment:
+    """The experiment in three sizes: `quick`, `normal`, `full`."""
+    return {
+        "quick": Experiment(test=50, dev=40, steps=40, eval_steps=20, dev_samples=5, test_samples=20),
+        "normal": Experiment(),
+        "full": Experiment(arms=ALL_ARMS, seeds=(0, 1, 2)),
+    }[name]
 
 
 @dataclass(frozen=True)
@@ -90,7 +141,7 @@ class Outcome:
 
 
 def run_arm(
-    experiment: Experiment, arm: Arm, seed: int, directory: Path, say: Callable[[str], None]
+    experiment: Experiment, arm: Arm, seed: int, directory: Path, on_progress: Callable[[Progress], None]
 ) -> Outcome:
     """Train one arm and measure it on the test problems; what is finished already is not done again."""
     problems = experiment.problems(seed)
@@ -98,7 +149,7 @@ def run_arm(
     if not run.is_finished:
         train(experiment, arm, seed, run, problems)
     summary = run.directory / "evaluations" / "test.json"
-    measure(experiment, seed, run, problems["test"], summary, say)
+    measure(experiment, seed, run, problems["test"], summary, on_progress)
     results, plan = read_results(summary)
     in_order = sorted(results, key=lambda result: result.task_id)
     return Outcome(arm, seed, run, score_columns(in_order, plan.ks))
@@ -143,7 +194,7 @@ def measure(
     run: Run,
     problems: Sequence[Problem],
     summary: Path,
-    say: Callable[[str], None],
+    on_progress: Callable[[Progress], None],
 ) -> None:
     """pass@k of the chosen checkpoint on the test problems."""
     from partway.models.loading import load_model
@@ -159,7 +210,7 @@ def measure(
         plan,
         model=str(run.directory),
         expand=False,
-        on_progress=lambda progress: say(f"{progress.done:,} of {progress.total:,} samples"),
+        on_progress=on_progress,
     )
 
 

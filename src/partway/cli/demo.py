@@ -1,0 +1,168 @@
+"""`partway demo`: the paper's effect on a laptop, a table in the terminal and a page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from partway.demo import Experiment, Outcome
+    from partway.evaluation import Estimate
+
+EXAMPLES = 3
+
+
+@click.command()
+@click.option("--out", default="demo", show_default=True, help="Where run directories and the page go.")
+@click.option("--quick", is_flag=True, help="A taste in about a minute; too small to prove anything.")
+@click.option(
+    "--full", is_flag=True, help="Three seeds, all objectives: the paper's table, in an hour or so."
+)
+@click.option("--seeds", type=click.IntRange(min=1), help="How many seeds, each with its own problems.")
+@click.option("--pretrain", is_flag=True, help="Make the pretrained model anew in OUT, as it was made.")
+@click.option("--json", "as_json", is_flag=True, help="Print the numbers as one JSON object.")
+@click.pass_context
+def command(
+    ctx: click.Context, out: str, quick: bool, full: bool, seeds: int | None, pretrain: bool, as_json: bool
+) -> None:
+    """MLE against self-sampling on built-in problems with a tiny pretrained model.
+
+    Every arm starts from the same weights and makes the same steps on the same problems; the checkpoint
+    with the best pass@1 on dev is measured on test problems. A demo that was stopped goes on where it was.
+
+    \b
+    Examples:
+      partway demo
+      partway demo --quick
+      partway demo --seeds 5 --out demo5
+    """
+    from partway import demo
+    from partway.cli.progress import Bar
+    from partway.reports import write_report
+
+    if pretrain:
+        demo.pretrain(Path(out))
+        return
+    if quick and full:
+        raise click.UsageError("--quick and --full exclude each other; choose one")
+    experiment = demo.experiment_named("quick" if quick else "full" if full else "normal")
+    if seeds is not None:
+        experiment = replace(experiment, seeds=tuple(range(seeds)))
+    directory = Path(out)
+    outcomes = []
+    for seed in experiment.seeds:
+        for arm in experiment.arms:
+            if not ctx.obj["quiet"]:
+                click.echo(f"{arm.name}, seed {seed}", err=True)
+            with Bar(f"{arm.name}, test", "samples", quiet=ctx.obj["quiet"]) as bar:
+                outcomes.append(
+                    demo.run_arm(experiment, arm, seed, directory, lambda p: bar.show(p.done, p.total))
+                )
+    page = write_report([outcome.run for outcome in outcomes], directory / "report", title="partway demo")
+    if as_json:
+        click.echo(json.dumps(numbers(experiment, outcomes)))
+        return
+    show_table(experiment, outcomes)
+    show_examples(outcomes)
+    click.echo(f"\nThe page: {page}")
+
+
+def of_arm(outcomes: Iterable[Outcome], name: str) -> list[Outcome]:
+    return [outcome for outcome in outcomes if outcome.arm.name == name]
+
+
+def metrics_of(experiment: Experiment) -> list[str]:
+    return ["pass@1", *(f"pass@{k}" for k in experiment.ks)]
+
+
+def numbers(experiment: Experiment, outcomes: Sequence[Outcome]) -> dict[str, object]:
+    """Every arm's metrics and their differences to MLE, with intervals."""
+    from partway.demo import means
+
+    baseline = of_arm(outcomes, "MLE")
+    arms: dict[str, object] = {}
+    for arm in experiment.arms:
+        own = of_arm(outcomes, arm.name)
+        names = [*metrics_of(experiment), "unique"]
+        arms[arm.name] = {
+            "metrics": {name: _plain(means(own, name)) for name in names},
+            "minus_mle": {name: _plain(means(own, name, baseline)) for name in names},
+            "solutions_per_problem": dict(zip(("fcs", "pcs"), buffer_sizes(own), strict=True)),
+        }
+    return {"seeds": list(experiment.seeds), "test_problems": experiment.test, "arms": arms}
+
+
+def _plain(estimate: Estimate) -> dict[str, float]:
+    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+
+
+def buffer_sizes(outcomes: Sequence[Outcome]) -> tuple[float, float]:
+    """Fully-correct (the reference included) and partially-correct solutions per problem at the end."""
+    buffers = [buffer for outcome in outcomes for buffer in outcome.run.buffers().values()]
+    full = sum(len(buffer.fully_correct) for buffer in buffers)
+    partial = sum(len(buffer.partially_correct) for buffer in buffers)
+    return full / len(buffers), partial / len(buffers)
+
+
+def show_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> None:
+    """One row per arm; under each value its 95% interval."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from partway.demo import means
+
+    baseline = of_arm(outcomes, "MLE")
+    largest = metrics_of(experiment)[-1]
+    seeds = f"{len(experiment.seeds)} seed{'s' if len(experiment.seeds) > 1 else ''}"
+    table = Table(
+        title=f"{experiment.test} test problems, {experiment.test_samples} samples at T=0.8 "
+        f"(pass@1: one at T=0.2), {seeds}; below each value its 95% interval",
+        title_justify="left",
+    )
+    for heading in ["", *metrics_of(experiment), f"{largest} - MLE", "unique", "FCS", "PCS"]:
+        table.add_column(heading, justify="right" if heading else "left")
+    for arm in experiment.arms:
+        own = of_arm(outcomes, arm.name)
+        cells = [_cell(means(own, name)) for name in metrics_of(experiment)]
+        difference = "" if arm.name == "MLE" else _cell(means(own, largest, baseline), "+")
+        full, partial = buffer_sizes(own)
+        unique = _cell(means(own, "unique"))
+        table.add_row(arm.name, *cells, difference, unique, f"{full:.2f}", f"{partial:.2f}")
+    Console().print(table)
+
+
+def _cell(estimate: Estimate, sign: str = "") -> str:
+    low, high = (f"{100 * bound:{sign}.0f}" for bound in (estimate.low, estimate.high))
+    return f"{100 * estimate.value:{sign}.1f}\n[dim]{low} to {high}[/dim]"
+
+
+def show_examples(outcomes: Sequence[Outcome]) -> None:
+    """Problems for which the model found another solution and a beginning of one, with their states."""
+    from partway.cli.trace import show
+    from partway.execution import trace
+
+    run = of_arm(outcomes, "FCS+PCS")[0].run
+    shown = 0
+    buffers = run.buffers()
+    for problem in run.problems():
+        buffer = buffers[problem.id]
+        if len(buffer.fully_correct) < 2 or not buffer.partially_correct:
+            continue
+        click.echo(f"\n{problem.question}")
+        reference = trace(buffer.fully_correct[0])
+        show(
+            [
+                ("reference", reference),
+                ("self-sampled, fully correct", trace(buffer.fully_correct[1])),
+                ("self-sampled, partially correct", trace(buffer.partially_correct[0])),
+            ],
+            reference,
+        )
+        shown += 1
+        if shown == EXAMPLES:
+            break
