@@ -90,7 +90,10 @@ def _canonical_other(value: Any) -> str:
 def _canonical_fraction(value: Fraction) -> str:
     if value.denominator == 1:
         return str(value.numerator)
-    return _canonical_float(float(value))
+    try:
+        return _canonical_float(float(value))
+    except OverflowError:  # beyond floats: exact
+        return str(value)
 
 
 def _digest(text: str) -> str:
