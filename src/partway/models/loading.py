@@ -27,6 +27,7 @@ from partway.errors import ModelError
 from partway.models import smollm2
 from partway.models.text import Codec
 
+PRETRAINED_TINY = "tiny-storyproblems"  # the demo's: made by `partway demo --pretrain`
 HUB_TIMEOUT = 10.0
 UNLIMITED = 1 << 20  # the context of models that state none
 
@@ -73,7 +74,8 @@ def load_model(
 def _load(name: str, precision: Precision) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     if name == smollm2.NAME:
         return smollm2.load_smollm2(torch.float32 if precision == "auto" else precision)
-    path = Path(name).expanduser()
+    own = Path(__file__).parent / "tiny_storyproblems"
+    path = own if name == PRETRAINED_TINY else Path(name).expanduser()
     if path.is_dir():
         path = model_directory(path)
         return (_load_adapter if _is_adapter(path) else _load_pretrained)(str(path), precision)
