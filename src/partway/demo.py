@@ -63,7 +63,7 @@ class Experiment:
     dev: int = 100
     test: int = 200
     steps: int = 300
-    eval_steps: int = 50
+    eval_steps: int = 100
     dev_samples: int = 20
     test_samples: int = 100
     batch_size: int = 32
@@ -115,6 +115,8 @@ def pretrain(directory: Path) -> None:
         warmup_steps=50,
         per_device_train_batch_size=32,
         save_steps=250,
+        eval_strategy="no",
+        load_best_model_at_end=False,
         seed=0,
         report_to="none",
     )
