@@ -23,7 +23,7 @@ def training_progress(study: Study, theme: Theme) -> Figure | None:
     ks = sorted({k for setting in settings for k in logged_ks(setting)})
     if not ks:
         return None
-    origins = [study.origin(s, _span_of(s, "eval_pass@")) for s in settings]
+    origins = [study.origin_over(s, "eval_pass@") for s in settings]
     canvas = open_canvas(study, theme, origins, height=2.4, columns=_columns(len(ks)), panels=len(ks))
     for axes, k in zip(canvas.axes, ks, strict=True):
         for setting in settings:
@@ -58,7 +58,7 @@ def buffer_growth(study: Study, theme: Theme) -> Figure | None:
     settings = [s for s in study.sampling if any("buffer/fcs_per_problem" in run.curves for run in s.runs)]
     if not settings:
         return None
-    origins = [study.origin(s, _span_of(s, "buffer/")) for s in settings]
+    origins = [study.origin_over(s, "buffer/") for s in settings]
     with_partial = [setting for setting in settings if setting.strategy == "fcs+pcs"]
     canvas = open_canvas(study, theme, origins, height=3.0, columns=2 if with_partial else 1)
     panels = (
@@ -86,7 +86,7 @@ def outcomes(study: Study, theme: Theme) -> Figure | None:
     settings = [setting for setting in study.settings if setting.shares.drawn]
     if not settings:
         return None
-    origins = [study.origin(s, _span_of(s, "samples/frac_")) for s in settings]
+    origins = [study.origin_over(s, "samples/frac_") for s in settings]
     columns = _columns(len(settings))
     height = 2.4 if len(settings) > columns else 3.2
     canvas = open_canvas(study, theme, origins, height=height, columns=columns, panels=len(settings))
@@ -110,7 +110,7 @@ def unique(study: Study, theme: Theme) -> Figure | None:
     settings = [s for s in study.settings if any(key in run.curves for run in s.runs for key in panels)]
     if not settings:
         return None
-    origins = [study.origin(s, _span_of(s, "eval_unique")) for s in settings]
+    origins = [study.origin_over(s, "eval_unique") for s in settings]
     canvas = open_canvas(study, theme, origins, height=3.0, columns=2)
     for axes, (key, title) in zip(canvas.axes, panels.items(), strict=True):
         for setting in settings:
@@ -119,15 +119,3 @@ def unique(study: Study, theme: Theme) -> Figure | None:
         axes.set_ylim(0, 100)
     canvas.label_outer(STEPS, "share of samples (%)")
     return canvas.finished(settings)
-
-
-def _span_of(setting: Setting, prefix: str) -> str:
-    """From which to which step there are numbers."""
-    steps = [
-        step
-        for run in setting.runs
-        for key, curve in run.curves.items()
-        if key.startswith(prefix)
-        for step in curve.steps
-    ]
-    return f"steps {min(steps):,} to {max(steps):,}" if steps else "no steps"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Draw = Callable[[Study, Theme], "Figure | None"]
 
 MOST_LABELLED_BARS = 24
+MOST_BAR_WIDTHS = 7.0
 SOLVED = "problems solved (%)"
 TIME_UNITS = {"hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
 TOKEN_UNITS = {"billions": 1e9, "millions": 1e6, "thousands": 1e3, "": 1.0}
@@ -86,6 +87,8 @@ def objectives(study: Study, theme: Theme) -> Figure | None:
     for setting in (setting for setting in settings if setting.strategy == "none"):
         _level(axes, canvas, setting, study.estimates[setting.label][metric])
     axes.set_xticks([at for at, _ in ticks], [name for _, name in ticks])
+    room = max(place, MOST_BAR_WIDTHS) / 2
+    axes.set_xlim((place - 1.6) / 2 - room, (place - 1.6) / 2 + room)
     for places, name in groups:
         axes.annotate(
             name,
@@ -105,7 +108,7 @@ def objectives(study: Study, theme: Theme) -> Figure | None:
 def _level(axes: Axes, canvas: Canvas, setting: Setting, estimate: Estimate) -> None:
     colour = canvas.colour(setting)
     axes.axhline(100 * estimate.value, color=colour, linestyle=(0, (5, 1.5)), linewidth=1.4)
-    axes.axhspan(100 * estimate.low, 100 * estimate.high, color=colour, alpha=0.15, linewidth=0)
+    axes.axhspan(100 * estimate.low, 100 * estimate.high, color=colour, alpha=0.15, linewidth=0, zorder=0.5)
 
 
 def has_objectives(study: Study) -> bool:
@@ -121,7 +124,7 @@ def solutions(study: Study, theme: Theme) -> Figure | None:
     settings = [setting for setting in study.sampling if setting.kept_per_problem]
     if not settings:
         return None
-    origins = [study.origin(s, [run.kept.step for run in s.runs if run.kept]) for s in settings]
+    origins = [study.origin_at(s, [(run, run.kept.step) for run in s.runs if run.kept]) for s in settings]
     canvas = open_canvas(study, theme, origins, height=max(3.0, 1.4 + 0.4 * len(settings)), columns=2)
     left, right = canvas.axes
     for row, setting in enumerate(settings):
@@ -179,7 +182,7 @@ def work(study: Study, theme: Theme) -> Figure | None:
     settings = [setting for setting in study.settings if setting.work]
     if not settings:
         return None
-    origins = [study.origin(s, f"steps 1 to {max(run.step for run in s.runs):,}") for s in settings]
+    origins = [study.origin_at(s, [(run, run.step) for run in s.runs if run.work]) for s in settings]
     canvas = open_canvas(study, theme, origins, height=1.7 + 0.3 * len(settings), columns=2)
     seconds = [{span: part.seconds for span, part in s.work.items()} for s in settings]
     tokens = [
@@ -212,5 +215,9 @@ def _stacks(
 
 
 def _result_origins(study: Study, settings: Sequence[Setting]) -> list[str]:
-    split = study.split or ""
-    return [study.origin(s, [result.step for result in s.results(split)]) for s in settings]
+    return [
+        study.origin_at(
+            s, [(run, run.results[study.split].step) for run in s.runs if study.split in run.results]
+        )
+        for s in settings
+    ]

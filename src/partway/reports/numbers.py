@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from partway.buffer import Verdict
 from partway.evaluation import Estimate
@@ -19,26 +19,25 @@ RUN = (SETTING, Column("run"), Column("seed"))
 
 def results_table(study: Study) -> Table | None:
     """pass@k of every setting."""
-    rows = [[*_about(study, s), *_chosen(study, s, [f"pass@{k}" for k in study.ks])] for s in study.evaluated]
-    return _results(study, "pass@k", [f"pass@{k}" for k in study.ks], rows)
+    return _results(study, "pass@k", {f"pass@{k}": f"pass@{k}" for k in study.ks})
 
 
 def diversity_table(study: Study) -> Table | None:
     """What else the samples of the evaluation say."""
-    names = ["unique", "unique_canonical", "unique_alpha", "executable"]
-    names += [f"maj@{study.ks[-1]}"] if study.ks else []
-    rows = [[*_about(study, s), *_chosen(study, s, names)] for s in study.evaluated]
-    return _results(study, "shares of distinct samples, of samples that run, majority vote", names, rows)
+    names = {"unique": "distinct texts", "unique_canonical": "spelling aside", "unique_alpha": "names aside"}
+    names |= {"executable": "executable"} | {f"maj@{k}": f"maj@{k}" for k in study.ks[-1:]}
+    return _results(study, "distinct samples, samples that run, majority votes that are right", names)
 
 
-def _results(study: Study, what: str, names: Sequence[str], rows: list[list[Cell]]) -> Table | None:
-    columns = [SETTING, Column("runs"), Column("step"), Column("problems"), Column("samples per problem")]
-    columns += [Column(name.replace("_", " "), is_share=True) for name in names]
+def _results(study: Study, what: str, metrics: Mapping[str, str]) -> Table | None:
+    columns = [SETTING, Column("runs"), Column("step"), Column("problems"), Column("samples")]
+    columns += [Column(heading, is_share=True) for heading in metrics.values()]
+    rows = [[*_about(study, s), *_chosen(study, s, list(metrics))] for s in study.evaluated]
     return Table(f"On {study.split}: {what}, with 95% intervals", columns, rows) if rows else None
 
 
 def _about(study: Study, setting: Setting) -> list[Cell]:
-    results = setting.results(study.split or "")
+    results = setting.results(study.split)
     steps = sorted({result.step for result in results if result.step is not None})
     return [
         setting.label,

@@ -69,9 +69,9 @@ def _summary(study: Study) -> str:
         metric = f"pass@{study.ks[-1]}"
         values = {label: e[metric].value for label, e in study.estimates.items() if metric in e}
         best = max(values, key=lambda label: values[label])
-        lines.append(f"{metric} on {study.split}: {100 * values[best]:.1f}% with {best}")
-        others = [f"{100 * value:.1f}% with {label}" for label, value in values.items() if label != best]
-        lines[-1] += f"; {', '.join(others)}." if others else "."
+        named = [label for label in dict.fromkeys(["MLE", best]) if label in values]
+        shown = ", ".join(f"{100 * values[label]:.1f}% with {label}" for label in named)
+        lines.append(f"{metric} on {study.split}: {shown}{' (the best)' if len(values) > 1 else ''}.")
     return f"<p>{escape(' '.join(lines))}</p>"
 
 

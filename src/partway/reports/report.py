@@ -68,10 +68,8 @@ def _write_figures(section: Section, study: Study, folder: Path) -> str | None:
                 for path in (png, png.with_suffix(".svg")):  # of an earlier report in the same place
                     path.unlink(missing_ok=True)
                 continue
-            figure.draw_without_rendering()
-            figure.set_layout_engine("none")  # it is laid out; saving twice would do it twice again
             with atomic_path(png) as path:
-                figure.savefig(path, format="png", dpi=DPI, metadata={"Software": None})
+                _save_png(figure, path)
             if theme is LIGHT:
                 svg = _svg(figure)
         if svg is not None:
@@ -80,9 +78,20 @@ def _write_figures(section: Section, study: Study, folder: Path) -> str | None:
     return svg
 
 
+def _save_png(figure: Figure, path: Path) -> None:
+    """Draw the figure once, unlike `savefig`, which draws it twice; from then on its layout is fixed."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    figure.set_dpi(DPI)
+    FigureCanvasAgg(figure).print_png(path, metadata={"Software": None})
+    figure.set_layout_engine("none")
+
+
 def _svg(figure: Figure) -> str:
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
     stream = io.StringIO()
-    figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
+    FigureCanvasSVG(figure).print_svg(stream, metadata={"Date": None, "Creator": None})
     return stream.getvalue()
 
 

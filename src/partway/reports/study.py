@@ -83,7 +83,7 @@ class Study:
     """Settings to compare, the split they are compared on, and remarks on what is missing."""
 
     settings: tuple[Setting, ...]
-    split: str | None
+    split: str
     names: dict[Path, str]
     notes: tuple[str, ...]
 
@@ -95,7 +95,7 @@ class Study:
     @property
     def evaluated(self) -> tuple[Setting, ...]:
         """Settings with a result on the split."""
-        return tuple(s for s in self.settings if self.split and s.results(self.split))
+        return tuple(s for s in self.settings if s.results(self.split))
 
     @property
     def sampling(self) -> tuple[Setting, ...]:
@@ -105,22 +105,38 @@ class Study:
     @property
     def ks(self) -> tuple[int, ...]:
         """Every k for which some setting has a pass@k."""
-        split = self.split or ""
-        return tuple(sorted({k for s in self.settings for result in s.results(split) for k in result.ks}))
+        return tuple(sorted({k for s in self.settings for r in s.results(self.split) for k in r.ks}))
 
     @cached_property
     def estimates(self) -> dict[str, dict[str, Estimate]]:
         """Every metric on the split by setting; intervals are over problems and, if several, over runs."""
-        return {s.label: _estimates(s.results(self.split or "")) for s in self.settings}
+        return {s.label: _estimates(s.results(self.split)) for s in self.settings}
 
-    def origin(self, setting: Setting, steps: Sequence[int | None] | str) -> str:
+    def origin(self, setting: Setting, runs: Sequence[RunSummary], steps: str) -> str:
         """Which runs, steps and seeds a figure shows for a setting."""
-        names = [self.names[run.directory] for run in setting.runs]
+        names = [_clipped(self.names[run.directory]) for run in runs]
         if len(names) > 4:
             names = [*names[:2], f"… {len(names) - 3} more …", names[-1]]
-        step = steps if isinstance(steps, str) else f"step {listed(s for s in steps if s is not None)}"
-        seeds = f"seed{'s' if len(setting.seeds) > 1 else ''} {listed(setting.seeds)}"
-        return f"{setting.label}: {', '.join(_clipped(name) for name in names)} · {step} · {seeds}"
+        seeds = [run.seed for run in runs]
+        return f"{setting.label}: {', '.join(names)} · {steps} · seed{'s' * (len(seeds) > 1)} {listed(seeds)}"
+
+    def origin_at(self, setting: Setting, steps: Sequence[tuple[RunSummary, int | None]]) -> str:
+        """The same for numbers of one step of each run."""
+        known = [step for _, step in steps if step is not None]
+        return self.origin(setting, [run for run, _ in steps], f"step {listed(known)}")
+
+    def origin_over(self, setting: Setting, prefix: str) -> str:
+        """The same for logged numbers whose names begin so."""
+        found = [
+            (run, step)
+            for run in setting.runs
+            for key, curve in run.curves.items()
+            if key.startswith(prefix)
+            for step in curve.steps
+        ]
+        steps = [step for _, step in found]
+        runs = [run for run in setting.runs if any(run is other for other, _ in found)]
+        return self.origin(setting, runs, f"steps {min(steps):,} to {max(steps):,}")
 
 
 def _estimates(results: Sequence[Result]) -> dict[str, Estimate]:
@@ -136,21 +152,19 @@ def study_of(runs: Iterable[RunSummary]) -> Study:
     settings = _labelled(_grouped(runs))
     names = _names([run.directory for run in runs])
     with_result = [run for run in runs if run.results]
-    split = None
-    if with_result:
-        split = "test" if all("test" in run.results for run in with_result) else "dev"
+    split = "test" if all("test" in run.results for run in with_result) else "dev"
     notes = [f"{names[run.directory]}: {remark}" for run in runs for remark in _remarks(run, split)]
     notes += _split_notes(with_result, split, names)
     return Study(settings, split, names, tuple(notes))
 
 
-def _remarks(run: RunSummary, split: str | None) -> list[str]:
+def _remarks(run: RunSummary, split: str) -> list[str]:
     unfinished = [] if run.is_finished else [f"not finished ({run.state})"]
-    without = [f"no evaluation on {split}"] if split and run.results and split not in run.results else []
+    without = [f"no evaluation on {split}"] if run.results and split not in run.results else []
     return [*unfinished, *run.missing, *without]
 
 
-def _split_notes(runs: Sequence[RunSummary], split: str | None, names: dict[Path, str]) -> list[str]:
+def _split_notes(runs: Sequence[RunSummary], split: str, names: dict[Path, str]) -> list[str]:
     tested = [names[run.directory] for run in runs if "test" in run.results]
     if split == "dev" and tested:
         return [f"compared on dev: of {len(runs)} runs only {', '.join(tested)} was evaluated on test"]

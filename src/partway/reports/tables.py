@@ -10,6 +10,7 @@ from html import escape
 
 from partway.evaluation import Estimate
 
+LONG = 30  # characters of a text that may be wrapped
 Cell = str | int | float | Estimate | None
 
 
@@ -82,13 +83,11 @@ def to_html(table: Table) -> str:
 def _cells(table: Table, number: int) -> Iterator[str]:
     for index, (column, cell) in enumerate(zip(table.columns, table.rows[number], strict=True)):
         mark = table.marks.get((number, index), "")
-        names = " ".join(name for name in ("" if isinstance(cell, str) else "number", mark) if name)
-        attribute = f' class="{names}"' if names else ""
-        yield (
-            f'<th scope="row">{_html(cell, column)}</th>'
-            if index == 0
-            else (f"<td{attribute}>{_html(cell, column)}</td>")
-        )
+        is_long = isinstance(cell, str) and len(cell) > LONG
+        names = " ".join(name for name in ("long" if is_long else "", mark) if name)
+        attributes = (' scope="row"' if index == 0 else "") + (f' class="{names}"' if names else "")
+        tag = "td" if index else "th"
+        yield f"<{tag}{attributes}>{_html(cell, column)}</{tag}>"
 
 
 def _html(cell: Cell, column: Column) -> str:
