@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate.state import AcceleratorState, PartialState
+from accelerate.utils import DistributedType, FullyShardedDataParallelPlugin
 from transformers import GPTNeoConfig, GPTNeoForCausalLM
 
 from partway.models.engine import Draw, Request
@@ -21,7 +23,7 @@ from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 
 SMALL = {
     "max_steps": 8,
-    "per_device_train_batch_size": 4,
+    "effective_batch_size": 4,
     "num_generations": 3,
     "learning_rate": 1e-3,
     "warmup_steps": 2,
@@ -119,8 +121,31 @@ class ScriptedTrainer(SelfSamplingTrainer):
             self.engine = engine
 
 
-def small_trainer(directory: Path, **settings: Any) -> ScriptedTrainer:
-    """A trainer of twelve problems in `directory`."""
-    problems = apples(12)
+class ShardedTrainer(ScriptedTrainer):
+    """FSDP2 on CPUs. Torch can do it; accelerate switches it on for other devices only, so this does."""
+
+    def create_accelerator_and_postprocess(self) -> None:
+        super().create_accelerator_and_postprocess()
+        state = AcceleratorState()
+        for shared in (state._shared_state, PartialState._shared_state):
+            shared["distributed_type"] = DistributedType.FSDP
+        state.fsdp_plugin = FullyShardedDataParallelPlugin(
+            fsdp_version=2,
+            auto_wrap_policy="transformer_based_wrap",
+            state_dict_type="FULL_STATE_DICT",
+            reshard_after_forward=True,
+            cpu_ram_efficient_loading=False,
+        )
+        self.is_fsdp_enabled = True
+
+
+STRATEGIES = {"ddp": ScriptedTrainer, "fsdp2": ShardedTrainer}
+
+
+def small_trainer(
+    directory: Path, *, strategy: str = "ddp", dropout: float = 0.1, **settings: Any
+) -> ScriptedTrainer:
+    """A trainer of ten problems, which is no multiple of the batch, in `directory`."""
+    problems = apples(10)
     args = SelfSamplingConfig(**{"output_dir": str(directory), **SMALL, **settings})
-    return ScriptedTrainer(tiny_gpt_neo(problems), args, problems, apples(4, seed=1))
+    return STRATEGIES[strategy](tiny_gpt_neo(problems, dropout=dropout), args, problems, apples(3, seed=1))

@@ -9,6 +9,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import Enum
 from typing import Any, Literal, get_type_hints
 
+import torch
 from transformers import TrainingArguments
 
 from partway.buffer import Rules
@@ -132,6 +133,9 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     restore_callback_states_from_checkpoint: bool = _key(
         True, "Whether resuming restores callbacks such as early stopping."
     )
+    ddp_find_unused_parameters: bool | None = _key(
+        False, "Whether DDP looks for weights a pass did not use; needed for mixtures of experts."
+    )
     logging_nan_inf_filter: bool = _key(False, "Kept off: a loss that is not a number stops the run.")
     remove_unused_columns: bool = _key(False, "Kept off: problems have no columns.")
 
@@ -142,6 +146,7 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         self.settings = {
             f.name: _plain(getattr(self, f.name)) for f in fields(self) if _is_worth_saving(self, f)
         }
+        self.use_cpu = self.use_cpu or not torch.accelerator.is_available()
         self._check_counts()
         self._check_combinations()
         try:

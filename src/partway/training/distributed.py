@@ -10,6 +10,7 @@ import torch
 import torch.distributed
 from accelerate import Accelerator
 from accelerate.utils import DistributedType, broadcast_object_list, gather_object
+from torch.distributed.fsdp import FSDPModule
 
 T = TypeVar("T")
 
@@ -52,7 +53,7 @@ def whole_weights(accelerator: Accelerator, model: Any) -> Iterator[None]:
             from deepspeed.zero import GatheredParameters  # type: ignore[import-not-found]
 
             stack.enter_context(GatheredParameters(list(model.parameters())))
-        elif accelerator.is_fsdp2:
+        elif isinstance(model, FSDPModule):
             stack.enter_context(_unsharded(model))
         yield
 
@@ -64,8 +65,6 @@ def _zero_stage(accelerator: Accelerator) -> int:
 
 @contextmanager
 def _unsharded(model: Any) -> Iterator[None]:
-    from torch.distributed.fsdp import FSDPModule
-
     parts = [module for module in model.modules() if isinstance(module, FSDPModule)]
     model.set_reshard_after_forward(False)
     for part in parts:

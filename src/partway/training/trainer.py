@@ -131,11 +131,12 @@ class SelfSamplingTrainer(RecordingTrainer):
         places = {problem.id: place for place, problem in enumerate(self.batch)}
         for (request, draw), trace in zip(draws, traces, strict=True):
             key, prefix = request.problem.id, request.prefix.text
+            log_prob = None if draw.log_prob is None else round(draw.log_prob, 4)
             for count in (1, draw.count - 1):  # drawn again, it is not new any more
                 if count:
                     verdict = self.buffers[key].consider(trace, self.step)
                     sample = Sample(
-                        self.step, key, prefix, draw.completion, count, draw.finished, verdict, draw.log_prob
+                        self.step, key, prefix, draw.completion, count, draw.finished, verdict, log_prob
                     )
                     self.ledger.add_sample(sample, draw.tokens)
                     self.findings.add(sample, places[key])
@@ -160,7 +161,7 @@ class SelfSamplingTrainer(RecordingTrainer):
         self.ledger.loss += loss.item()
         self.ledger.problems += len(problems)
         self.ledger.targets += sum(len(found.targets) for found in targets.values())
-        self.ledger.tokens += plan.tokens_computed
+        self.ledger.tokens += sum(len(target) for found in targets.values() for target in found.targets)
         return loss * float(self.args.world_size)
 
     def targets(self, problem: Problem) -> Targets:

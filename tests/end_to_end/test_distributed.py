@@ -1,0 +1,62 @@
+"""Any number of processes gives the same run, up to the order in which floats are added."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from partway.runs import Run
+
+
+@pytest.fixture(scope="module")
+def alone(zygote, tmp_path_factory) -> Path:
+    """The run that one process makes; without dropout, whose noise belongs to a process."""
+    directory = tmp_path_factory.mktemp("alone") / "run"
+    (outcome,) = zygote.train(directory, dropout=0.0)
+    assert outcome.status == 0
+    return directory
+
+
+def assert_equivalent(directory: Path, expected: Path) -> None:
+    for name in ("final/buffer.jsonl", "samples/00000001.jsonl", "checkpoint-4/buffer.jsonl"):
+        assert (directory / name).read_bytes() == (expected / name).read_bytes(), name
+    for found, wanted in zip(Run(directory).metrics(), Run(expected).metrics(), strict=True):
+        assert found == pytest.approx(wanted, rel=1e-4, abs=1e-5)
+    found, wanted = (load_file(run / "final" / "model.safetensors") for run in (directory, expected))
+    for name, weight in wanted.items():
+        torch.testing.assert_close(found[name], weight, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp2"])
+def test_two_processes_do_what_one_does(zygote, alone, tmp_path, strategy):
+    first, second = zygote.train(tmp_path / "run", processes=2, strategy=strategy, dropout=0.0)
+    assert (first.status, second.status) == (0, 0)
+    assert first.buffers == second.buffers, "processes end with different buffers"
+    assert_equivalent(tmp_path / "run", alone)
+
+
+def test_exchanging_buffers_less_often_changes_nothing(zygote, alone, tmp_path):
+    outcomes = zygote.train(tmp_path / "run", processes=2, dropout=0.0, buffer_sync_steps=100)
+    assert [outcome.status for outcome in outcomes] == [0, 0]
+    assert_equivalent(tmp_path / "run", alone)
+
+
+def test_accumulating_gradients_changes_nothing(zygote, alone, tmp_path):
+    (outcome,) = zygote.train(tmp_path / "run", dropout=0.0, gradient_accumulation_steps=2)
+    assert outcome.status == 0
+    assert_equivalent(tmp_path / "run", alone)
+
+
+@pytest.mark.parametrize(("strategy", "processes"), [("ddp", 1), ("fsdp2", 2)])
+def test_a_distributed_run_is_resumed(zygote, alone, tmp_path, strategy, processes):
+    """Killed while the second checkpoint is written; DDP is resumed by one process instead of two."""
+    directory = tmp_path / "run"
+    outcomes = zygote.train(
+        directory, processes=2, strategy=strategy, dropout=0.0, kill_at=1, kill_in=".checkpoint-8."
+    )
+    assert outcomes[0].status == -9
+    outcomes = zygote.train(directory, processes=processes, strategy=strategy, dropout=0.0, resume=True)
+    assert {outcome.status for outcome in outcomes} == {0}
+    assert Run(directory).environment["resumed"][0]["step"] == 4
+    assert_equivalent(directory, alone)
