@@ -19,6 +19,15 @@ PROBE = Solution(
 )
 
 
+def prompt_text(question: str) -> str:
+    """What the model reads before it writes.
+
+    >>> prompt_text("How many  wheels\\nhave 2 bicycles?")
+    '# How many wheels have 2 bicycles?\\n'
+    """
+    return f"# {' '.join(question.split())}\n"
+
+
 @dataclass(frozen=True)
 class Codec:
     """A Hugging Face tokenizer with the end-of-text and pad tokens it is used with.
@@ -62,7 +71,7 @@ class Codec:
     def prompt(self, question: str) -> list[int]:
         """The tokens of `# question` and a newline; runs of white space in the question become one space."""
         start = [] if self.bos_id is None else [self.bos_id]
-        return start + self.encode(f"# {' '.join(question.split())}\n")
+        return start + self.encode(prompt_text(question))
 
     def steps(self, solution: Solution) -> list[int]:
         """The tokens of every step with its newline, made step by step."""
