@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -285,6 +286,36 @@ def reference_flaw(problem: Problem, trace: Trace) -> str | None:
     if not is_correct(trace.answer, problem.answer):
         return f"the reference gives {trace.answer!r}, the answer is {problem.answer!r}"
     return None
+
+
+def reconsider(buffers: Mapping[str, SolutionBuffer], rows: Iterable[Mapping[str, Any]]) -> Counter[Verdict]:
+    """Give saved solutions to `buffers` as if just sampled: each is run again and judged by their rules.
+
+    `rows` are lines of a buffer.jsonl, perhaps of a run with other rules; problems without a buffer here are
+    passed over. What makes a beginning right may come after it, so those judged incorrect are judged again
+    for as long as something new is kept.
+    """
+    saved = [
+        (solution.get("found", 0), row["id"], "\n".join(solution["steps"]))
+        for row in rows
+        if row["id"] in buffers
+        for solution in row["solutions"]
+    ]
+    saved.sort(key=lambda entry: entry[0])
+    if not saved:
+        return Counter()
+    rules = buffers[saved[0][1]].rules
+    traces = trace_all([text for *_, text in saved], state=rules.state, answer_variable=rules.answer_variable)
+    verdicts: Counter[Verdict] = Counter()
+    pending = [(id, trace) for (_, id, _), trace in zip(saved, traces, strict=True)]
+    while pending:
+        judged = [(buffers[id].consider(trace), id, trace) for id, trace in pending]
+        is_progress = any(verdict.is_new for verdict, *_ in judged)
+        again = [(id, trace) for verdict, id, trace in judged if verdict is Verdict.INCORRECT and is_progress]
+        verdicts.update(verdict for verdict, *_ in judged)
+        verdicts[Verdict.INCORRECT] -= len(again)
+        pending = again
+    return +verdicts
 
 
 def write_buffers(stream: TextIO, buffers: Mapping[str, SolutionBuffer]) -> None:

@@ -99,15 +99,14 @@ def summarize(run: Run | Path) -> RunSummary:
     metrics = run.metrics()
     curves = curves_of(metrics)
     results = read_results(run, config)
-    step = max((int(line["step"]) for line in metrics), default=0)
-    kept = read_kept(run, step)
+    kept = read_kept(run)
     work = work_of(run, curves)
     return RunSummary(
         run.directory,
         config,
         environment,
         int(config["seed"] if "seed" in config else environment.get("seed", 42)),
-        step,
+        max((int(line["step"]) for line in metrics), default=0),
         run.is_finished,
         curves,
         results,
@@ -199,19 +198,25 @@ def buffer_file(run: Run) -> Path | None:
     return next((file for d in directories if (file := d / "buffer.jsonl").is_file()), None)
 
 
-def read_kept(run: Run, last_step: int) -> Kept | None:
+def buffer_step(run: Run, file: Path) -> int:
+    """The training step whose buffers a file holds."""
+    folder = file.parent.name
+    if folder.startswith("checkpoint-"):
+        return int(folder.removeprefix("checkpoint-"))
+    return max((int(line["step"]) for line in run.metrics()), default=0)
+
+
+def read_kept(run: Run) -> Kept | None:
     """How many solutions are kept, None before the first checkpoint."""
     file = buffer_file(run)
     if file is None:
         return None
-    folder = file.parent.name
-    step = last_step if folder == "final" else int(folder.removeprefix("checkpoint-"))
     full: dict[str, int] = {}
     partial: dict[str, int] = {}
     for row in read_rows(file):
         kinds = Counter(solution["kind"] for solution in row["solutions"])
         full[row["id"]], partial[row["id"]] = kinds["fully_correct"], kinds["partially_correct"]
-    return Kept(step, full, partial)
+    return Kept(buffer_step(run, file), full, partial)
 
 
 def work_of(run: Run, curves: Mapping[str, Curve]) -> dict[str, Work]:

@@ -1,0 +1,118 @@
+"""`partway buffer`: what a run has kept, as tables, as a data set, or as a beginning for a new run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from partway.errors import RunError
+
+IMPORTED = "imported_buffer.jsonl"
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option("--top", default=5, show_default=True, help="How many of the most and least explored to show.")
+@click.option("--export", "exported", metavar="FILE", help="Write solutions to FILE.jsonl or FILE.parquet.")
+@click.option(
+    "--kind",
+    type=click.Choice(["all", "fully_correct", "partially_correct"]),
+    default="all",
+    show_default=True,
+    help="Which solutions to export.",
+)
+@click.option("--import", "source", metavar="SOURCE", help="Begin RUN with the solutions of a run or a file.")
+@click.option("--problems", metavar="FILE", help="The problems of the new run.  [default: those of SOURCE]")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    run: str,
+    top: int,
+    exported: str | None,
+    kind: str,
+    source: str | None,
+    problems: str | None,
+    as_json: bool,
+) -> None:
+    """What a run has kept: solutions by kind and length, verdicts, the most and least explored problems.
+
+    --export writes rows of prompt, completion, problem_id and kind, which datasets loads and TRL's SFTTrainer
+    trains on. That adds an end-of-text token to every completion, which only fully-correct ones should have:
+    give it --kind fully_correct.
+
+    --import runs every solution of SOURCE (a run, its buffer.jsonl or an exported file) again and writes those
+    that hold to RUN/imported_buffer.jsonl, for a run that is yet to begin: train it with --buffer_file.
+
+    \b
+    Examples:
+      partway buffer runs/gsm8k
+      partway buffer runs/gsm8k --export solutions.parquet --kind fully_correct
+      partway buffer runs/second --import runs/first
+      partway buffer runs/second --import solutions.jsonl --problems train.jsonl
+    """
+    if source is not None and exported is not None:
+        raise click.UsageError("--import and --export cannot be given together")
+    quiet = ctx.obj["quiet"]
+    if source is not None:
+        _import(Path(run), Path(source), problems, as_json, quiet)
+    elif exported is not None:
+        _export(run, Path(exported), kind, as_json)
+    else:
+        _show(run, top, as_json)
+
+
+def _show(run: str, top: int, as_json: bool) -> None:
+    from partway.reports.buffers import summarize_buffers
+    from partway.runs import Run
+
+    summary = summarize_buffers(Run.at(run))
+    if as_json:
+        click.echo(json.dumps({"run": run, **summary.to_json(top)}, ensure_ascii=False))
+        return
+    from partway.cli.buffer_tables import show_buffers
+
+    show_buffers(run, summary, top)
+
+
+def _export(run: str, path: Path, kind: str, as_json: bool) -> None:
+    from partway.reports.buffers import KINDS, export_buffers
+    from partway.runs import Run
+
+    counts = export_buffers(Run.at(run), path, KINDS if kind == "all" else (kind,))
+    if as_json:
+        click.echo(json.dumps({"run": run, "file": str(path), **counts}))
+    else:
+        told = " and ".join(f"{count:,} {kind.replace('_', '-')}" for kind, count in counts.items())
+        click.echo(f"{path}: {told or 'no'} solutions")
+
+
+def _import(run: Path, source: Path, problems_file: str | None, as_json: bool, quiet: bool) -> None:
+    from partway.datasets import load_problems
+    from partway.reports.buffers import import_buffers, problems_in, rules_in, write_import
+    from partway.runs import Run
+
+    if Run(run).is_started:
+        raise RunError(f"{run}: this run has begun already; solutions are for one that is yet to begin")
+    rules = rules_in(source)
+    if problems_file is None:
+        problems = problems_in(source)
+    else:
+        problems = load_problems(problems_file, answer_variable=rules.answer_variable)
+    imported = import_buffers(source, problems, rules)
+    path = run / IMPORTED
+    write_import(path, imported)
+    if as_json:
+        counts = {"verdicts": imported.verdicts, "unknown_problems": imported.unknown}
+        click.echo(json.dumps({"file": str(path), "problems": len(imported.buffers), **counts}))
+        return
+    from partway.cli.buffer_tables import show_import
+
+    show_import(source, imported)
+    click.echo(str(path))
+    if not quiet:
+        click.echo(
+            f"partway: next: partway train CONFIG.yaml --output_dir {run} --buffer_file {path}", err=True
+        )

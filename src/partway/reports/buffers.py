@@ -1,0 +1,235 @@
+"""A run's buffers as numbers, as a data set for other trainers, and as a beginning for a new run."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from partway.buffer import Rules, SolutionBuffer, Verdict, reconsider, seed_buffers, write_buffers
+from partway.errors import ConfigError, ProblemError, RunError
+from partway.files import atomic_path, atomic_writer
+from partway.models.text import prompt_text
+from partway.problem import Problem
+from partway.reports.summaries import buffer_file, buffer_step
+from partway.runs import Row, Run, read_rows
+
+KINDS = ("fully_correct", "partially_correct")
+COLUMNS = ("prompt", "completion", "problem_id", "kind")
+
+
+@dataclass(frozen=True)
+class Explored:
+    """A problem and what sampling it has brought."""
+
+    problem: str
+    question: str
+    samples: int
+    fully_correct: int
+    partially_correct: int
+
+
+@dataclass(frozen=True)
+class BufferSummary:
+    """What the buffers of a run hold, and the verdicts on all its self-samples."""
+
+    step: int
+    references: int
+    solutions: dict[str, int]
+    lengths: dict[str, dict[int, int]]  # by kind, how many solutions have so many steps
+    verdicts: dict[Verdict, int]
+    problems: tuple[Explored, ...]  # those with most kept solutions, then most samples, first
+
+    def to_json(self, top: int) -> Row:
+        """All numbers, and of the problems the first and the last `top`."""
+        return {
+            "step": self.step,
+            "problems": len(self.problems),
+            "references": self.references,
+            **self.solutions,
+            "lengths": self.lengths,
+            "samples": sum(self.verdicts.values()),
+            "verdicts": self.verdicts,
+            "most_explored": [asdict(problem) for problem in self.problems[:top]],
+            "least_explored": [asdict(problem) for problem in self.problems[::-1][:top]],
+        }
+
+
+def saved_file(run: Run) -> Path:
+    """The newest buffer.jsonl of a run, which must have one."""
+    file = buffer_file(run)
+    if file is None:
+        raise RunError(f"{run.directory}: no checkpoint was written yet; the buffers come with the first")
+    return file
+
+
+def summarize_buffers(run: Run) -> BufferSummary:
+    """Count what a run has kept and drawn."""
+    file = saved_file(run)
+    kept: dict[str, Counter[str]] = {}
+    lengths: dict[str, Counter[int]] = {kind: Counter() for kind in KINDS}
+    for row in read_rows(file):
+        kept[row["id"]] = Counter(solution["kind"] for solution in row["solutions"])
+        for solution in row["solutions"]:
+            lengths[solution["kind"]][len(solution["steps"])] += 1
+    drawn, verdicts = _drawn(run)
+    questions = {row["id"]: row for row in _problem_rows(run)}
+    explored = [
+        Explored(id, questions.get(id, {}).get("question", ""), drawn[id], *(kinds[kind] for kind in KINDS))
+        for id, kinds in kept.items()
+    ]
+    explored.sort(key=lambda p: (-p.fully_correct - p.partially_correct, -p.samples, p.problem))
+    return BufferSummary(
+        buffer_step(run, file),
+        sum("solution" in row for row in questions.values()),
+        {kind: sum(counts.values()) for kind, counts in lengths.items()},
+        {kind: dict(sorted(counts.items())) for kind, counts in lengths.items()},
+        verdicts,
+        tuple(explored),
+    )
+
+
+def _drawn(run: Run) -> tuple[Counter[str], dict[Verdict, int]]:
+    """How often each problem was sampled, and how often each verdict was given."""
+    drawn: Counter[str] = Counter()
+    verdicts = dict.fromkeys(Verdict, 0)
+    for sample in run.samples():
+        drawn[sample.problem] += sample.count
+        verdicts[sample.verdict] += sample.count
+    return drawn, verdicts
+
+
+def _problem_rows(run: Run) -> Iterator[Row]:
+    return read_rows(run.directory / "problems" / "train.jsonl")
+
+
+def export_buffers(run: Run, path: Path, kinds: Iterable[str] = KINDS) -> Counter[str]:
+    """Write the kept solutions as a data set, JSONL or Parquet by the name of the file; returns their kinds.
+
+    A prompt is what the model reads, a completion the text of the steps; it holds no end-of-text token.
+    """
+    rows = export_rows(run, kinds)
+    if path.suffix == ".jsonl":
+        with atomic_writer(path) as stream:
+            counts: Counter[str] = Counter()
+            for row in rows:
+                stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+                counts[row["kind"]] += 1
+        return counts
+    if path.suffix == ".parquet":
+        return _write_parquet(path, list(rows))
+    raise ConfigError(f"{path}: cannot tell what to write; take a name that ends in .jsonl or .parquet")
+
+
+def export_rows(run: Run, kinds: Iterable[str] = KINDS) -> Iterator[dict[str, str]]:
+    """The kept solutions of every problem, in the order of the buffers."""
+    prompts = {row["id"]: prompt_text(row["question"]) for row in _problem_rows(run)}
+    wanted = set(kinds)
+    for row in read_rows(saved_file(run)):
+        for solution in row["solutions"]:
+            if solution["kind"] in wanted:
+                completion = "".join(f"{step}\n" for step in solution["steps"])
+                values = (prompts[row["id"]], completion, row["id"], solution["kind"])
+                yield dict(zip(COLUMNS, values, strict=True))
+
+
+def _write_parquet(path: Path, rows: list[dict[str, str]]) -> Counter[str]:
+    arrow, parquet = _pyarrow()
+    schema = arrow.schema([(column, arrow.string()) for column in COLUMNS])
+    with atomic_path(path) as temporary:
+        parquet.write_table(arrow.Table.from_pylist(rows, schema), temporary)
+    return Counter(row["kind"] for row in rows)
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise ConfigError(
+            "Parquet needs pyarrow, which is not installed; try pip install 'partway[datasets]', or .jsonl"
+        ) from None
+    return pyarrow, pyarrow.parquet
+
+
+@dataclass(frozen=True)
+class Import:
+    """Buffers made from another's solutions, the verdicts on these, and how many problems are not ours."""
+
+    buffers: dict[str, SolutionBuffer]
+    verdicts: Counter[Verdict]
+    unknown: int
+
+
+def import_buffers(source: Path, problems: Iterable[Problem], rules: Rules) -> Import:
+    """Buffers of `problems` that begin with the solutions in `source`, each of them run again.
+
+    `source` is a run, a buffer.jsonl, or what `export_buffers` wrote. Nothing it says is believed: what a
+    solution reaches is computed, and `rules` decide whether it is kept.
+    """
+    buffers = seed_buffers(problems, rules)
+    rows = list(saved_rows(source))
+    verdicts = reconsider(buffers, rows)
+    return Import(buffers, verdicts, len({row["id"] for row in rows} - buffers.keys()))
+
+
+def write_import(path: Path, imported: Import) -> None:
+    """Write imported buffers as a buffer.jsonl."""
+    with atomic_writer(path) as stream:
+        write_buffers(stream, imported.buffers)
+
+
+def saved_rows(source: Path) -> Iterator[Row]:
+    """Lines of a buffer.jsonl, whatever `source` is: a run, such a file, or an exported data set."""
+    if source.is_dir():
+        source = saved_file(Run.at(source))
+    if not source.is_file():
+        raise RunError(f"{source}: no such file; expected a run, a buffer.jsonl or an exported data set")
+    rows = _parquet_rows(source) if source.suffix == ".parquet" else read_rows(source)
+    exported: defaultdict[str, list[Row]] = defaultdict(list)
+    for number, row in enumerate(rows, 1):
+        if _is_saved(row):
+            yield row
+        elif isinstance(row, dict) and isinstance(row.get("completion"), str) and "problem_id" in row:
+            exported[str(row["problem_id"])].append({"steps": [row["completion"].removesuffix("\n")]})
+        else:
+            raise RunError(
+                f"{source}, row {number}: no kept solutions, expected a row of a buffer.jsonl or one with "
+                f"{', '.join(COLUMNS)}"
+            )
+    yield from ({"id": id, "solutions": solutions} for id, solutions in exported.items())
+
+
+def _is_saved(row: object) -> bool:
+    return (
+        isinstance(row, dict)
+        and isinstance(row.get("id"), str)
+        and isinstance(row.get("solutions"), list)
+        and all(isinstance(s, dict) and isinstance(s.get("steps"), list) for s in row["solutions"])
+    )
+
+
+def _parquet_rows(path: Path) -> list[Row]:
+    arrow, parquet = _pyarrow()
+    try:
+        rows: list[Row] = parquet.read_table(path).to_pylist()
+    except arrow.ArrowInvalid as error:
+        raise RunError(f"{path}: cannot be read ({str(error).splitlines()[0]})") from None
+    return rows
+
+
+def rules_in(source: Path) -> Rules:
+    """The rules the saved buffers follow, the usual ones if they do not say."""
+    first = next(saved_rows(source), {})
+    return Rules(**first["rules"]) if "rules" in first else Rules()
+
+
+def problems_in(source: Path) -> list[Problem]:
+    """The training problems of a run."""
+    problems = Run.at(source).problems() if source.is_dir() else []
+    if not problems:
+        raise ProblemError(f"{source}: which problems are these solutions of? Add --problems FILE")
+    return problems
