@@ -62,7 +62,7 @@ class Experiment:
     train: int = 200
     dev: int = 100
     test: int = 200
-    steps: int = 300
+    steps: int = 200
     eval_steps: int = 100
     dev_samples: int = 20
     test_samples: int = 100
