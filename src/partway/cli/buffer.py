@@ -43,8 +43,8 @@ def command(
     trains on. That adds an end-of-text token to every completion, which only fully-correct ones should have:
     give it --kind fully_correct.
 
-    --import runs every solution of SOURCE (a run, its buffer.jsonl or an exported file) again and writes those
-    that hold to RUN/imported_buffer.jsonl, for a run that is yet to begin: train it with --buffer_file.
+    --import runs every solution of SOURCE (a run, its buffer.jsonl or an exported file) again and writes
+    those that hold to RUN/imported_buffer.jsonl, for a run that is yet to begin: train it with --buffer_file.
 
     \b
     Examples:

@@ -15,37 +15,35 @@ from partway.buffer import Verdict
 if TYPE_CHECKING:
     from partway.reports.buffers import BufferSummary, Explored, Import
 
-QUESTION = 60  # characters shown of a question
-
 
 def show_buffers(run: str, summary: BufferSummary, top: int) -> None:
     """Kinds with their lengths, verdicts, and the two ends of the list of problems."""
-    console = Console()
-    title = f"{escape(run)} at step {summary.step:,}: {len(summary.problems):,} problems"
-    kinds = _table(title, "kept", "solutions", "per problem", "steps, mean", "fewest", "most")
-    problems = max(1, len(summary.problems))
+    problems = len(summary.problems)
+    kinds = _table("kept", "solutions", "per problem", "steps, mean", "fewest", "most")
     for kind, count in summary.solutions.items():
         name = kind.replace("_", "-")
         if kind == "fully_correct":
             name += f" ({summary.references:,} references)"
-        kinds.add_row(name, f"{count:,}", f"{count / problems:.2f}", *_lengths(summary.lengths[kind]))
-    console.print(kinds)
-    console.print()
-    console.print(_verdicts("self-samples", summary.verdicts))
-    for name, shown in (("most", summary.problems[:top]), ("least", summary.problems[::-1][:top])):
-        console.print()
-        console.print(_explored(f"{name} explored", shown))
+        kinds.add_row(name, f"{count:,}", f"{count / max(1, problems):.2f}", *_lengths(summary.lengths[kind]))
+    _print(f"{run} at step {summary.step:,}: {problems:,} problems", kinds)
+    _print(f"\n{sum(summary.verdicts.values()):,} self-samples", _verdicts(summary.verdicts))
+    _print("\nmost explored", _explored(summary.problems[:top]))
+    _print("\nleast explored", _explored(summary.problems[::-1][:top]))
 
 
 def show_import(source: Path, imported: Import) -> None:
     """What became of the solutions."""
-    table = _verdicts(f"solutions of {escape(str(source))}, run again", imported.verdicts)
+    total = sum(imported.verdicts.values())
+    _print(f"{total:,} solutions of {source}, run again", _verdicts(imported.verdicts))
     if imported.unknown:
-        table.caption = (
-            f"{imported.unknown:,} problems of {escape(str(source))} are not among these: left out"
-        )
-        table.caption_justify = "left"
-    Console().print(table)
+        _print(f"{imported.unknown:,} of its problems are not among those of the new run: left out")
+
+
+def _print(title: str, table: Table | None = None) -> None:
+    console = Console()
+    console.print(title, markup=False, highlight=False, soft_wrap=True)
+    if table is not None:
+        console.print(table)
 
 
 def _lengths(counts: Mapping[int, int]) -> tuple[str, str, str]:
@@ -55,28 +53,27 @@ def _lengths(counts: Mapping[int, int]) -> tuple[str, str, str]:
     return f"{mean:.1f}", str(min(counts)), str(max(counts))
 
 
-def _verdicts(title: str, verdicts: Mapping[Verdict, int]) -> Table:
-    total = sum(verdicts.values())
-    table = _table(f"{title}: {total:,}", "verdict", "count", "share")
+def _verdicts(verdicts: Mapping[Verdict, int]) -> Table:
+    total = max(1, sum(verdicts.values()))
+    table = _table("verdict", "count", "share")
     for verdict in Verdict:
         count = verdicts.get(verdict, 0)
-        table.add_row(verdict.replace("_", " "), f"{count:,}", f"{100 * count / total:.1f}%" if total else "")
+        table.add_row(verdict.replace("_", " "), f"{count:,}", f"{100 * count / total:.1f}%")
     return table
 
 
-def _explored(title: str, problems: Sequence[Explored]) -> Table:
-    table = _table(title, "problem", "FCS", "PCS", "samples", "question")
+def _explored(problems: Sequence[Explored]) -> Table:
+    table = _table("problem", "FCS", "PCS", "samples")
+    table.add_column("question", no_wrap=True, overflow="ellipsis")
     for problem in problems:
-        question = " ".join(problem.question.split())
-        shown = question if len(question) <= QUESTION else f"{question[: QUESTION - 1]}…"
         counts = (problem.fully_correct, problem.partially_correct, problem.samples)
-        table.add_row(escape(problem.problem), *(f"{count:,}" for count in counts), escape(shown))
+        question = " ".join(problem.question.split())
+        table.add_row(escape(problem.problem), *(f"{count:,}" for count in counts), escape(question))
     return table
 
 
-def _table(title: str, *headings: str) -> Table:
-    table = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
+def _table(*headings: str) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
     for heading in headings:
-        is_text = heading in (headings[0], "question")
-        table.add_column(heading, justify="left" if is_text else "right")
+        table.add_column(heading, justify="left" if heading == headings[0] else "right")
     return table
