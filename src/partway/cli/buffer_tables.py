@@ -64,7 +64,8 @@ def _verdicts(verdicts: Mapping[Verdict, int]) -> Table:
 
 def _explored(problems: Sequence[Explored]) -> Table:
     table = _table("problem", "FCS", "PCS", "samples")
-    table.add_column("question", no_wrap=True, overflow="ellipsis")
+    table.expand = True  # the question takes what room there is
+    table.add_column("question", ratio=1, no_wrap=True, overflow="ellipsis")
     for problem in problems:
         counts = (problem.fully_correct, problem.partially_correct, problem.samples)
         question = " ".join(problem.question.split())

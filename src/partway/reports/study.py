@@ -224,12 +224,13 @@ def _paper_name(setting: Setting) -> str:
 
 
 def _difference(own: Row, twins: Sequence[Row]) -> str:
-    """The settings that tell one from others of the same name, in brackets."""
-    keys = sorted({key for config in twins for key in config} - NO_SETTING | {*DATA})
-    told = [
-        f"{key} {own.get(key)}" for key in keys if any(config.get(key) != own.get(key) for config in twins)
-    ]
-    return f" ({_clipped(', '.join(told), 60)})" if told else ""
+    """What tells a setting from others of the same name, in brackets: other settings, else other problems."""
+    keys = sorted({key for config in twins for key in config} - NO_SETTING)
+    for candidates in (keys, DATA):
+        differ = [key for key in candidates if any(config.get(key) != own.get(key) for config in twins)]
+        if differ:
+            return f" ({_clipped(', '.join(f'{key} {own.get(key)}' for key in differ), 60)})"
+    return ""
 
 
 def _names(directories: Sequence[Path]) -> dict[Path, str]:

@@ -1,0 +1,209 @@
+"""Run directories as numbers: one run, several seeds, several settings."""
+
+import json
+import shutil
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+
+from partway.buffer import Verdict
+from partway.errors import RunError
+from partway.evaluation import Estimate
+from partway.reports.averages import bootstrap_of_runs, mean_band, pooled_shares, smoothed, thinned
+from partway.reports.study import study_of
+from partway.reports.summaries import Curve, chosen_step, summarize
+from partway.runs import Run
+from report_cases import write_run
+
+
+def study(*runs):
+    return study_of(summarize(run) for run in runs)
+
+
+def labels(*runs):
+    return [setting.label for setting in study(*runs).settings]
+
+
+def test_a_run_is_read_from_its_directory_alone(tmp_path):
+    run = write_run(tmp_path / "run", seed=3, tested=True)
+    summary = summarize(run.directory)
+    assert (summary.seed, summary.step, summary.is_finished, summary.missing) == (3, 40, True, ())
+    assert summary.curves["num_tokens"] == Curve((10, 20, 30, 40), (1000.0, 2000.0, 3000.0, 4000.0))
+    assert summary.curves["eval_pass@6"].steps == (20, 40)
+    assert summary.results.keys() == {"dev", "test"}
+
+
+def test_kept_solutions_are_those_of_the_buffers(tmp_path):
+    run = write_run(tmp_path / "run")
+    kept = summarize(run).kept
+    buffers = run.buffers()
+    assert kept.step == 40
+    assert kept.fully_correct == {id: len(buffer.fully_correct) for id, buffer in buffers.items()}
+    assert kept.partially_correct == {id: len(buffer.partially_correct) for id, buffer in buffers.items()}
+    assert sum(kept.fully_correct.values()) > len(kept.fully_correct)
+    assert sum(kept.partially_correct.values()) > 0
+
+
+def test_scores_of_problems_average_to_the_recorded_metrics(tmp_path):
+    result = summarize(write_run(tmp_path / "run", tested=True)).results["test"]
+    assert result.scores.keys() == {"pass@1", "pass@2", "pass@6"}
+    for name, scores in result.scores.items():
+        assert len(scores) == result.problems == 8
+        assert fmean(scores) == pytest.approx(result.metrics[name].value)
+
+
+def test_time_tokens_and_samples_are_summed_by_part(tmp_path):
+    work = summarize(write_run(tmp_path / "run")).work
+    assert {part.seconds for part in work.values()} == {12.0}  # six lines of 2 seconds each
+    assert (work["exploring"].samples, work["exploring"].tokens) == (4 * 12, 4 * 12 * 20)
+    assert (work["learning"].tokens, work["learning"].samples) == (4000, None)
+    assert work["evaluating"].samples == 2 * 5 * (6 + 1)
+
+
+def test_the_chosen_step_is_the_first_with_the_best_metric():
+    values = {10: 0.2, 20: 0.5, 30: 0.5}
+    rows = {step: {"metrics": {"pass@1": {"value": value}}} for step, value in values.items()}
+    assert chosen_step(rows, {}) == 20
+    assert chosen_step(rows, {"load_best_model_at_end": False}) == 30
+    assert chosen_step(rows, {"metric_for_best_model": "eval_of_another_kind"}) == 30
+    assert chosen_step({}, {}) is None
+
+
+def test_a_run_that_only_has_settings_says_what_is_missing(tmp_path):
+    run = Run(tmp_path / "young")
+    run.write_config({"max_steps": 50})
+    summary = summarize(run)
+    assert summary.state == "step 0 of 50"
+    told = " ".join(summary.missing)
+    for word in ("environment.json", "no curves", "no pass@k", "no kept solutions", "no times"):
+        assert word in told
+
+
+def test_a_run_still_training_shows_what_it_has(tmp_path):
+    run = write_run(tmp_path / "run", steps=20, finished=False)
+    with (run.directory / "metrics.jsonl").open("a") as stream:
+        stream.write('{"step": 30, "lo')  # being written just now
+    summary = summarize(run)
+    assert (summary.step, summary.state, summary.kept.step) == (20, "step 20 of 40", 20)
+    assert study(run).notes == ("run: not finished (step 20 of 40)",)
+
+
+def test_a_directory_that_is_no_run_is_refused(tmp_path):
+    with pytest.raises(RunError, match="no run here"):
+        summarize(tmp_path)
+
+
+def test_settings_have_the_names_of_the_paper_in_its_order(tmp_path):
+    arms = [("fcs+pcs", "mle_aug"), ("fcs", "beta_mml"), ("none", "mle"), ("fcs", "mml")]
+    runs = [write_run(tmp_path / f"r{n}", self_sampling=s, objective=o) for n, (s, o) in enumerate(arms)]
+    assert labels(*runs) == ["MLE", "FCS + MML", "FCS + β-MML", "FCS+PCS + MLE-Aug"]
+
+
+def test_seeds_of_one_setting_are_one_setting_and_other_settings_are_told_apart(tmp_path):
+    seeds = [write_run(tmp_path / f"s{seed}", seed=seed, train_file=f"{seed}.jsonl") for seed in range(3)]
+    assert [setting.seeds for setting in study(*seeds).settings] == [(0, 1, 2)]
+    faster = write_run(tmp_path / "faster", learning_rate=1e-2)
+    assert sorted(labels(*seeds, faster)) == [
+        "FCS+PCS + MLE-Aug (learning_rate 0.001)",
+        "FCS+PCS + MLE-Aug (learning_rate 0.01)",
+    ]
+
+
+def test_the_same_seed_on_other_problems_is_another_setting(tmp_path):
+    runs = [write_run(tmp_path / name, train_file=f"{name}.jsonl") for name in ("gsm8k", "mathqa")]
+    assert labels(*runs) == [
+        "FCS+PCS + MLE-Aug (train_file gsm8k.jsonl)",
+        "FCS+PCS + MLE-Aug (train_file mathqa.jsonl)",
+    ]
+
+
+def test_runs_of_one_name_are_named_by_their_folders(tmp_path):
+    runs = [write_run(tmp_path / folder / "run", seed=seed) for seed, folder in enumerate("ab")]
+    assert sorted(study(*runs).names.values()) == ["a/run", "b/run"]
+
+
+def test_settings_are_compared_on_test_only_if_every_run_has_it(tmp_path):
+    tested = write_run(tmp_path / "tested", tested=True)
+    other = write_run(tmp_path / "other", objective="mml")
+    assert study(tested).split == "test"
+    both = study(tested, other)
+    assert both.split == "dev"
+    assert "compared on dev: of 2 runs only tested was evaluated on test" in both.notes
+
+
+def test_one_run_keeps_its_interval_and_several_have_the_mean_with_a_new_one(tmp_path):
+    runs = [write_run(tmp_path / f"s{seed}", seed=seed, tested=True) for seed in range(3)]
+    (alone,) = study(runs[0]).estimates.values()
+    assert alone == summarize(runs[0]).results["test"].metrics
+    (together,) = study(*runs).estimates.values()
+    for name in ("pass@1", "pass@6", "unique", "executable"):
+        values = [summarize(run).results["test"].metrics[name].value for run in runs]
+        assert together[name].value == pytest.approx(fmean(values))
+        assert together[name].low <= together[name].value <= together[name].high
+
+
+def test_a_figure_names_only_runs_that_it_shows(tmp_path):
+    done = write_run(tmp_path / "done", seed=0)
+    young = write_run(tmp_path / "young", seed=1)
+    shutil.rmtree(young.directory / "evaluations")
+    both = study(done, young)
+    (setting,) = both.settings
+    shown = [(run, run.results["dev"].step) for run in setting.runs if "dev" in run.results]
+    step = shown[0][1]
+    assert both.origin_at(setting, shown) == f"FCS+PCS + MLE-Aug: done · step {step} · seed 0"
+    assert both.origin_over(setting, "buffer/") == (
+        "FCS+PCS + MLE-Aug: done, young · steps 10 to 40 · seeds 0, 1"
+    )
+
+
+def test_a_band_is_the_mean_of_the_runs_that_have_the_step():
+    band = mean_band([Curve((1, 2), (0.0, 1.0)), Curve((2, 3), (3.0, 5.0))])
+    assert (band.steps, band.means) == ((1, 2, 3), (0.0, 2.0, 5.0))
+    assert (band.lows[0], band.highs[0]) == (0.0, 0.0)
+    assert (band.lows[1], band.highs[1]) == (1.0, 3.0)
+    assert not mean_band([Curve((1, 2), (0.0, 1.0))]).has_width
+
+
+def test_the_interval_over_runs_covers_both_sources_of_chance():
+    steady = bootstrap_of_runs([{"x": [0.5] * 50}, {"x": [0.5] * 20}])
+    assert steady == {"x": Estimate(0.5, 0.5, 0.5)}
+    problems = bootstrap_of_runs([{"x": [0.0, 1.0] * 50}])["x"]
+    assert problems.high - problems.low == pytest.approx(4 * 0.05, rel=0.15)  # 2 x 1.96 x sqrt(.25 / 100)
+    runs = bootstrap_of_runs([{"x": [0.0] * 100}, {"x": [1.0] * 100}])["x"]
+    assert (runs.value, runs.low, runs.high) == (0.5, 0.0, 1.0)
+
+
+def test_columns_that_a_run_lacks_are_left_out():
+    assert bootstrap_of_runs([{"x": [1.0], "y": [1.0]}, {"x": [0.0]}]).keys() == {"x"}
+    assert bootstrap_of_runs([]) == {}
+
+
+def test_smoothing_keeps_constants_and_dampens_jumps():
+    assert smoothed([2.0, 2.0]) == pytest.approx((2.0, 2.0))
+    assert 0 < smoothed([0.0, 1.0])[1] < 1
+
+
+def test_thinning_keeps_both_ends():
+    steps = thinned(list(range(1, 5001)))
+    assert (steps[0], steps[-1], len(steps)) == (1, 5000, 400)
+    assert steps == sorted(set(steps))
+
+
+def test_shares_of_verdicts_add_up_in_every_stretch(tmp_path):
+    runs = [write_run(tmp_path / f"s{seed}", seed=seed) for seed in range(2)]
+    shares = pooled_shares([summarize(run).curves for run in runs])
+    assert shares.edges == (0, 10, 20, 30, 40)
+    assert shares.drawn == sum(sample.count for run in runs for sample in run.samples())
+    for stretch in zip(*shares.shares.values(), strict=True):
+        assert sum(stretch) == pytest.approx(1)
+    first = [sample.verdict for run in runs for sample in run.samples() if sample.step == 10]
+    share = first.count(Verdict.NEW_FULLY_CORRECT) / len(first)
+    assert shares.shares[Verdict.NEW_FULLY_CORRECT][0] == pytest.approx(share)
+
+
+def test_an_evaluation_that_is_no_json_is_reported_by_its_path(tmp_path):
+    run = write_run(tmp_path / "run")
+    (Path(run.directory) / "evaluations" / "step-20.json").write_text(json.dumps([])[:1])
+    with pytest.raises(RunError, match=r"step-20\.json: cannot be read"):
+        summarize(run)
