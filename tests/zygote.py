@@ -58,8 +58,7 @@ class Zygote:
     ) -> list[Outcome]:
         """Train in `directory`; one outcome per process.
 
-        With `kill_at`, processes kill themselves at so many file operations, counting those on paths that have
-        `kill_in` in them.
+        With `kill_at`, processes kill themselves at that file operation, counting paths that have `kill_in`.
         """
         request = {"directory": str(directory), "resume": resume, "kill_at": kill_at, "kill_in": kill_in}
         request |= {"processes": processes, "strategy": strategy, "dropout": dropout, "settings": settings}

@@ -1,7 +1,7 @@
 """Settings from a YAML file and `--key value` pairs: merged, and checked against a dataclass.
 
-A file may begin from another with `base: other.yaml` (beside it); what it says itself comes on top, what the
-command line says comes on top of that.
+A file may begin from others beside it with `base: other.yaml` or `base: [one.yaml, another.yaml]`, later ones
+on top of earlier ones; what it says itself comes on top of them, and the command line on top of that.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BASE = "base"
 
 
 def read_settings(path: str | Path, _seen: tuple[Path, ...] = ()) -> Settings:
-    """The settings in a YAML file, on top of those of its base."""
+    """The settings in a YAML file, on top of those of its bases."""
     path = Path(path)
     if path.resolve() in _seen:
         raise ConfigError(f"{path}: is its own base; remove one of the `base:` lines")
@@ -38,8 +38,10 @@ def read_settings(path: str | Path, _seen: tuple[Path, ...] = ()) -> Settings:
     if not isinstance(content or {}, dict):
         raise ConfigError(f"{path}: expected lines of `key: value`, found a {type(content).__name__}")
     settings: Settings = {str(key): value for key, value in (content or {}).items()}
-    base = settings.pop(BASE, None)
-    inherited = read_settings(path.parent / str(base), (*_seen, path.resolve())) if base is not None else {}
+    bases = settings.pop(BASE, [])
+    inherited: Settings = {}
+    for base in bases if isinstance(bases, list) else [bases]:
+        inherited |= read_settings(path.parent / str(base), (*_seen, path.resolve()))
     return inherited | settings
 
 

@@ -34,6 +34,13 @@ def test_a_file_adds_to_its_base_which_may_have_one_itself(tmp_path):
     }
 
 
+def test_of_several_bases_the_later_wins(tmp_path):
+    (tmp_path / "a.yaml").write_text("seed: 1\nmax_steps: 1\n")
+    (tmp_path / "b.yaml").write_text("max_steps: 2\n")
+    (tmp_path / "c.yaml").write_text("base: [a.yaml, b.yaml]\n")
+    assert read_settings(tmp_path / "c.yaml") == {"seed": 1, "max_steps": 2}
+
+
 def test_a_file_that_is_its_own_base_is_refused(tmp_path):
     (tmp_path / "a.yaml").write_text("base: b.yaml")
     (tmp_path / "b.yaml").write_text("base: a.yaml")

@@ -133,6 +133,7 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     restore_callback_states_from_checkpoint: bool = _key(
         True, "Whether resuming restores callbacks such as early stopping."
     )
+    use_cpu: bool = _key(False, "Train on the CPU although there is something faster.")
     ddp_find_unused_parameters: bool | None = _key(
         False, "Whether DDP looks for weights a pass did not use; needed for mixtures of experts."
     )

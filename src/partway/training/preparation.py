@@ -18,7 +18,6 @@ from partway.buffer import Rules, reference_flaw
 from partway.errors import ConfigError, ModelError, ProblemError
 from partway.execution import trace_all
 from partway.models.loading import LanguageModel, load_model
-from partway.models.text import Codec
 from partway.models.tiny import build_tiny_model
 from partway.problem import Problem
 from partway.training.checkpoints import data_digest
@@ -90,7 +89,7 @@ def prepared_model(
     elif not isinstance(model, LanguageModel):
         if tokenizer is None:
             raise ModelError("a model without its tokenizer cannot be trained; pass processing_class")
-        model = LanguageModel(model, Codec.of(tokenizer), model.config.max_position_embeddings)
+        model = LanguageModel.of(model, tokenizer)
     return with_adapter(model, config) if config.use_peft else model
 
 
@@ -98,7 +97,7 @@ def named_model(name: str, config: SelfSamplingConfig, problems: Sequence[Proble
     """The model that `name` stands for; `tiny` is made for the problems."""
     if name == "tiny":
         return build_tiny_model(problems, seed=config.seed)
-    return load_model(name, dtype=getattr(torch, config.dtype))
+    return load_model(name, dtype=getattr(torch, config.dtype), device="cpu")  # Trainer moves it
 
 
 def with_adapter(language_model: LanguageModel, config: SelfSamplingConfig) -> LanguageModel:

@@ -16,9 +16,9 @@ from safetensors import SafetensorError
 from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCallback
 from transformers.trainer_callback import ExportableState
 from transformers.trainer_utils import rotate_checkpoints
-from transformers.utils import logging as hf_logging
 
 from partway.errors import RunError
+from partway.models.loading import no_progress_bar
 from partway.runs import Run
 from partway.training import checkpoints
 from partway.training.checkpoints import Progress
@@ -242,13 +242,8 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         """Save the model without a bar of its own."""
-        shown = hf_logging.is_progress_bar_enabled()
-        hf_logging.disable_progress_bar()
-        try:
+        with no_progress_bar():
             super().save_model(output_dir, _internal_call=_internal_call)
-        finally:
-            if shown:
-                hf_logging.enable_progress_bar()
 
     def _issue_warnings_after_load(self, load_result: Any) -> None:
         tied = set(getattr(self.accelerator.unwrap_model(self.model), "_tied_weights_keys", None) or ())
