@@ -10,6 +10,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -18,7 +19,7 @@ from partway.problem import Problem
 from partway.reports.explorer.rows import Stamp, row_at, scan, stamp
 from partway.reports.explorer.self_samples import SelfSamples, sampled_text
 from partway.reports.explorer.tracing import traced
-from partway.runs import Row, Run
+from partway.runs import Row, Run, read_json
 from partway.solution import ANSWER_VARIABLE, Solution
 
 SPLITS = ("train", "dev")
@@ -53,11 +54,19 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True)
 class Kept:
-    """A buffer.jsonl: where each problem's row begins and what it counts."""
+    """A buffer.jsonl, if one was saved yet: where each problem's row begins and what it counts."""
 
-    path: Path
+    path: Path | None
     starts: Mapping[str, int]
     counts: Mapping[str, Counts]
+
+    @property
+    def step(self) -> int | None:
+        """The step it was saved at, None for that of the end, after which nothing is found."""
+        if self.path is None:
+            return 0
+        folder = self.path.parent.name
+        return None if folder == "final" else int(folder.removeprefix("checkpoint-"))
 
 
 @dataclass(frozen=True)
@@ -160,36 +169,37 @@ class RunReader:
         parsed = Solution.parse(reference, self.rules.answer_variable) if reference else None
         return Problem(row["id"], row["question"], row["answer"], parsed, row.get("meta"))
 
-    def kept(self) -> tuple[int | None, Kept | None]:
-        """The newest buffers with the step they were saved at, None for those of the end."""
-        final = self.run.directory / "final" / "buffer.jsonl"
-        if final.is_file():
-            return None, self._kept.of(final)
-        for step, directory in sorted(self.run.checkpoints().items(), reverse=True):
-            path = directory / "buffer.jsonl"
-            if path.is_file():
-                return step, self._kept.of(path)
-        return 0, None
+    def kept(self) -> Kept:
+        """The newest buffers that were saved, those of the end once there are any."""
+        directories = [self.run.directory / "final", *reversed(self.run.checkpoints().values())]
+        files = (directory / "buffer.jsonl" for directory in directories)
+        path = next((file for file in files if file.is_file()), None)
+        return self._kept.of(path) if path is not None else Kept(None, {}, {})
 
-    def news(self) -> dict[str, list[Row]]:
-        """By problem, what was found since the buffers were saved: what a run in progress adds."""
-        step, _ = self.kept()
-        if step is None:
-            return {}
+    def problems_with_news(self) -> set[str]:
+        """The problems for which something was found since the buffers were saved."""
+        saved_at = self.kept().step
+        if saved_at is None:
+            return set()
         self.samples.update()
-        return self.samples.new_after(step)
+        return self.samples.problems_with_new_after(saved_at)
 
-    def buffer(self, problem: Problem, news: Sequence[Row] = ()) -> SolutionBuffer:
-        """The buffer of a training problem as it is now; of another, the one its reference gives."""
-        _, kept = self.kept()
-        if kept is not None and problem.id in kept.starts:
+    def buffer(self, listed: Listed, problem: Problem) -> SolutionBuffer:
+        """The buffer of a problem trained on as it is now; of another, the one its reference gives."""
+        kept = self.kept()
+        if kept.path is None or listed.split != "train" or problem.id not in kept.starts:
+            buffer = seed_buffers([problem], self.rules)[problem.id]
+        else:
             saved = row_at(kept.path, kept.starts[problem.id])
             buffer = SolutionBuffer.from_json(problem, saved)
-        else:
-            buffer = seed_buffers([problem], self.rules)[problem.id]
-        for row, trace in zip(news, traced([sampled_text(row) for row in news], self.rules), strict=True):
-            buffer.consider(trace, int(row["step"]))
+        if kept.step is not None and listed.split == "train":
+            self._catch_up(buffer, self.samples.new_after(kept.step, problem.id))
         return buffer
+
+    def _catch_up(self, buffer: SolutionBuffer, news: Sequence[Row]) -> None:
+        traces = traced([sampled_text(row) for row in news], self.rules)
+        for row, trace in zip(news, traces, strict=True):
+            buffer.consider(trace, int(row["step"]))
 
     def evaluated_steps(self) -> list[int]:
         """The steps with a whole evaluation."""
@@ -201,6 +211,27 @@ class RunReader:
         names = (f"step-{step}.jsonl", f"step-{step}.pass1.jsonl")
         full, pass1 = (self._judged.of(self._evaluations / name) for name in names)
         return full, pass1
+
+    def metrics_at(self, step: int) -> list[tuple[str, float]]:
+        """Names and values of the metrics of an evaluation."""
+        summary = read_json(self._evaluations / f"step-{step}.json")
+        return [(name, estimate["value"]) for name, estimate in summary["metrics"].items()]
+
+    def step(self) -> int:
+        """The last step that left a line."""
+        return max((int(line["step"]) for line in self.run.metrics()), default=0)
+
+    def version(self) -> str:
+        """Another text whenever the files say something else."""
+        final, folder = self.run.directory / "final" / "buffer.jsonl", self.run.directory / "samples"
+        state = (
+            [stamp(self._problems_file(split)) for split in SPLITS],
+            stamp(final),
+            sorted(self.run.checkpoints()),
+            [(path.name, stamp(path)) for path in sorted(folder.glob("*.jsonl"))],
+            [stamp(self._evaluations / f"step-{step}.jsonl") for step in self.evaluated_steps()],
+        )
+        return blake2b(repr(state).encode(), digest_size=8).hexdigest()
 
     @property
     def _evaluations(self) -> Path:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from partway.buffer import Verdict
+from partway.errors import RunError
 from partway.reports.explorer.rows import row_at, scan
 from partway.runs import Row
 
@@ -24,7 +25,7 @@ class SelfSamples:
         self._files: list[Path] = []
         self._ends: dict[Path, tuple[int, int, Row | None]] = {}  # read so far: last row's start, end, itself
         self._places: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
-        self._new: list[tuple[int, str, int]] = []
+        self._new: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)  # steps and places
 
     def update(self) -> None:
         """Take in what was written since; start over if a resumed run wrote something else instead."""
@@ -40,25 +41,29 @@ class SelfSamples:
 
     def _is_unchanged(self, path: Path) -> bool:
         start, end, row = self._ends[path]
-        size = path.stat().st_size if path.exists() else -1
-        return size >= end and (row is None or row_at(path, start) == row)
+        if not path.exists() or path.stat().st_size < end:
+            return False
+        try:
+            return row is None or row_at(path, start) == row
+        except RunError:  # other rows are there now, and none begins at this byte
+            return False
 
     def _add(self, row: Row, place: int) -> None:
         self._places[row["problem"]].append(place)
         if Verdict(row["verdict"]).is_new:
-            self._new.append((int(row["step"]), row["problem"], place))
+            self._new[row["problem"]].append((int(row["step"]), place))
 
     def rows(self, problem: str) -> list[Row]:
         """The samples of a problem, in the order drawn."""
         return [self._row(place) for place in self._places.get(problem, ())]
 
-    def new_after(self, step: int) -> dict[str, list[Row]]:
-        """By problem, the samples after `step` of which the buffer kept something."""
-        found: defaultdict[str, list[Row]] = defaultdict(list)
-        for drawn_at, problem, place in self._new:
-            if drawn_at > step:
-                found[problem].append(self._row(place))
-        return dict(found)
+    def new_after(self, step: int, problem: str) -> list[Row]:
+        """The samples of a problem after `step` of which the buffer kept something."""
+        return [self._row(place) for drawn_at, place in self._new.get(problem, ()) if drawn_at > step]
+
+    def problems_with_new_after(self, step: int) -> set[str]:
+        """The problems for which `new_after` has anything."""
+        return {problem for problem, found in self._new.items() if found[-1][0] > step}
 
     def _row(self, place: int) -> Row:
         return row_at(self._files[place >> FILE_SHIFT], place & (1 << FILE_SHIFT) - 1)

@@ -1,0 +1,170 @@
+"""A run, perhaps beside another one, as the page asks for it: facts, pages of the list, problems, traces."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from partway.errors import RunError
+from partway.reports.explorer.groups import evaluation_view, self_sample_groups, self_samples_view
+from partway.reports.explorer.index import Entry, Index, Query, Standing, entries_of
+from partway.reports.explorer.problem_view import known_of, problem_view, typed_view
+from partway.reports.explorer.reading import RunReader
+from partway.runs import Row, Run
+
+SETTINGS = {
+    "model_name_or_path": "model",
+    "self_sampling": "self-sampling",
+    "objective": "objective",
+    "num_generations": "samples per problem and step",
+    "temperature": "temperature",
+    "state": "states compared as",
+    "seed": "seed",
+}
+T = TypeVar("T")
+
+
+class Explorer:
+    """Answers from the files of a run; `refresh` takes in what training wrote since."""
+
+    def __init__(self, run: Run, other: Run | None = None) -> None:
+        self.reader = RunReader(run)
+        self.other = RunReader(other) if other is not None else None
+        self._lock = threading.RLock()  # around the readers; the index is replaced, never changed
+        self._index: Index | None = None
+
+    @property
+    def index(self) -> Index:
+        """The list of problems as of the last refresh."""
+        return self._index or self.refresh()
+
+    def refresh(self) -> Index:
+        """The list of problems as the files are now."""
+        with self._lock:
+            version = self.version()
+            if self._index is None or self._index.version != version:
+                entries = self._reading(lambda: entries_of(self.reader, self.other))
+                self._index = Index(entries, version)
+            return self._index
+
+    def check(self) -> None:
+        """Refuse runs that cannot be shown or compared."""
+        entries = self.index.entries
+        if not entries:
+            raise RunError(f"{self.reader.run.directory}: there are no problems in it; was it just started?")
+        if self.other is not None and all(entry.other is None for entry in entries):
+            raise RunError(
+                f"{self.reader.run.directory} and {self.other.run.directory} have no problem in common;"
+                " compare runs on the same problems"
+            )
+
+    def version(self) -> str:
+        """Another text whenever the files say something else."""
+        versions = [reader.version() for reader in (self.reader, self.other) if reader is not None]
+        return "/".join(versions)
+
+    def pulse(self) -> Row:
+        """How far the run is, without reading it again."""
+        return {
+            "version": self.version(),
+            "step": self.reader.step(),
+            "finished": self.reader.run.is_finished,
+        }
+
+    def facts(self) -> Row:
+        """What the page says about the run itself."""
+        index = self.refresh()
+        config = self.reader.config
+        with self._lock:
+            steps = self.reader.evaluated_steps()
+            return {
+                **self.pulse(),
+                "version": index.version,
+                "name": self.reader.name,
+                "other": self.other.name if self.other is not None else None,
+                "max_steps": config.get("max_steps", -1),
+                "settings": [[label, _setting(config[key])] for key, label in SETTINGS.items() if key in config],
+                "splits": _split_sizes(index),
+                "evaluations": steps,
+                "totals": totals_of([entry.standing for entry in index.entries]),
+                "metrics": self.reader.metrics_at(steps[-1]) if steps else [],
+            }
+
+    def problem(self, key: str, step: int | None = None) -> Row:
+        """A problem with everything there is to see of it, its evaluation the last one or that at `step`."""
+        entry = self.entry(key)
+        with self._lock:
+            return self._reading(lambda: self._problem(entry, step))
+
+    def _problem(self, entry: Entry, step: int | None) -> Row:
+        reader, listed = self.reader, entry.listed
+        problem = reader.problem(listed)
+        samples = []
+        if entry.has_buffer:
+            reader.samples.update()
+            samples = self_sample_groups(reader.samples.rows(problem.id), reader.rules)
+        buffer = reader.buffer(listed, problem)
+        known = known_of(problem, buffer)
+        view = {
+            **entry.to_json(shown=0),
+            "split": listed.split,
+            **problem_view(problem, buffer, known, samples),
+            "answer_variable": reader.rules.answer_variable,
+        }
+        if samples:
+            view["samples"] = self_samples_view(samples, known)
+        steps = reader.evaluated_steps()
+        if not entry.has_buffer and steps:
+            step = step if step in steps else steps[-1]
+            full, pass1 = reader.judged(step)
+            rows = full.rows(problem.id), pass1.rows(problem.id)
+            view["evaluation"] = {"step": step, "steps": steps, **evaluation_view(*rows, known)}
+        return view
+
+    def trace(self, key: str, text: str) -> Row:
+        """A typed program beside what is known of a problem."""
+        listed = self.entry(key).listed
+        with self._lock:
+            problem = self.reader.problem(listed)
+            buffer = self._reading(lambda: self.reader.buffer(listed, problem))
+        return typed_view(text, buffer, known_of(problem, buffer))
+
+    def entry(self, key: str) -> Entry:
+        """The problem with this key; KeyError if there is none."""
+        return self.index.by_key[key]
+
+    def page(self, query: Query) -> Row:
+        """A page of the list."""
+        return self.index.page(query)
+
+    def _reading(self, read: Callable[[], T]) -> T:
+        """What `read` gives; a checkpoint may be replaced by a newer one while it is read."""
+        try:
+            return read()
+        except FileNotFoundError:
+            return read()
+
+
+def _split_sizes(index: Index) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for entry in index.entries:
+        sizes[entry.listed.split] = sizes.get(entry.listed.split, 0) + 1
+    return sizes
+
+
+def totals_of(standings: list[Standing]) -> Row:
+    """Sums over the problems."""
+    return {
+        "fcs": sum(standing.kept.fully_correct for standing in standings),
+        "pcs": sum(standing.kept.partially_correct for standing in standings),
+        "evaluated": sum(standing.score.drawn > 0 for standing in standings),
+        "solved": sum(standing.score.passed > 0 for standing in standings),
+    }
+
+
+def _setting(value: object) -> str:
+    """A setting as text; of the path to a model only its end, for what is shown may be passed on."""
+    text = str(value)
+    return Path(text).name if Path(text).is_absolute() else text

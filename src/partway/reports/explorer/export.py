@@ -1,0 +1,79 @@
+"""A static copy of the explorer that opens from a folder: no server, no network, no programs to run.
+
+A page opened from a folder may not fetch, so the data are scripts that hand it over: the list in parts, and
+problems a few to a file.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from partway.errors import ConfigError
+from partway.files import atomic_directory
+from partway.reports.explorer.explorer import Explorer
+from partway.reports.explorer.index import PAGE_SIZE, Entry
+from partway.runs import Row
+
+STATIC = Path(__file__).parent / "static"
+ENTRIES_PER_FILE = 2000
+PROBLEMS_PER_FILE = 20
+
+
+def export(explorer: Explorer, folder: Path, on_progress: Callable[[int, int], None]) -> None:
+    """Write the copy to `folder`, whole or not at all; an earlier copy there is replaced."""
+    if not _may_be_replaced(folder):
+        raise ConfigError(f"{folder}: holds something else than an exported page; choose another folder")
+    explorer.check()
+    with atomic_directory(folder) as directory:
+        for name in ("app.css", "app.js"):
+            shutil.copyfile(STATIC / name, directory / name)
+        _write_page(directory)
+        (directory / "data").mkdir()
+        entries = explorer.index.entries
+        files = _write_list(directory, entries)
+        for start in range(0, len(entries), PROBLEMS_PER_FILE):
+            _write_problems(directory, explorer, entries, start)
+            on_progress(min(start + PROBLEMS_PER_FILE, len(entries)), len(entries))
+        sizes = {"lists": files, "page_size": PAGE_SIZE, "problems_per_file": PROBLEMS_PER_FILE}
+        _hand_over(directory, "run", {**explorer.facts(), **sizes})
+
+
+def _may_be_replaced(folder: Path) -> bool:
+    if not folder.exists():
+        return True
+    if not folder.is_dir():
+        return False
+    return (folder / "data" / "run.js").is_file() or not any(folder.iterdir())
+
+
+def _write_page(directory: Path) -> None:
+    page = (STATIC / "index.html").read_text(encoding="utf-8")
+    copy = page.replace('data-source="server"', 'data-source="folder"')
+    assert copy != page, "the page says where its data come from"
+    (directory / "index.html").write_text(copy, encoding="utf-8")
+
+
+def _write_list(directory: Path, entries: Sequence[Entry]) -> int:
+    starts = range(0, len(entries), ENTRIES_PER_FILE)
+    for number, start in enumerate(starts):
+        rows = [entry.to_json(shown=None) for entry in entries[start : start + ENTRIES_PER_FILE]]
+        _hand_over(directory, f"list-{number}", rows)
+    return len(starts)
+
+
+def _write_problems(directory: Path, explorer: Explorer, entries: Sequence[Entry], start: int) -> None:
+    shown: dict[str, Row] = {}
+    for entry in entries[start : start + PROBLEMS_PER_FILE]:
+        view = explorer.problem(entry.key)
+        if "evaluation" in view:
+            view["evaluation"]["steps"] = [view["evaluation"]["step"]]  # the others need the server
+        shown[entry.key] = view
+    _hand_over(directory, f"problems-{start // PROBLEMS_PER_FILE}", shown)
+
+
+def _hand_over(directory: Path, name: str, content: object) -> None:
+    script = f"partwayData({json.dumps(name)}, {json.dumps(content)});\n"
+    (directory / "data" / f"{name}.js").write_text(script, encoding="ascii")

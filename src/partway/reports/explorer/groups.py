@@ -1,0 +1,112 @@
+"""Samples of one problem, identical solutions together, each with what running it gave."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from partway.buffer import Rules
+from partway.execution import Trace
+from partway.reports.explorer.known import Known
+from partway.reports.explorer.self_samples import sampled_text
+from partway.reports.explorer.tracing import traced
+from partway.runs import Row
+from partway.solution import Solution
+
+MAX_GROUPS = 100
+
+
+@dataclass(frozen=True)
+class Group:
+    """Samples that are the same solution, or the same text where it is none."""
+
+    trace: Trace
+    text: str
+    rows: Sequence[Row]
+
+
+def grouped(rows: Sequence[Row], texts: Sequence[str], rules: Rules) -> list[Group]:
+    """The samples, each with the text to trace, in groups, in the order met."""
+    groups: defaultdict[Solution | str, list[int]] = defaultdict(list)
+    traces = traced(texts, rules)
+    for number, (trace, text) in enumerate(zip(traces, texts, strict=True)):
+        is_whole = trace.failure is None and trace.solution.steps
+        groups[trace.solution if is_whole else text.strip()].append(number)
+    return [
+        Group(traces[numbers[0]], texts[numbers[0]], [rows[number] for number in numbers])
+        for numbers in groups.values()
+    ]
+
+
+def self_sample_groups(rows: Sequence[Row], rules: Rules) -> list[Group]:
+    """The self-samples of a problem in groups."""
+    return grouped(rows, [sampled_text(row) for row in rows], rules)
+
+
+def self_samples_view(groups: Sequence[Group], known: Known) -> Row:
+    """Self-samples as the page shows them: verdicts over all, and the most frequent groups."""
+    rows = [row for group in groups for row in group.rows]
+    return {
+        "drawn": drawn(rows),
+        "verdicts": dict(counts_by(rows, "verdict")),
+        **shown_groups([_self_sample_row(group, known) for group in groups]),
+    }
+
+
+def _self_sample_row(group: Group, known: Known) -> Row:
+    steps = [int(row["step"]) for row in group.rows]
+    return {
+        **_compared(group, known),
+        "count": drawn(group.rows),
+        "verdicts": dict(counts_by(group.rows, "verdict")),
+        "guided": drawn(row for row in group.rows if row["prefix"]),
+        "first": min(steps),
+        "last": max(steps),
+    }
+
+
+def evaluation_view(rows: Sequence[Row], pass1: Sequence[Row], known: Known) -> Row:
+    """Evaluation samples as the page shows them; `pass1` are those drawn apart for the paper's pass@1."""
+    marked = [*rows, *({**row, "is_pass1": True} for row in pass1)]
+    groups = grouped(marked, [str(row["completion"]) for row in marked], known.rules)
+    return {
+        "drawn": drawn(rows),
+        "passed": drawn(row for row in rows if row["passed"]),
+        **shown_groups([_evaluation_row(group, known) for group in groups]),
+    }
+
+
+def _evaluation_row(group: Group, known: Known) -> Row:
+    first = group.rows[0]
+    return {
+        **_compared(group, known),
+        "is_right": bool(first["passed"]),
+        "result": str(first.get("result", "passed" if first["passed"] else "failed")),
+        "count": drawn(row for row in group.rows if "is_pass1" not in row),
+        "pass1": drawn(row for row in group.rows if "is_pass1" in row),
+    }
+
+
+def _compared(group: Group, known: Known) -> Row:
+    row = known.compared(group.trace)
+    return row | {"written": group.text} if group.trace.failure is not None else row
+
+
+def shown_groups(rows: Sequence[Row]) -> Row:
+    """The most frequent groups, and how many others there are."""
+    in_order = sorted(rows, key=lambda row: (-row["count"], not row["is_right"]))
+    return {"groups": in_order[:MAX_GROUPS], "others": max(0, len(rows) - MAX_GROUPS)}
+
+
+def drawn(rows: Iterable[Row]) -> int:
+    """How many samples the rows stand for."""
+    return sum(int(row.get("count", 1)) for row in rows)
+
+
+def counts_by(rows: Iterable[Row], key: str) -> Counter[str]:
+    """How many samples there are for each value of `key`."""
+    counts: Counter[str] = Counter()
+    for row in rows:
+        counts[str(row[key])] += int(row.get("count", 1))
+    return counts

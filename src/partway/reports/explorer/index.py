@@ -1,0 +1,234 @@
+"""The list of a run's problems, in memory, and searching it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
+
+from partway.reports.explorer.reading import Counts, Listed, RunReader, Score, counts_of
+from partway.runs import Row
+
+PAGE_SIZE = 50
+SHOWN_QUESTION = 240
+
+NOTHING_KEPT = Counts(0, 0, 0)
+NOT_EVALUATED = Score(0, 0)
+
+
+class Standing(NamedTuple):
+    """What a run made of a problem."""
+
+    kept: Counts
+    score: Score
+
+    @property
+    def solutions(self) -> int:
+        """How many solutions are kept, the reference included."""
+        return self.kept.fully_correct + self.kept.partially_correct
+
+
+class Entry(NamedTuple):
+    """A problem in the list; `other` is how it stands in the run compared with, if it is there."""
+
+    listed: Listed
+    text: str
+    standing: Standing
+    other: Standing | None
+
+    @property
+    def key(self) -> str:
+        """The split and the line of the problem's file: short, and safe in an address."""
+        return f"{self.listed.split}/{self.listed.number}"
+
+    @property
+    def has_buffer(self) -> bool:
+        """Whether solutions of this problem are kept at all."""
+        return self.listed.split == "train"
+
+    def to_json(self, shown: int | None = SHOWN_QUESTION) -> Row:
+        """The entry as the page gets it, its question cut to `shown` characters."""
+        row: Row = {"key": self.key, "id": self.listed.id, "question": self.listed.question[:shown]}
+        row |= _standing_row(self.standing)
+        return row | ({"other": _standing_row(self.other)} if self.other is not None else {})
+
+
+def _standing_row(standing: Standing) -> Row:
+    return {
+        "fcs": standing.kept.fully_correct,
+        "pcs": standing.kept.partially_correct,
+        "found": standing.kept.last_found,
+        "drawn": standing.score.drawn,
+        "passed": standing.score.passed,
+    }
+
+
+def entries_of(reader: RunReader, other: RunReader | None = None) -> list[Entry]:
+    """Every problem of a run as it stands now, beside how it stands in another run with the same problems."""
+    others: dict[tuple[str, str, str], Standing] = {}
+    if other is not None:
+        others = {(one.split, one.id, one.question): standing for one, standing in _standings(other)}
+    return [
+        Entry(
+            listed,
+            f"{listed.id}\n{listed.question}".lower(),
+            standing,
+            others.get((listed.split, listed.id, listed.question)),
+        )
+        for listed, standing in _standings(reader)
+    ]
+
+
+def _standings(reader: RunReader) -> list[tuple[Listed, Standing]]:
+    listed = reader.listed()
+    counts = _counts_now(reader, listed)
+    steps = reader.evaluated_steps()
+    scores = reader.judged(steps[-1])[0].scores if steps else {}
+    return [
+        (
+            one,
+            Standing(counts.get(one.id, Counts(int(one.has_reference), 0, 0)), NOT_EVALUATED)
+            if one.split == "train"
+            else Standing(NOTHING_KEPT, scores.get(one.id, NOT_EVALUATED)),
+        )
+        for one in listed
+    ]
+
+
+def _counts_now(reader: RunReader, listed: Sequence[Listed]) -> Mapping[str, Counts]:
+    """What is kept, with what a run in progress found since it was saved."""
+    counts = dict(reader.kept().counts)
+    news = reader.problems_with_news()
+    for one in listed if news else ():
+        if one.split == "train" and one.id in news:
+            buffer = reader.buffer(one, reader.problem(one))
+            counts[one.id] = counts_of(buffer.to_json()["solutions"])
+    return counts
+
+
+@dataclass(frozen=True)
+class Query:
+    """What to look for; an empty field looks for anything.
+
+    >>> Query.of({"text": "Apples", "partial": "yes", "page": "2"}).page
+    2
+    """
+
+    text: str = ""
+    split: str = ""
+    least: int | None = None
+    most: int | None = None
+    partial: str = ""
+    evaluation: str = ""
+    compared: str = ""
+    order: str = ""
+    page: int = 1
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> Query:
+        """The query that these texts spell; ValueError names one that does not."""
+        known = {field.name for field in fields(cls)}
+        values: dict[str, Any] = {name: text for name, text in given.items() if name in known and text}
+        for name in values.keys() & {"least", "most", "page"}:
+            values[name] = _whole_number(name, values[name])
+        for name, choices in CHOICES.items():
+            if values.get(name, "") not in ("", *choices):
+                raise ValueError(f"{name} is {values[name]!r}; expected one of {', '.join(choices)}")
+        return cls(**values)
+
+
+def _whole_number(name: str, text: str) -> int:
+    if not re.fullmatch("[0-9]{1,9}", text):
+        raise ValueError(f"{name} is {text!r}; expected a whole number")
+    return int(text)
+
+
+TESTS: dict[str, dict[str, Callable[[Entry], bool]]] = {
+    "partial": {
+        "yes": lambda entry: entry.standing.kept.partially_correct > 0,
+        "no": lambda entry: entry.has_buffer and entry.standing.kept.partially_correct == 0,
+    },
+    "evaluation": {
+        "solved": lambda entry: _is_solved(entry.standing),
+        "unsolved": lambda entry: _is_unsolved(entry.standing),
+    },
+    "compared": {
+        "gained": lambda entry: _is_solved(entry.standing) and _is_unsolved(entry.other),
+        "lost": lambda entry: _is_unsolved(entry.standing) and _is_solved(entry.other),
+        "more": lambda entry: entry.other is not None and entry.standing.solutions > entry.other.solutions,
+        "fewer": lambda entry: entry.other is not None and entry.standing.solutions < entry.other.solutions,
+    },
+}
+ORDERS: dict[str, Callable[[Entry], float]] = {
+    "solutions": lambda entry: -entry.standing.solutions,
+    "found": lambda entry: -entry.standing.kept.last_found,
+    "hardest": lambda entry: _pass_rate(entry.standing.score, without=2.0),
+    "easiest": lambda entry: -_pass_rate(entry.standing.score, without=-1.0),
+}
+CHOICES = {name: tuple(tests) for name, tests in TESTS.items()} | {"order": tuple(ORDERS)}
+
+
+def _is_solved(standing: Standing | None) -> bool:
+    return standing is not None and standing.score.passed > 0
+
+
+def _is_unsolved(standing: Standing | None) -> bool:
+    return standing is not None and standing.score.drawn > 0 and standing.score.passed == 0
+
+
+def _pass_rate(score: Score, without: float) -> float:
+    return score.passed / score.drawn if score.drawn else without
+
+
+def search(entries: Sequence[Entry], query: Query) -> list[Entry]:
+    """The entries that fit, in the order asked for; `page` plays no part."""
+    words = words_of(query.text)
+    found = [entry for entry in entries if all(word in entry.text for word in words)] if words else entries
+    if query.split:
+        found = [entry for entry in found if entry.listed.split == query.split]
+    if query.least is not None or query.most is not None:
+        least, most = query.least or 0, float("inf") if query.most is None else query.most
+        found = [entry for entry in found if entry.has_buffer and least <= entry.standing.solutions <= most]
+    for name, tests in TESTS.items():
+        if chosen := getattr(query, name):
+            found = list(filter(tests[chosen], found))
+    return sorted(found, key=ORDERS[query.order]) if query.order else list(found)
+
+
+def words_of(text: str) -> list[str]:
+    """What all must occur in a problem: words, and phrases in quotation marks, in any case.
+
+    >>> words_of('Apples "how many"')
+    ['apples', 'how many']
+    """
+    return [phrase or word for phrase, word in re.findall(r'"([^"]+)"?|(\S+)', text.lower())]
+
+
+@dataclass
+class Index:
+    """The problems of a run at one moment, and the last search among them, which paging repeats."""
+
+    entries: Sequence[Entry]
+    version: str
+
+    def __post_init__(self) -> None:
+        self.by_key = {entry.key: entry for entry in self.entries}
+        self._last: tuple[Query, list[Entry]] = Query(), list(self.entries)
+
+    def page(self, query: Query) -> Row:
+        """One page of what fits `query`, the last one if there are fewer pages."""
+        asked, found = self._last
+        if asked != replace(query, page=1):
+            found = search(self.entries, query)
+            self._last = replace(query, page=1), found
+        pages = max(1, -(-len(found) // PAGE_SIZE))
+        page = min(max(query.page, 1), pages)
+        shown = found[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
+        return {
+            "total": len(found),
+            "page": page,
+            "pages": pages,
+            "first": (page - 1) * PAGE_SIZE + 1 if found else 0,
+            "rows": [entry.to_json() for entry in shown],
+        }

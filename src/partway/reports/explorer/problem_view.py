@@ -1,0 +1,98 @@
+"""One problem as the page shows it: its kept solutions side by side with their states, as in Figure 1.
+
+Everything a reader sees is worked out here, in plain JSON values; the page only draws it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from partway.buffer import SolutionBuffer
+from partway.execution import Trace
+from partway.problem import Problem
+from partway.reports.explorer.groups import Group, drawn
+from partway.reports.explorer.known import Known, spelled
+from partway.reports.explorer.states import KnownStates
+from partway.reports.explorer.tracing import traced
+from partway.reports.explorer.tree import tree_of
+from partway.runs import Row
+from partway.solution import Solution
+
+
+def known_of(problem: Problem, buffer: SolutionBuffer) -> Known:
+    """What the buffer of a problem knows."""
+    kept = buffer.to_json()["solutions"]
+    return Known(
+        problem.answer,
+        buffer.rules,
+        tuple(Solution(tuple(solution["steps"])) for solution in kept),
+        KnownStates.of([solution["states"] for solution in kept]),
+    )
+
+
+def problem_view(problem: Problem, buffer: SolutionBuffer, known: Known, samples: Sequence[Group]) -> Row:
+    """The question, the kept solutions and their tree; `samples` say how likely and how frequent each is."""
+    kept = buffer.to_json()["solutions"]
+    traces = traced([solution.text for solution in known.solutions], known.rules)
+    return {
+        "id": problem.id,
+        "question": problem.question,
+        "answer": spelled(problem.answer),
+        "has_reference": problem.reference is not None,
+        "solutions": [
+            {
+                **known.compared(trace),
+                "kind": "reference" if solution == problem.reference else row["kind"],
+                "found": row["found"],
+                **_history(solution, row, samples, known),
+            }
+            for solution, row, trace in zip(known.solutions, kept, traces, strict=True)
+        ],
+        "states": known.states.to_json(),
+        "tree": tree_of(known.solutions),
+    }
+
+
+def _history(solution: Solution, kept: Row, samples: Sequence[Group], known: Known) -> Row:
+    """How a kept solution came about: how often it was drawn, how likely, and how its sample went on."""
+    if kept["kind"] == "fully_correct":
+        same = [group for group in samples if group.trace.solution == solution and not group.trace.failure]
+        rows = [row for group in same for row in group.rows]
+        return {"drawn": drawn(rows), "probability": _probability(rows)}
+    begun = [group for group in samples if group.trace.solution.startswith(solution)]
+    found = [(g.trace, row) for g in begun for row in g.rows if row["step"] == kept["found"]]
+    history: Row = {"drawn": drawn(row for group in begun for row in group.rows)}
+    if not found:
+        return history
+    trace, row = found[0]
+    return history | {"probability": _probability([row]), "rest": _rest(trace, len(solution), known)}
+
+
+def _rest(trace: Trace, length: int, known: Known) -> Row:
+    """What a sample wrote after the beginning that was kept, and how it failed if it did."""
+    row = known.compared(trace)
+    return {"steps": row["steps"][length:], "failure": row.get("failure")}
+
+
+def _probability(rows: Sequence[Row]) -> Row | None:
+    """How likely the latest of these samples was, those from scratch first; None if it was not recorded."""
+    recorded = [row for row in rows if row["log_prob"] is not None]
+    if not recorded:
+        return None
+    latest = max(recorded, key=lambda row: (not row["prefix"], row["step"]))
+    return {
+        "probability": math.exp(min(0.0, latest["log_prob"])),
+        "log_prob": latest["log_prob"],
+        "step": latest["step"],
+        "is_guided": bool(latest["prefix"]),
+    }
+
+
+def typed_view(text: str, buffer: SolutionBuffer, known: Known) -> Row:
+    """A program somebody typed: its trace, what the buffer would say to it, and how far it is right."""
+    (trace,) = traced([text], known.rules)
+    view = known.compared(trace)
+    if view["matching"]:
+        view["places"] = known.states.places[known.states.numbers[trace.states[view["matching"] - 1]]]
+    return view | {"verdict": str(buffer.consider(trace))}

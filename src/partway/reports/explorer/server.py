@@ -1,0 +1,187 @@
+"""The explorer as a small web server: the page, and JSON for it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import json
+import os
+import socket
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from pathlib import Path
+from types import FrameType
+from typing import Any, TypeVar
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Route
+
+from partway.errors import ConfigError, PartwayError
+from partway.reports.explorer.explorer import Explorer
+from partway.reports.explorer.guard import Door, Guard
+from partway.reports.explorer.index import Query
+
+STATIC = Path(__file__).parent / "static"
+MEDIA_TYPES = {"index.html": "text/html", "app.css": "text/css", "app.js": "text/javascript"}
+MAX_TYPED = 10_000  # characters of a typed program
+MAX_BODY = 8 * MAX_TYPED
+
+T = TypeVar("T")
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class Json(Response):
+    """JSON in ASCII: also text that UTF-8 cannot spell, such as half a surrogate pair, gets to the page."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content).encode()
+
+
+async def in_thread(call: Callable[[], T]) -> T:
+    """What `call` gives, from a thread that nothing waits for when the server is told to stop."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        future.set_running_or_notify_cancel()
+        try:
+            future.set_result(call())
+        except BaseException as error:  # raised again where the result is awaited
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return await asyncio.wrap_future(future)
+
+
+def answering(answer: Callable[[Explorer, Request], Awaitable[object]], explorer: Explorer) -> Endpoint:
+    """An endpoint that replies with what `answer` gives, or with what is wrong with the request."""
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            return Json(await answer(explorer, request))
+        except KeyError as error:
+            return Json({"error": f"there is no problem {error.args[0]!r} in this run"}, 404)
+        except ValueError as error:
+            return Json({"error": str(error)}, 400)
+        except PartwayError as error:
+            return Json({"error": str(error)}, 500)
+
+    return endpoint
+
+
+async def facts(explorer: Explorer, request: Request) -> object:
+    return await in_thread(explorer.facts)
+
+
+async def pulse(explorer: Explorer, request: Request) -> object:
+    return await in_thread(explorer.pulse)
+
+
+async def problems(explorer: Explorer, request: Request) -> object:
+    query = Query.of(request.query_params)
+    return await in_thread(lambda: explorer.page(query))
+
+
+async def problem(explorer: Explorer, request: Request) -> object:
+    key, step = request.query_params.get("key", ""), request.query_params.get("step", "")
+    return await in_thread(lambda: explorer.problem(key, int(step) if step.isdecimal() else None))
+
+
+async def trace(explorer: Explorer, request: Request) -> object:
+    body = await _body(request)
+    key, text = body.get("key"), body.get("text")
+    if not isinstance(key, str) or not isinstance(text, str):
+        raise ValueError("expected a JSON object with the texts 'key' and 'text'")
+    if len(text) > MAX_TYPED:
+        raise ValueError(f"a program of {len(text):,} characters; at most {MAX_TYPED:,} are traced")
+    return await in_thread(lambda: explorer.trace(key, text))
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+        raise ValueError("expected application/json")
+    received = bytearray()
+    with contextlib.suppress(ClientDisconnect):
+        async for part in request.stream():
+            received += part
+            if len(received) > MAX_BODY:
+                raise ValueError(f"more than {MAX_BODY:,} bytes")
+    body = json.loads(received)
+    if not isinstance(body, dict):
+        raise ValueError("expected a JSON object")
+    return body
+
+
+def application(explorer: Explorer, door: Door) -> Guard:
+    """The web application that shows a run behind its door."""
+    gets = {"run": facts, "pulse": pulse, "problems": problems, "problem": problem}
+    routes = [Route(f"/api/{name}", answering(answer, explorer)) for name, answer in gets.items()]
+    routes.append(Route("/api/trace", answering(trace, explorer), methods=["POST"]))
+    routes += [Route("/" if name == "index.html" else f"/{name}", _file(name)) for name in MEDIA_TYPES]
+    return Guard(Starlette(routes=routes), door)
+
+
+def _file(name: str) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        return FileResponse(STATIC / name, media_type=MEDIA_TYPES[name])
+
+    return endpoint
+
+
+class Server(uvicorn.Server):
+    """A server that stops at once when it is told to."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.force_exit = True
+        super().handle_exit(sig, frame)
+
+
+def serve(explorer: Explorer, host: str, port: int, on_ready: Callable[[Door], None]) -> None:
+    """Serve the explorer until interrupted; `on_ready` is called once the door is open."""
+    with listening(host, port) as listener:
+        door = Door.at(host, listener.getsockname()[1])
+        config = uvicorn.Config(
+            application(explorer, door),
+            http="h11",
+            ws="none",
+            loop="asyncio",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+        )
+        on_ready(door)
+        Server(config).run(sockets=[listener])
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that takes connections at an address; port 0 is any that is free."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+    except socket.gaierror:
+        raise ConfigError(f"--host {host}: no such address; try 127.0.0.1") from None
+    try:
+        if os.name == "posix":
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise ConfigError(_why_not(error, host, port)) from None
+    return listener
+
+
+def _why_not(error: OSError, host: str, port: int) -> str:
+    reasons = {
+        errno.EADDRINUSE: f"port {port} is taken; choose another, or leave --port out to get a free one",
+        errno.EACCES: f"port {port} may not be used by this user; choose one above 1023",
+        errno.EADDRNOTAVAIL: f"--host {host}: not an address of this machine; try 127.0.0.1",
+    }
+    return reasons.get(error.errno or 0, f"{host}, port {port}: {error.strerror}")

@@ -1,0 +1,845 @@
+"use strict";
+// The explorer's page. Everything it shows of a run becomes text nodes, never markup; addresses are its own.
+(() => {
+  const SHOWN_FILTERS = ["split", "order", "least", "most", "partial", "evaluation", "compared"];
+  const QUERY = ["text", ...SHOWN_FILTERS, "page"];
+  const VERDICTS = {
+    new_fully_correct: "new, fully correct",
+    known_fully_correct: "known, fully correct",
+    new_partially_correct: "new, partially correct",
+    known_partially_correct: "known, partially correct",
+    too_long: "right, but too long",
+    incorrect: "incorrect",
+    not_executable: "not executable",
+  };
+  const SECONDS_BETWEEN_PULSES = 10;
+  const TYPING_PAUSE = 250;
+  const FEW_GROUPS = 12;
+
+  const byId = (id) => document.getElementById(id);
+  const isNarrow = () => matchMedia("(max-width: 52rem)").matches;
+
+  // Text. Characters that are not seen, or that reorder the others, are spelled out.
+
+  const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\u2028\u2029]/gu;
+  const HARMLESS = new Set(["\n", "\t"]);
+  const HARMLESS_IN_PROSE = new Set(["\n", "\t", "\u200c", "\u200d", "\u00ad"]);
+
+  function* textNodes(text, harmless = HARMLESS) {
+    let shown = 0;
+    for (const match of String(text).matchAll(UNSEEN)) {
+      if (harmless.has(match[0])) continue;
+      yield document.createTextNode(text.slice(shown, match.index));
+      const code = match[0].codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
+      yield element("span", { class: "escape", title: "a character that is not seen" }, `U+${code}`);
+      shown = match.index + match[0].length;
+    }
+    yield document.createTextNode(String(text).slice(shown));
+  }
+
+  /** An element; `on` holds listeners, other attributes are set as they are, children are nodes or texts. */
+  function element(name, { on = {}, ...attributes } = {}, ...children) {
+    const made = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) {
+      if (value !== undefined && value !== false) made.setAttribute(key, value === true ? "" : value);
+    }
+    for (const [event, listener] of Object.entries(on)) made.addEventListener(event, listener);
+    for (const child of children.flat()) {
+      if (child === null || child === undefined) continue;
+      made.append(...(child instanceof Node ? [child] : textNodes(child)));
+    }
+    return made;
+  }
+
+  const code = (text) => element("code", { dir: "ltr" }, text);
+  const prose = (text) => [...textNodes(text, HARMLESS_IN_PROSE)];
+  const hidden = (text) => element("span", { class: "sr" }, text);
+  const number = (value) => value.toLocaleString("en");
+  const count = (value, one, many = `${one}s`) => `${number(value)} ${value === 1 ? one : many}`;
+
+  function percent(share) {
+    if (share === 0 || share >= 0.001) return `${(100 * share).toPrecision(share >= 0.9995 ? 3 : 2)}%`;
+    return `${(100 * share).toExponential(1)}%`;
+  }
+
+  // Where the data come from: the server, or the scripts of an exported folder.
+
+  class ServerSource {
+    canTrace = true;
+    run = () => this.ask("api/run");
+    pulse = () => this.ask("api/pulse");
+    problems = (query, signal) => this.ask(`api/problems?${new URLSearchParams(query)}`, { signal });
+    problem = (key, step, signal) => this.ask(`api/problem?${new URLSearchParams({ key, step })}`, { signal });
+    trace = (key, text, signal) =>
+      this.ask("api/trace", {
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        body: JSON.stringify({ key, text }),
+        signal,
+      });
+
+    async ask(path, options = {}) {
+      let response;
+      try {
+        response = await fetch(path, options);
+      } catch (error) {
+        if (error.name === "AbortError") throw error;
+        throw new Error("The server does not answer; is partway explore still running?");
+      }
+      const isJson = response.headers.get("content-type") === "application/json";
+      const answer = isJson ? await response.json() : { error: await response.text() };
+      if (!response.ok) throw new Error(answer.error);
+      return answer;
+    }
+  }
+
+  class FolderSource {
+    canTrace = false;
+    waiting = new Map();
+
+    constructor() {
+      window.partwayData = (name, content) => this.waiting.get(name).resolve(content);
+    }
+
+    load(name) {
+      if (!this.waiting.has(name)) {
+        const script = element("script", { src: `data/${name}.js` });
+        const entry = {};
+        entry.promise = new Promise((resolve, reject) => {
+          entry.resolve = resolve;
+          script.addEventListener("error", () => reject(new Error(`data/${name}.js cannot be read.`)));
+        });
+        this.waiting.set(name, entry);
+        document.head.append(script);
+      }
+      return this.waiting.get(name).promise;
+    }
+
+    async run() {
+      const facts = await this.load("run");
+      const lists = Array.from({ length: facts.lists }, (_, part) => this.load(`list-${part}`));
+      this.facts = facts;
+      this.entries = (await Promise.all(lists)).flat();
+      this.places = new Map(this.entries.map((entry, place) => [entry.key, place]));
+      return facts;
+    }
+
+    async problems(query) {
+      const found = search(this.entries, query);
+      const size = this.facts.page_size;
+      const pages = Math.max(1, Math.ceil(found.length / size));
+      const page = Math.min(Math.max(Number(query.page || 1), 1), pages);
+      const first = (page - 1) * size;
+      return { total: found.length, page, pages, first: found.length ? first + 1 : 0, rows: found.slice(first, first + size) };
+    }
+
+    async problem(key) {
+      const place = this.places.get(key);
+      if (place === undefined) throw new Error("There is no such problem in this run.");
+      return (await this.load(`problems-${Math.floor(place / this.facts.problems_per_file)}`))[key];
+    }
+  }
+
+  /** What the server's search does, for a folder. */
+  function search(entries, query) {
+    const kept = (standing) => standing.fcs + standing.pcs;
+    const solved = (standing) => standing && standing.passed > 0;
+    const unsolved = (standing) => standing && standing.drawn > 0 && standing.passed === 0;
+    const rate = (entry, without) => (entry.drawn ? entry.passed / entry.drawn : without);
+    const hasBuffer = (entry) => entry.key.startsWith("train/");
+    const tests = {
+      partial: { yes: (e) => e.pcs > 0, no: (e) => hasBuffer(e) && e.pcs === 0 },
+      evaluation: { solved, unsolved },
+      compared: {
+        gained: (e) => solved(e) && unsolved(e.other),
+        lost: (e) => unsolved(e) && solved(e.other),
+        more: (e) => e.other && kept(e) > kept(e.other),
+        fewer: (e) => e.other && kept(e) < kept(e.other),
+      },
+    };
+    const orders = {
+      solutions: (e) => -kept(e),
+      found: (e) => -e.found,
+      hardest: (e) => rate(e, 2),
+      easiest: (e) => -rate(e, -1),
+    };
+    const words = [...(query.text || "").toLowerCase().matchAll(/"([^"]+)"?|(\S+)/g)].map((m) => m[1] || m[2]);
+    let found = entries;
+    if (words.length) {
+      found = found.filter((e) => {
+        e.lowered ??= `${e.id}\n${e.question}`.toLowerCase();
+        return words.every((word) => e.lowered.includes(word));
+      });
+    }
+    if (query.split) found = found.filter((e) => e.key.startsWith(`${query.split}/`));
+    if (query.least || query.most) {
+      const [least, most] = [Number(query.least || 0), query.most ? Number(query.most) : Infinity];
+      found = found.filter((e) => hasBuffer(e) && least <= kept(e) && kept(e) <= most);
+    }
+    for (const [name, choices] of Object.entries(tests)) {
+      if (query[name]) found = found.filter(choices[query[name]]);
+    }
+    const order = orders[query.order];
+    return order ? [...found].sort((a, b) => order(a) - order(b)) : found;
+  }
+
+  // The address holds what is looked for and what is open, so that it can be shared, and the browser's back works.
+
+  const readAddress = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+
+  function addressWith(changes) {
+    const values = Object.entries({ ...readAddress(), ...changes }).filter(([, value]) => value);
+    return `#${new URLSearchParams(values)}`;
+  }
+
+  function go(changes, { replacing = false } = {}) {
+    const address = addressWith(changes);
+    if (address === location.hash) return;
+    if (replacing) {
+      history.replaceState(null, "", address);
+      follow();
+    } else {
+      location.hash = address;
+    }
+  }
+
+  const queryOf = (address) => Object.fromEntries(QUERY.filter((name) => address[name]).map((name) => [name, address[name]]));
+
+  const source = document.documentElement.dataset.source === "folder" ? new FolderSource() : new ServerSource();
+  const shown = { run: null, query: null, rows: [], problem: null, open: null };
+  const latest = {};
+
+  /** The signal of a new request of its kind; the one before it is given up. */
+  function newest(kind) {
+    latest[kind]?.abort();
+    latest[kind] = new AbortController();
+    return latest[kind].signal;
+  }
+
+  async function follow({ anew = false } = {}) {
+    const address = readAddress();
+    const query = JSON.stringify(queryOf(address));
+    if (anew || query !== shown.query) {
+      shown.query = query;
+      showQuery(address);
+      loadList(queryOf(address));
+    }
+    const open = address.open ? `${address.open} ${address.step || ""}` : null;
+    if (anew || open !== shown.open) {
+      shown.open = open;
+      document.body.classList.toggle("has-open", Boolean(open));
+      markOpen();
+      if (open) await loadProblem(address.open, address.step || "", anew);
+      else showRun();
+    }
+  }
+
+  // The run.
+
+  function showFacts(facts) {
+    shown.run = facts;
+    document.title = `${facts.name} · partway explorer`;
+    byId("run-name").replaceChildren(...textNodes(facts.name));
+    showProgress(facts);
+    const splits = Object.entries(facts.splits);
+    const all = splits.reduce((sum, [, size]) => sum + size, 0);
+    const names = { train: "training", dev: "evaluation" };
+    byId("query").elements.split.replaceChildren(
+      element("option", { value: "" }, `all ${number(all)}`),
+      ...splits.map(([name, size]) => element("option", { value: name }, `${names[name] || name} (${number(size)})`)),
+    );
+    if (facts.other) {
+      byId("compared").hidden = false;
+      byId("compared-name").replaceChildren(...textNodes(`Compared with ${facts.other}`));
+    }
+  }
+
+  function showProgress({ step, finished }) {
+    const { max_steps: last, other } = shown.run;
+    const steps = last > 0 && !finished ? `step ${number(step)} of ${number(last)}` : `step ${number(step)}`;
+    const words = [finished ? `finished at ${steps}` : `in training, ${steps}`];
+    if (other) words.push(`compared with ${other}`);
+    if (!source.canTrace) words.push("a static copy");
+    byId("run-progress").replaceChildren(...textNodes(words.join(" · ")));
+  }
+
+  function showRun() {
+    const { name, totals, splits, metrics, evaluations, settings } = shown.run;
+    const facts = [];
+    if (splits.train) {
+      const per = (sum) => (sum / splits.train).toFixed(2);
+      facts.push(["fully correct per problem", per(totals.fcs), `${number(totals.fcs)} kept, references included`]);
+      facts.push(["partially correct per problem", per(totals.pcs), `${number(totals.pcs)} kept`]);
+    }
+    if (totals.evaluated) {
+      const step = evaluations.at(-1);
+      facts.push(["solved at evaluation", `${number(totals.solved)} of ${number(totals.evaluated)}`, `by any sample, step ${number(step)}`]);
+      for (const [metric, value] of metrics.filter(([metric]) => /^pass@\d+$/.test(metric))) facts.push([metric, percent(value), `step ${number(step)}`]);
+    }
+    const fact = ([label, value, note]) =>
+      element("div", { class: "fact" }, element("dt", {}, label), element("dd", {}, value, note && element("small", {}, note)));
+    byId("main").replaceChildren(
+      element("h1", { tabindex: "-1" }, name),
+      element("p", { class: "note" }, "Choose a problem to see its solutions side by side, state by state."),
+      element("dl", { class: "facts-grid" }, facts.map(fact)),
+      element("dl", { class: "settings" }, settings.flatMap(([label, value]) => [element("dt", {}, label), element("dd", {}, value)])),
+    );
+  }
+
+  async function watch() {
+    if (shown.run.finished || !source.pulse) return;
+    if (document.visibilityState === "visible") {
+      try {
+        const pulse = await source.pulse();
+        byId("news").hidden = pulse.version === shown.run.version;
+        showProgress(pulse);
+      } catch {
+        byId("run-progress").replaceChildren("the server does not answer");
+      }
+    }
+    setTimeout(watch, 1000 * SECONDS_BETWEEN_PULSES);
+  }
+
+  async function refresh() {
+    byId("news").hidden = true;
+    showFacts(await source.run());
+    await follow({ anew: true });
+  }
+
+  // The list of problems.
+
+  function showQuery(address) {
+    const fields = byId("query").elements;
+    for (const name of ["text", ...SHOWN_FILTERS]) {
+      if (fields[name] !== document.activeElement) fields[name].value = address[name] || "";
+    }
+    const set = SHOWN_FILTERS.filter((name) => address[name]).length;
+    byId("filters-set").textContent = set ? `(${set} set)` : "";
+  }
+
+  async function loadList(query) {
+    const signal = newest("list");
+    const entries = byId("entries");
+    entries.setAttribute("aria-busy", "true");
+    try {
+      const found = await source.problems(query, signal);
+      if (!signal.aborted) showList(found);
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      entries.replaceChildren();
+      byId("total").replaceChildren(...textNodes(error.message));
+    }
+    entries.removeAttribute("aria-busy");
+  }
+
+  function showList({ total, page, pages, first, rows }) {
+    shown.rows = rows;
+    const range = pages > 1 ? `, ${number(first)}–${number(first + rows.length - 1)} shown` : "";
+    byId("total").textContent = total ? count(total, "problem") + range : "No problem fits. Change the words or clear the filters.";
+    const hadFocus = byId("entries").contains(document.activeElement);
+    byId("entries").replaceChildren(...rows.map(entryOf));
+    byId("entries").scrollTop = 0;
+    byId("pager").hidden = pages === 1;
+    byId("page-shown").textContent = `page ${number(page)} of ${number(pages)}`;
+    for (const [id, target, usable] of [["page-before", page - 1, page > 1], ["page-after", page + 1, page < pages]]) {
+      byId(id).disabled = !usable;
+      byId(id).dataset.page = target;
+    }
+    markOpen();
+    if (hadFocus) focusEntry(0);
+  }
+
+  function entryOf(row) {
+    const facts = row.key.startsWith("train/")
+      ? [`${number(row.fcs)} FCS`, row.pcs ? element("b", { class: "is-partial" }, ` + ${number(row.pcs)} PCS`) : null]
+      : [row.drawn ? element("b", { class: row.passed ? "is-right" : "is-wrong" }, `${number(row.passed)}/${number(row.drawn)} right`) : "not evaluated"];
+    const change = changeOf(row);
+    const link = element(
+      "a",
+      { class: "entry", href: addressWith({ open: row.key, step: "" }), "data-key": row.key, tabindex: "-1" },
+      element("span", { class: "head" }, element("span", { class: "id" }, row.id), change, element("span", { class: "facts" }, facts)),
+      element("span", { class: "question", dir: "auto" }, prose(row.question)),
+    );
+    return element("li", {}, link);
+  }
+
+  function changeOf(row) {
+    if (!row.other || !row.drawn || !row.other.drawn) return null;
+    const gained = Number(row.passed > 0) - Number(row.other.passed > 0);
+    return gained ? element("b", { class: gained > 0 ? "is-right" : "is-wrong" }, gained > 0 ? "▲ gained" : "▼ lost") : null;
+  }
+
+  const links = () => [...byId("entries").querySelectorAll("a")];
+
+  /** The open problem is the current one, and one link of the list, that or the first, is reached by Tab. */
+  function markOpen() {
+    const open = readAddress().open;
+    const all = links();
+    const current = all.find((link) => link.dataset.key === open);
+    for (const link of all) {
+      link.toggleAttribute("aria-current", false);
+      link.tabIndex = -1;
+    }
+    if (current) current.setAttribute("aria-current", "true");
+    const reached = current || all[0];
+    if (reached) reached.tabIndex = 0;
+    current?.scrollIntoView({ block: "nearest" });
+  }
+
+  function focusEntry(place) {
+    const all = links();
+    if (!all.length) return;
+    const link = all[Math.min(Math.max(place, 0), all.length - 1)];
+    for (const other of all) other.tabIndex = other === link ? 0 : -1;
+    link.focus();
+  }
+
+  function openNeighbour(distance) {
+    const place = shown.rows.findIndex((row) => row.key === readAddress().open);
+    const row = shown.rows[place + distance];
+    if (row) go({ open: row.key, step: "" });
+  }
+
+  // One problem.
+
+  async function loadProblem(key, step, anew) {
+    const signal = newest("problem");
+    const main = byId("main");
+    main.setAttribute("aria-busy", "true");
+    try {
+      const problem = await source.problem(key, step, signal);
+      if (signal.aborted) return;
+      const isSame = shown.problem?.key === key;
+      const typed = isSame ? byId("typed")?.value : "";
+      const scrolled = isSame ? main.scrollTop : 0;
+      shown.problem = problem;
+      main.replaceChildren(...problemParts(problem));
+      main.scrollTop = scrolled;
+      if (!isSame) {
+        main.querySelector("h1").focus({ preventScroll: true });
+        if (isNarrow()) scrollTo(0, 0);
+      }
+      if (typed && byId("typed")) {
+        byId("typed").value = typed;
+        runTyped();
+      }
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      shown.problem = null;
+      const again = element("button", { type: "button", on: { click: () => follow({ anew: true }) } }, "Try again");
+      main.replaceChildren(element("div", { class: "message", role: "alert" }, element("p", {}, error.message), again));
+    }
+    main.removeAttribute("aria-busy");
+  }
+
+  function problemParts(problem) {
+    const parts = [solutionsPart(problem), source.canTrace ? tryPart(problem) : null, treePart(problem), evaluationPart(problem), samplesPart(problem)].filter(Boolean);
+    const jump = (part) =>
+      element("button", { type: "button", on: { click: () => part.scrollIntoView({ behavior: "smooth" }) } }, part.dataset.title);
+    return [
+      problemBar(problem),
+      element("h1", { tabindex: "-1", dir: "auto" }, prose(problem.question)),
+      element("p", { class: "answer" }, "answer ", code(problem.answer)),
+      element("div", { class: "jumps", role: "group", "aria-label": "Parts of this page" }, parts.map(jump)),
+      ...parts,
+    ];
+  }
+
+  function problemBar({ key, id, split, other, drawn }) {
+    const place = shown.rows.findIndex((row) => row.key === key);
+    const step = (distance, sign, name) =>
+      element("button", { type: "button", disabled: !shown.rows[place + distance] || place < 0, on: { click: () => openNeighbour(distance) } },
+        element("span", { "aria-hidden": "true" }, sign), hidden(name));
+    let compared = null;
+    if (other && drawn && other.drawn) compared = `${shown.run.other}: ${number(other.passed)} of ${number(other.drawn)} right`;
+    else if (other && split === "train") compared = `${shown.run.other}: ${number(other.fcs)} FCS, ${number(other.pcs)} PCS`;
+    return element(
+      "div",
+      { class: "bar" },
+      element("button", { type: "button", class: "back", on: { click: closeProblem } }, "← Problems"),
+      element("span", {}, split === "train" ? "training problem" : "evaluation problem"),
+      element("span", { class: "id" }, id),
+      compared && element("span", { class: "compared" }, compared),
+      element("span", { class: "steps-aside" }, step(-1, "↑", "Previous problem"), step(1, "↓", "Next problem")),
+    );
+  }
+
+  function part(id, title, note, ...children) {
+    return element(
+      "section",
+      { class: "part", id, "data-title": title, "aria-labelledby": `${id}-title` },
+      element("header", {}, element("h2", { id: `${id}-title` }, title), note && element("p", {}, note)),
+      ...children,
+    );
+  }
+
+  function nameOf(problem, place) {
+    if (problem.solutions[place].kind === "reference") return ["y*"];
+    const before = problem.solutions[0].kind === "reference" ? 0 : 1;
+    return ["ŷ", element("sub", {}, String(place + before))];
+  }
+
+  const plainName = (problem, place) => nameOf(problem, place).map((piece) => piece.textContent ?? piece).join("");
+
+  function solutionsPart(problem) {
+    const { solutions } = problem;
+    if (!solutions.length) {
+      return part("solutions", "Kept solutions", null, element("p", { class: "note" }, "None yet: there is no reference, and no sample was right so far."));
+    }
+    const first = plainName(problem, 0);
+    const note = solutions.length > 1 ? `The same letter is the same state. ◆ is the first step that differs from ${first}.` : null;
+    const title = solutions.length > 1 ? `Kept solutions (${number(solutions.length)})` : problem.has_reference ? "Reference" : "Kept solution";
+    return part("solutions", title, note, element("div", { class: "cards" }, solutions.map((_, place) => card(problem, place))));
+  }
+
+  function card(problem, place) {
+    const solution = problem.solutions[place];
+    const [kind, look] = { reference: ["reference", "is-reference"], fully_correct: ["fully correct", "is-right"], partially_correct: ["partially correct", "is-partial"] }[solution.kind];
+    const text = solution.steps.map((step) => step.text).join("\n");
+    const toTry = element("button", { type: "button", title: "Type on from here", on: { click: () => type(`${text}\n`) } }, "Edit a copy");
+    return element(
+      "article",
+      { class: "card", id: `solution-${place}`, "aria-label": `${kind} ${plainName(problem, place)}` },
+      element("header", {}, element("span", { class: "name" }, nameOf(problem, place)), element("span", { class: `badge ${look}` }, kind), source.canTrace ? toTry : null),
+      element("p", { class: "meta" }, historyOf(solution)),
+      stepsTable(problem, solution.steps, { deviates: solution.deviates, rest: solution.rest }),
+      cardFooter(problem, solution),
+    );
+  }
+
+  function historyOf({ kind, found, drawn, probability }) {
+    const facts = [kind === "reference" ? "given" : `found at step ${number(found)}`];
+    if (drawn) facts.push(kind === "partially_correct" ? `begins ${count(drawn, "sample")}` : `drawn ${count(drawn, "time")}`);
+    const pieces = [facts.join(" · ")];
+    if (probability) {
+      const whose = kind === "partially_correct" ? "its sample’s probability" : "probability";
+      const given = probability.is_guided ? " after its prefix" : "";
+      const title = `log-probability ${probability.log_prob.toFixed(2)} under the model at step ${number(probability.step)}`;
+      pieces.push(" · ", element("span", { title }, `${whose} ${percent(probability.probability)}${given}`), hidden(`, ${title}`));
+    }
+    return pieces;
+  }
+
+  function cardFooter(problem, solution) {
+    if (solution.kind === "partially_correct") {
+      const last = solution.steps.at(-1).state;
+      const elsewhere = (problem.states[last]?.places ?? []).filter(([place]) => problem.solutions[place] !== solution);
+      return elsewhere.length ? element("footer", { class: "note" }, `Right so far: reaches ${stateText(problem, last, elsewhere)}.`) : null;
+    }
+    if (solution.answer === undefined) return null;
+    return element("footer", {}, element("span", { class: "is-right", "aria-hidden": "true" }, "✓ "), "answer ", code(solution.answer));
+  }
+
+  function placesText(problem, places) {
+    const few = places.slice(0, 4).map(([place, length]) => `step ${length} of ${plainName(problem, place)}`);
+    if (places.length > few.length) few.push(`${places.length - few.length} more`);
+    return few.join(", ");
+  }
+
+  /** Steps on the left, states on the right; `rest` is what was written behind the kept beginning. */
+  function stepsTable(problem, steps, { deviates = null, matching = 0, failure = null, rest = null } = {}) {
+    const body = element("tbody");
+    steps.forEach((step, place) => {
+      const classes = [place === deviates && "deviates", place + 1 === matching && "matching"].filter(Boolean);
+      body.append(stepRow(problem, step, place, classes, failure));
+    });
+    if (failure && failure.step >= steps.length) body.append(whyRow(failure, steps.length));
+    if (rest && (rest.steps.length || rest.failure)) {
+      body.append(element("tr", { class: "divider" }, element("td", { colspan: "3" }, "how the sample went on, not kept")));
+      rest.steps.forEach((step, place) => body.append(stepRow(problem, step, steps.length + place, ["dropped"], rest.failure)));
+      if (rest.failure && rest.failure.step >= steps.length + rest.steps.length) body.append(whyRow(rest.failure, steps.length + rest.steps.length));
+    }
+    const head = ["", "step", "state"].map((name) => element("th", { scope: "col", class: name ? (name === "step" ? "step" : false) : "number" }, name || hidden("number")));
+    return element("table", { class: "steps" }, element("thead", {}, element("tr", {}, head)), body);
+  }
+
+  function stepRow(problem, step, place, classes, failure) {
+    const mark = classes.includes("deviates") ? ["◆ ", hidden("deviates here, step ")] : [];
+    const failed = failure && failure.step === place;
+    const state = step.values ? stateOf(problem, step) : element("span", { class: "why" }, failed ? failure.message : "not run");
+    return element(
+      "tr",
+      { class: classes.join(" ") || false },
+      element("td", { class: "number" }, mark, String(place + 1)),
+      element("td", { class: "step" }, code(step.text)),
+      element("td", {}, state, classes.includes("matching") ? hidden(" the longest beginning that is right") : null),
+    );
+  }
+
+  function whyRow(failure, place) {
+    return element("tr", { class: "dropped" }, element("td", { class: "number" }, String(place + 1)), element("td", { colspan: "2" }, element("span", { class: "why" }, failure.message)));
+  }
+
+  function stateOf(problem, { values, state }, { short = false } = {}) {
+    const known = state === undefined ? null : problem.states[state];
+    const hue = known?.hue === undefined ? "" : ` hue-${known.hue}`;
+    const listed = values.flatMap(([text, isNew], place) => [place ? ", " : "", isNew ? element("b", {}, text) : text]);
+    return element(
+      "span",
+      { class: `state${hue}`, "data-state": known ? String(state) : false, title: known ? stateText(problem, state) : false },
+      element("span", { class: "letter" }, known?.letter ? [hidden("state "), known.letter] : null),
+      short ? null : element("span", { class: "values", dir: "ltr" }, "{", listed, "}"),
+    );
+  }
+
+  /** A known state in words: its letter, if it has one, and where it is reached. */
+  function stateText(problem, state, places = problem.states[state].places) {
+    const { letter } = problem.states[state];
+    return `${letter ? `state ${letter}, ` : ""}${placesText(problem, places)}`;
+  }
+
+  /** Pointing at a state shows where else it is reached. */
+  function light(state) {
+    const main = byId("main");
+    main.classList.toggle("has-lit", state !== null);
+    for (const chip of main.querySelectorAll(".state.is-lit")) chip.classList.remove("is-lit");
+    if (state === null) return;
+    for (const chip of main.querySelectorAll(`.state[data-state="${Number(state)}"]`)) chip.classList.add("is-lit");
+  }
+
+  // Typing a program.
+
+  function tryPart(problem) {
+    const note = `It runs in the sandbox, step by step, and ends where ${problem.answer_variable} is assigned.`;
+    return part(
+      "try",
+      "Try a program",
+      null,
+      element(
+        "div",
+        { class: "try" },
+        element("div", {}, element("label", { class: "sr", for: "typed" }, "A program, one step per line"),
+          element("textarea", { id: "typed", spellcheck: "false", autocapitalize: "off", autocomplete: "off", maxlength: "10000", placeholder: "n0 = 14\nn1 = 8\nanswer = n0 + n1", "aria-keyshortcuts": "t", "aria-describedby": "try-note", on: { input: () => { clearTimeout(latest.typing); latest.typing = setTimeout(runTyped, TYPING_PAUSE); } } })),
+        element("div", { class: "card", id: "typed-result", role: "status", "aria-live": "polite" }, element("p", { class: "empty" }, "Its states and verdict appear here.")),
+      ),
+      element("p", { class: "note", id: "try-note" }, note),
+    );
+  }
+
+  function type(text) {
+    const field = byId("typed");
+    field.value = text;
+    field.focus({ preventScroll: true });
+    field.setSelectionRange(text.length, text.length);
+    byId("try").scrollIntoView({ behavior: "smooth", block: "nearest" });
+    runTyped();
+  }
+
+  async function runTyped() {
+    const signal = newest("trace");
+    const [problem, text, result] = [shown.problem, byId("typed").value, byId("typed-result")];
+    if (!text.trim()) {
+      result.replaceChildren(element("p", { class: "empty" }, "Its states and verdict appear here."));
+      return;
+    }
+    try {
+      const view = await source.trace(problem.key, text, signal);
+      if (!signal.aborted) result.replaceChildren(...typedParts(problem, view));
+    } catch (error) {
+      if (error.name !== "AbortError") result.replaceChildren(element("p", { class: "empty is-wrong" }, error.message));
+    }
+  }
+
+  function typedParts(problem, view) {
+    const look = view.is_right ? "is-right" : view.matching ? "is-partial" : "is-wrong";
+    const footer = [];
+    if (view.answer !== undefined) footer.push("answer ", code(view.answer), view.is_right ? " is right. " : " is wrong. ");
+    if (view.same_as !== undefined) footer.push(`This is ${plainName(problem, view.same_as)}. `);
+    else if (view.matching) footer.push(`Longest matching prefix: ${count(view.matching, "step")}, reaching ${stateText(problem, stateAt(view))}.`);
+    else if (!view.is_right) footer.push("No prefix reaches a known state.");
+    return [
+      element("header", {}, element("span", { class: `verdict ${look}` }, VERDICTS[view.verdict])),
+      element("p", { class: "meta" }, view.deviates === null || !problem.solutions.length ? "" : `deviates from ${plainName(problem, 0)} at step ${view.deviates + 1}`),
+      view.steps.length || view.failure ? stepsTable(problem, view.steps, { deviates: view.deviates, matching: view.is_right ? 0 : view.matching, failure: view.failure }) : null,
+      element("footer", {}, footer),
+    ].filter(Boolean);
+  }
+
+  const stateAt = (view) => view.steps[view.matching - 1].state;
+
+  // The tree of shared prefixes.
+
+  function treePart(problem) {
+    if (problem.solutions.length < 2) return null;
+    const root = element("p", { class: "root" }, "start");
+    return part("tree", "Tree", "Solutions part where their steps differ.", element("div", { class: "tree", tabindex: "0", role: "group", "aria-label": "Tree of solutions" }, root, branchList(problem, problem.tree)));
+  }
+
+  function branchList(problem, branches) {
+    return element("ul", {}, branches.map((branch) => {
+      const steps = problem.solutions[branch.solution].steps.slice(branch.start, branch.start + branch.length);
+      const lines = steps.map((step) => element("div", { class: "line" }, stateOf(problem, step, { short: true }), code(step.text)));
+      if (branch.leaf !== undefined) lines.at(-1).append(leafButton(problem, branch.leaf));
+      return element("li", {}, lines, branch.branches.length ? branchList(problem, branch.branches) : null);
+    }));
+  }
+
+  function leafButton(problem, place) {
+    const kind = { reference: "is-reference", fully_correct: "is-right", partially_correct: "is-partial" }[problem.solutions[place].kind];
+    const target = () => {
+      const found = byId(`solution-${place}`);
+      found.scrollIntoView({ behavior: "smooth", block: "center" });
+      for (const other of document.querySelectorAll(".card.is-lit")) other.classList.remove("is-lit");
+      found.classList.add("is-lit");
+    };
+    return element("button", { type: "button", class: `leaf badge ${kind}`, on: { click: target } }, nameOf(problem, place));
+  }
+
+  // Samples.
+
+  function evaluationPart(problem) {
+    const { evaluation } = problem;
+    if (!evaluation) return null;
+    const choose = element("select", { "aria-label": "Evaluation", on: { change: (event) => go({ step: event.target.value }) } },
+      evaluation.steps.map((step) => element("option", { value: String(step), selected: step === evaluation.step }, `at step ${number(step)}`)));
+    const total = `${number(evaluation.passed)} of ${number(evaluation.drawn)} right`;
+    const which = evaluation.steps.length > 1 ? [choose] : [`at step ${number(evaluation.step)}`];
+    return part("evaluation", "Evaluation samples", null, element("p", { class: "legend" }, total, " ", ...which), groupList(problem, evaluation, evaluationLabel));
+  }
+
+  function evaluationLabel(group) {
+    const reason = group.result.replace(/^failed: /, "");
+    const label = group.is_right ? "✓ right" : group.failure ? "✕ fails" : `✕ ${reason}`;
+    const notes = [!group.is_right && group.matching ? `right up to step ${group.matching}` : null, group.pass1 ? "also at low temperature" : null];
+    return [label, group.is_right ? "is-right" : "is-wrong", notes.filter(Boolean).join(" · ")];
+  }
+
+  function samplesPart(problem) {
+    const { samples } = problem;
+    if (!samples) return null;
+    const verdicts = Object.keys(VERDICTS).filter((verdict) => samples.verdicts[verdict]);
+    const bar = element("div", { class: "shares", "aria-hidden": "true" }, verdicts.map((verdict) => {
+      const share = element("span", { class: `v-${verdict}` });
+      share.style.flexGrow = samples.verdicts[verdict];
+      return share;
+    }));
+    const legend = element("ul", { class: "legend" }, verdicts.map((verdict) => element("li", { class: `v-${verdict}` }, `${VERDICTS[verdict]}: ${number(samples.verdicts[verdict])}`)));
+    return part("samples", `Self-samples (${number(samples.drawn)})`, null, bar, legend, groupList(problem, samples, sampleLabel));
+  }
+
+  function sampleLabel(group) {
+    const often = Object.entries(group.verdicts).sort((a, b) => b[1] - a[1])[0][0];
+    const look = often.endsWith("fully_correct") ? "is-right" : often.endsWith("partially_correct") || often === "too_long" ? "is-partial" : "is-wrong";
+    const sign = { "is-right": "✓", "is-partial": "◐", "is-wrong": "✕" }[look];
+    const when = group.first === group.last ? `step ${number(group.first)}` : `steps ${number(group.first)}–${number(group.last)}`;
+    return [`${sign} ${VERDICTS[often]}`, look, group.guided ? `${when}, ${number(group.guided)} guided` : when];
+  }
+
+  function groupList(problem, { groups, others, drawn }, labelOf) {
+    const item = (group) => groupItem(problem, group, drawn, labelOf);
+    const list = element("ol", { class: "groups" }, groups.slice(0, FEW_GROUPS).map(item));
+    const rarer = others ? element("p", { class: "note more" }, `and ${count(others, "rarer one")}`) : null;
+    if (groups.length <= FEW_GROUPS) return element("div", {}, list, rarer);
+    const all = () => {
+      more.remove();
+      list.append(...groups.slice(FEW_GROUPS).map(item));
+      list.children[FEW_GROUPS].querySelector("summary").focus();
+    };
+    const more = element("button", { type: "button", class: "more", on: { click: all } }, `Show ${number(groups.length - FEW_GROUPS)} more`);
+    return element("div", {}, list, more, rarer);
+  }
+
+  function groupItem(problem, group, drawn, labelOf) {
+    const [label, look, note] = labelOf(group);
+    const often = element("span", { class: "count" }, `${number(group.count)}×`);
+    often.style.setProperty("--share", `${drawn ? (100 * group.count) / drawn : 0}%`);
+    const preview = group.steps.map((step) => step.text).join("; ") || group.written || "";
+    const details = element("details", {},
+      element("summary", {}, often, element("span", { class: "label" }, element("span", { class: look }, label), note ? element("span", { class: "note" }, ` · ${note}`) : null), element("code", { class: "preview", dir: "ltr" }, preview.replaceAll("\n", " "))));
+    details.addEventListener("toggle", () => {
+      if (details.open && details.children.length === 1) details.append(groupInside(problem, group));
+    });
+    return element("li", {}, details);
+  }
+
+  function groupInside(problem, group) {
+    const { steps, deviates, matching, failure, written, same_as: same } = group;
+    const remarks = [];
+    if (same !== undefined) remarks.push(`This is ${plainName(problem, same)}.`);
+    else if (!group.is_right && matching) remarks.push(`Right up to step ${matching}: ${stateText(problem, stateAt(group))}.`);
+    else if (!group.is_right && problem.solutions.length) remarks.push("No prefix reaches a known state.");
+    return element("div", { class: "inside" },
+      element("p", { class: "note" }, remarks),
+      steps.length || failure ? stepsTable(problem, steps, { deviates, matching: group.is_right || same !== undefined ? 0 : matching, failure }) : null,
+      written === undefined ? null : element("p", { class: "note" }, "As written:"),
+      written === undefined ? null : element("code", { class: "written", dir: "ltr" }, written));
+  }
+
+  // From the keyboard.
+
+  function closeProblem() {
+    const open = readAddress().open;
+    if (isNarrow()) go({ open: "", step: "" });
+    const place = links().findIndex((link) => link.dataset.key === open);
+    focusEntry(Math.max(place, 0));
+  }
+
+  function onListKey(event) {
+    const place = links().indexOf(document.activeElement);
+    const moves = { ArrowDown: place + 1, ArrowUp: place - 1, Home: 0, End: Infinity };
+    if (event.key in moves) {
+      if (event.key === "ArrowUp" && place === 0) byId("text").focus();
+      else focusEntry(moves[event.key]);
+    } else if (event.key === "PageDown" && !byId("page-after").disabled) byId("page-after").click();
+    else if (event.key === "PageUp" && !byId("page-before").disabled) byId("page-before").click();
+    else return;
+    event.preventDefault();
+  }
+
+  function onKey(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || byId("keys").open) return;
+    const field = event.target.closest?.("input, textarea, select");
+    if (event.key === "Escape") {
+      if (field?.id === "text" && field.value) {
+        field.value = "";
+        go({ text: "", page: "" }, { replacing: true });
+      } else closeProblem();
+    } else if (field?.id === "text" && event.key === "ArrowDown") focusEntry(0);
+    else if (field) return;
+    else if (event.key === "/") byId("text").select();
+    else if (event.key === "?") byId("keys").showModal();
+    else if (event.key === "j") openNeighbour(1);
+    else if (event.key === "k") openNeighbour(-1);
+    else if (event.key === "t" && byId("typed")) {
+      byId("try").scrollIntoView({ block: "nearest" });
+      byId("typed").focus({ preventScroll: true });
+    } else return;
+    event.preventDefault();
+  }
+
+  function listen() {
+    const form = byId("query");
+    const changed = () => {
+      const fields = Object.fromEntries(["text", ...SHOWN_FILTERS].map((name) => [name, form.elements[name].value.trim()]));
+      go({ ...fields, page: "" }, { replacing: true });
+    };
+    form.addEventListener("submit", (event) => { event.preventDefault(); changed(); focusEntry(0); });
+    form.addEventListener("input", (event) => { clearTimeout(latest.search); latest.search = setTimeout(changed, event.target.tagName === "SELECT" ? 0 : 120); });
+    form.addEventListener("reset", () => setTimeout(changed));
+    for (const id of ["page-before", "page-after"]) byId(id).addEventListener("click", (event) => go({ page: event.currentTarget.dataset.page }));
+    byId("entries").addEventListener("keydown", onListKey);
+    byId("news").addEventListener("click", refresh);
+    byId("help").addEventListener("click", () => byId("keys").showModal());
+    byId("skip").addEventListener("click", (event) => { event.preventDefault(); byId("main").focus(); });
+    const main = byId("main");
+    main.addEventListener("pointerover", (event) => light(event.target.closest("[data-state]")?.dataset.state ?? null));
+    main.addEventListener("pointerleave", () => light(null));
+    document.addEventListener("keydown", onKey);
+    addEventListener("hashchange", () => follow());
+  }
+
+  async function start() {
+    listen();
+    byId("filters").open = !isNarrow() && innerHeight > 700;
+    try {
+      showFacts(await source.run());
+    } catch (error) {
+      byId("main").replaceChildren(element("p", { class: "message", role: "alert" }, error.message));
+      return;
+    }
+    await follow({ anew: true });
+    watch();
+  }
+
+  start();
+})();
