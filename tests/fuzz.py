@@ -25,7 +25,7 @@ from partway import Trace
 from partway.execution import trace_all, workers
 from partway.execution.tracing import forget
 
-LIMITS = workers.Limits(cpu_seconds=0.03, wall_seconds=30.0, memory_bytes=96 << 20)
+LIMITS = workers.Limits(cpu_seconds=0.02, wall_seconds=30.0, memory_bytes=80 << 20)
 HOSTILE = Path(__file__).parent / "hostile.jsonl"
 ORDINARY = [
     "n0 = 48\nt0 = n0 / 2\nanswer = n0 + t0",
