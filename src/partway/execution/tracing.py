@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from typing import Any, TypeAlias
 
 from partway.execution.arithmetic import NotCovered
@@ -13,6 +13,7 @@ from partway.parsing import Parsed, parse
 from partway.solution import ANSWER_VARIABLE, Solution
 
 MAX_REMEMBERED = 65_536
+MAX_REMEMBERED_ITEMS = 100  # of a text or container
 
 _Key: TypeAlias = tuple[str, StateMode, str]
 _remembered: dict[_Key, Trace] = {}
@@ -68,12 +69,15 @@ def trace_all(
 def _remember(traces: Mapping[_Key, Trace]) -> None:
     if len(_remembered) + len(traces) > MAX_REMEMBERED:
         _remembered.clear()
-    # a program that ran out of time or memory may not when run again, so that is not remembered
-    _remembered.update(
-        (key, found)
-        for key, found in traces.items()
-        if found.failure is None or found.failure.kind in ("error", "forbidden")
-    )
+    _remembered.update((key, found) for key, found in traces.items() if _is_worth_remembering(found))
+
+
+def _is_worth_remembering(found: Trace) -> bool:
+    """Not what ran out of time or memory, which may not happen again, nor what would fill ours."""
+    if found.failure is not None and found.failure.kind not in ("error", "forbidden"):
+        return False
+    values = (value[0] for changed in found.changes for value in changed.values() if value is not None)
+    return all(not isinstance(value, Sized) or len(value) <= MAX_REMEMBERED_ITEMS for value in values)
 
 
 def forget() -> None:
