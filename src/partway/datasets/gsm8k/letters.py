@@ -74,7 +74,7 @@ class Unknowns:
         """The claims with those of the letters among them: values, coefficients, and what uses them."""
         claims = list(numeric)
         for name, place, value in self._stated():
-            if name not in self.values and any(self._solutions(name, value, place)):
+            if name not in self.values and self._satisfies(name, value):
                 self._take(claims, name, value, place)
         for name in self.names:
             if name not in self.values:
@@ -83,15 +83,24 @@ class Unknowns:
             if name not in self.values:
                 self._take(claims, name, value, place)
         claims = [self._without_letters(claim) for claim in claims] if self.values else claims
-        claims += [claim for equation in self.equations for claim in _collected(equation)]
         stated = {(claim.place[0], claim.written) for claim in claims if claim.candidates}
-        return claims + [use for use in self._uses() if (use.place[0], use.written) not in stated]
+        more = [*self._asides(), *self._uses()]
+        return claims + [claim for claim in more if (claim.place[0], claim.written) not in stated]
 
     def _stated(self) -> Iterator[tuple[str, Place, Fraction]]:
         for equation in self.equations:
             stated = equation.states()
             if stated is not None:
                 yield stated[0], equation.place, stated[1]
+
+    def _satisfies(self, name: str, value: Fraction) -> bool:
+        """Whether an equation in this letter alone holds for `value`."""
+        for equation in self.equations:
+            if equation.letters == {name} and equation.states() is None:
+                sides = [value_of(side, {name: value}) for side in (equation.left, equation.right)]
+                if sides[0] is not None and sides[1] is not None and close(sides[0], sides[1]):
+                    return True
+        return False
 
     def _without_letters(self, claim: Claim) -> Claim:
         """The claim without readings that take a letter for a unit: 2A + 3A = 5A is not 2 + 3 = 5."""
@@ -120,8 +129,10 @@ class Unknowns:
 
     def _take_unnamed(self, claims: list[Claim], name: str) -> None:
         """A letter whose value is given without naming it, by another claim or in the last line."""
-        given = [((claim.place[0], 0), claim.written) for claim in claims if not claim.aside]
-        for place, value in [*given, *_numbers_in_last_line(self.raw)]:
+        given = [((claim.place[0], 0), claim.written) for claim in claims]
+        if all(stated != name for stated, _, _ in self._stated()):
+            given += _numbers_in_last_line(self.raw)
+        for place, value in given:
             if any(self._solutions(name, value, place)):
                 self._take(claims, name, value, place)
                 return
@@ -129,16 +140,21 @@ class Unknowns:
     def _solutions(self, name: str, value: Fraction, place: Place) -> Iterator[Candidate]:
         """The equations before `place` whose solution is `value`."""
         for equation in self.equations:
-            if equation.place <= place and name in equation.letters <= {name, *self.values}:
-                solution = solve(equation.left, equation.right, name, self.values)
-                found = None if solution is None else value_of(solution, self.values)
-                if (
-                    found is not None
-                    and solution is not None
-                    and has_operation(solution)
-                    and close(found, value)
-                ):
+            if equation.place > place or not name in equation.letters <= {name, *self.values}:
+                continue
+            solution = solve(equation.left, equation.right, name, self.values)
+            if solution is not None and has_operation(solution):
+                found = value_of(solution, self.values)
+                if found is not None and close(found, value):
                     yield Candidate(solution, "linear", equation.source)
+
+    def _asides(self) -> list[Claim]:
+        """What like terms add up to, each sum as it is first written."""
+        asides: dict[Fraction, Claim] = {}
+        for equation in self.equations:
+            for claim in _collected(equation):
+                asides.setdefault(claim.written, claim)
+        return list(asides.values())
 
     def _uses(self) -> Iterator[Claim]:
         """Equations that compute something from letters whose values are known."""
@@ -177,11 +193,12 @@ def _letter_equations(line: Line) -> Iterator[LetterEquation]:
             found = [phrase for phrase in phrases(following) if not phrase.stops_before]
             if not found or found[0].words_before > MAX_WORDS_BEFORE_RESULT:
                 break
-            right = parse(found[0].tokens)
-            if right is not None and letters(left) | letters(right):
-                source = line.source(reading[0].start, found[0].tokens[-1].end)
-                place = (line.index, reading[0].start)
-                yield LetterEquation(place, hundredths(left), hundredths(right), source)
+            for end in (len(found[0].tokens), *found[0].restarts[:1]):
+                right = parse(found[0].tokens[:end])
+                if right is not None and letters(left) | letters(right):
+                    source = line.source(reading[0].start, found[0].tokens[end - 1].end)
+                    place = (line.index, reading[0].start)
+                    yield LetterEquation(place, hundredths(left), hundredths(right), source)
             if len(found) > 1 or any(token.kind == "stop" for token in following):
                 break
 

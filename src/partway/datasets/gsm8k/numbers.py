@@ -88,16 +88,23 @@ class QuestionNumbers:
         said: dict[Kind, set[Fraction]] = {"plain": set(), "percent": set(), "form": set()}
         for value, kind in _said(question):
             said[kind].add(value)
-        for percent in said["percent"]:  # 25%, 0.25, and what is left or reached by that much less or more
-            said["form"] |= {(base + percent) / scale for base in (0, 100) for scale in (1, 100)}
-            said["form"] |= {(100 - percent) / scale for scale in (1, 100)}
         return cls(question, *(frozenset(values) for values in said.values()))
 
+    def says(self, value: Fraction) -> bool:
+        """Whether the question states this number, in one form or another."""
+        return value in self.plain or value in self.forms or bool({value, value * 100} & self.percents)
+
     def origin(self, value: Fraction) -> Origin:
-        """Whether the question says this number, in one form or another, or everybody knows it."""
-        if value in self.plain or value in self.forms:
+        """Whether the question says this number or implies it (1.25 by 25% more), or everybody knows it."""
+        if self.says(value) or value in self._changes:
             return "question"
         return "conversion" if value in KNOWN or value in self._known_here else "unexplained"
+
+    @cached_property
+    def _changes(self) -> frozenset[Fraction]:
+        """What a rise or a fall by a percent leaves, in points and as a factor."""
+        points = [100 + sign * percent for percent in self.percents for sign in (1, -1)]
+        return frozenset(value / scale for value in points for scale in (1, 100))
 
     @cached_property
     def _known_here(self) -> frozenset[Fraction]:

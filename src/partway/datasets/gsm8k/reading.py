@@ -21,7 +21,7 @@ class Phrase:
     words_before: int
     stops_before: int
     complete: bool  # it does not end in an operator
-    restarts: tuple[int, ...] = ()  # where words stand between an operator and its operand
+    restarts: tuple[int, ...] = ()  # where words stand inside it, so that a new phrase may begin there
 
     @property
     def has_operator(self) -> bool:
@@ -89,6 +89,8 @@ class _Scanner:
         if self.after_operand and token.text == "/" and following is not None and following.kind == "word":
             self.words += 1  # dollars/hour
         elif self.after_operand or token.text in "+-":
+            if self.after_operand and self.words and token.text in "+-":
+                self.restarts.append(len(self.items))  # 9 because -18/-2
             self.append(token)
         else:
             self.close()

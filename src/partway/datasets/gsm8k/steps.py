@@ -85,11 +85,11 @@ class Steps:
         return _Reading(expression, candidate, resolver.taken)
 
     def _cost(self, reading: _Reading) -> tuple[int, int]:
-        numbers = {
-            leaf for leaf in leaves(reading.expression) if isinstance(leaf, Number) and not leaf.implied
-        }
-        unsaid = sum(self.numbers.origin(number.value) != "question" for number in numbers)
-        return len(self._unexplained(reading.expression)), unsaid
+        """Unexplained constants, then constants the question does not say; equations may bring their own."""
+        constants = {leaf.value for leaf in leaves(reading.expression) if isinstance(leaf, Number)}
+        unsaid = sum(not self.numbers.says(value) for value in constants)
+        is_linear = reading.candidate.rule == "linear"
+        return len(self._unexplained(reading.expression)), 0 if is_linear else unsaid
 
     def _unexplained(self, expression: Expression) -> frozenset[Fraction]:
         found: set[Fraction] = set()
@@ -194,7 +194,7 @@ class _Resolver:
             self.taken[chosen] = role
             self.product.add(chosen)
             return Reference(chosen)
-        derived = None if self.steps.numbers.origin(value) == "question" else self._derived(value)
+        derived = None if self.steps.numbers.says(value) else self._derived(value)
         return derived or Number(value)
 
     def _choose(self, matches: list[int], value: Fraction, role: Role) -> int | None:
