@@ -68,10 +68,9 @@ def _failure(error: Exception, step: int) -> Failure:
 
 def evaluate(expression: Expression, environment: Environment) -> Any:
     """The value of plain arithmetic."""
-    kind = type(expression)
-    if kind is str:
+    if isinstance(expression, str):
         return environment[expression] if expression in environment else lookup(expression, environment)
-    if kind is not tuple:
+    if not isinstance(expression, tuple):
         return expression
     if len(expression) == 2:
         return -evaluate(expression[1], environment)

@@ -6,6 +6,7 @@ An environment maps names to ints, floats and bools; under MATH_IMPORTED it reme
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -146,7 +147,7 @@ def lookup(name: str, environment: Environment) -> Any:
         raise NameError(f"name '{name}' is not defined") from None
 
 
-NAMES_PYTHON_KNOWS = frozenset(__builtins__ if isinstance(__builtins__, dict) else dir(__builtins__))
+NAMES_PYTHON_KNOWS = frozenset(dir(builtins))
 
 
 def _binary(binary: Callable[[Any, Any], Any], left: Evaluate, right: Evaluate) -> Evaluate:
