@@ -17,9 +17,9 @@ from partway.cli import app
 DOCS = Path(__file__).parent
 HEADER = """# Command line
 
-Made from `--help` by `make docs`. Exit codes: 0 fine, 1 a mistake in what was given (one line: what, where, what to
-try), 2 usage, 130 interrupted. `--quiet` before the command prints results only, `--debug` shows tracebacks. Shell
-completion: `eval "$(_PARTWAY_COMPLETE=bash_source partway)"` (or `zsh_source`, `fish_source`).
+Made from `--help` by `make docs`. Exit codes: 0 fine, 1 a mistake in what was given (one line: what, where,
+what to try), 2 usage, 130 interrupted. `--quiet` before the command prints results only, `--debug` shows
+tracebacks. Shell completion: `eval "$(_PARTWAY_COMPLETE=bash_source partway)"` (or `zsh_source`, `fish_source`).
 """
 
 

@@ -53,7 +53,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary directory to fill; it becomes `path`, replacing any old one, when the block ends well."""
+    """A temporary directory to fill; it becomes `path`, in place of any old one, when the block ends well."""
     path = Path(path).resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary, old = _temporary_beside(path), _temporary_beside(path)

@@ -1,4 +1,4 @@
-"""What turning a public data set into problems leaves behind: the problems, and why rows have no reference."""
+"""What turning a public data set into problems leaves: the problems, and why rows have no reference."""
 
 from __future__ import annotations
 
