@@ -19,7 +19,8 @@ HEADER = """# Command line
 
 Made from `--help` by `make docs`. Exit codes: 0 fine, 1 a mistake in what was given (one line: what, where,
 what to try), 2 usage, 130 interrupted. `--quiet` before the command prints results only, `--debug` shows
-tracebacks. Shell completion: `eval "$(_PARTWAY_COMPLETE=bash_source partway)"` (or `zsh_source`, `fish_source`).
+tracebacks. Shell completion:
+`eval "$(_PARTWAY_COMPLETE=bash_source partway)"` (or `zsh_source`, `fish_source`).
 """
 
 

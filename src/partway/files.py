@@ -38,7 +38,7 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[TextIO]:
 
 @contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A hidden path to write a file of any kind to; it becomes `path` when the block ends without an error."""
+    """A temporary directory to fill; it replaces `path` when the block ends well."""
     path = Path(path).resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary_beside(path)
@@ -53,7 +53,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary directory to fill; it becomes `path`, in place of any old one, when the block ends well."""
+    """A temporary directory to fill; it becomes `path`, replacing an old one, when the block ends well."""
     path = Path(path).resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary, old = _temporary_beside(path), _temporary_beside(path)
