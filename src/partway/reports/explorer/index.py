@@ -183,8 +183,9 @@ def _pass_rate(score: Score, without: float) -> float:
 
 def search(entries: Sequence[Entry], query: Query) -> list[Entry]:
     """The entries that fit, in the order asked for; `page` plays no part."""
-    words = words_of(query.text)
-    found = [entry for entry in entries if all(word in entry.text for word in words)] if words else entries
+    found = entries
+    for word in words_of(query.text):
+        found = [entry for entry in found if word in entry.text]
     if query.split:
         found = [entry for entry in found if entry.listed.split == query.split]
     if query.least is not None or query.most is not None:

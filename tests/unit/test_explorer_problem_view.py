@@ -1,0 +1,202 @@
+"""One problem as the page shows it: states that link solutions, where they deviate, the tree, the samples."""
+
+import math
+
+import pytest
+from explorer_cases import OTHER_WAY, WHEELS, Writer, finished_run
+
+from partway.buffer import Rules
+from partway.execution import trace
+from partway.problem import Problem
+from partway.reports.explorer.explorer import Explorer
+from partway.reports.explorer.states import KnownStates, values_after
+from partway.reports.explorer.tree import tree_of
+from partway.solution import Solution
+
+
+@pytest.fixture(scope="module")
+def explorer(tmp_path_factory):
+    return Explorer(finished_run(tmp_path_factory.mktemp("run")))
+
+
+@pytest.fixture(scope="module")
+def wheels(explorer):
+    return explorer.problem("train/1")
+
+
+def texts(steps):
+    return [step["text"] for step in steps]
+
+
+def letters(view, steps):
+    return [view["states"][step["state"]].get("letter", "") if "state" in step else None for step in steps]
+
+
+def test_the_question_comes_with_its_answer_and_every_kept_solution(wheels):
+    assert (wheels["question"], wheels["answer"]) == (WHEELS.question, "25")
+    assert [solution["kind"] for solution in wheels["solutions"]] == [
+        "reference",
+        "fully_correct",
+        "partially_correct",
+    ]
+    assert texts(wheels["solutions"][0]["steps"]) == list(WHEELS.reference.steps)
+
+
+def test_equal_states_have_the_same_letter_across_solutions(wheels):
+    reference, swapped, partial = wheels["solutions"]
+    assert letters(wheels, reference["steps"]) == ["A", "B", "C", "D", "E"]
+    assert letters(wheels, swapped["steps"]) == ["A", "B", "C", "D", "E"]
+    assert letters(wheels, partial["steps"]) == ["", "B"]
+
+
+def test_a_state_says_where_it_is_reached(wheels):
+    state = wheels["states"][wheels["solutions"][2]["steps"][1]["state"]]
+    assert state["places"] == [(0, 2), (1, 2), (2, 2)]
+
+
+def test_each_solution_is_marked_where_it_leaves_the_reference(wheels):
+    assert [solution["deviates"] for solution in wheels["solutions"]] == [None, 3, 0]
+
+
+def test_a_partial_solution_shows_how_its_sample_went_on(wheels):
+    partial = wheels["solutions"][2]
+    assert texts([*partial["steps"], *partial["rest"]["steps"]]) == OTHER_WAY.splitlines()
+    assert partial["rest"]["failure"] is None
+
+
+def test_the_probability_is_that_of_the_latest_sample_from_scratch(wheels):
+    swapped = wheels["solutions"][1]
+    assert swapped["drawn"] == 2
+    assert swapped["probability"] == {
+        "probability": math.exp(-0.5),
+        "log_prob": -0.5,
+        "step": 4,
+        "is_guided": False,
+    }
+
+
+def test_without_log_probs_there_is_no_probability(explorer):
+    assert explorer.problem("train/2")["solutions"][1]["probability"] is None
+
+
+def test_the_tree_branches_where_steps_differ(wheels):
+    shared, apart = wheels["tree"]
+    assert (shared["solution"], shared["start"], shared["length"]) == (0, 0, 3)
+    assert [(b["leaf"], b["start"], b["length"]) for b in shared["branches"]] == [(0, 3, 2), (1, 3, 2)]
+    assert (apart["leaf"], apart["branches"]) == (2, [])
+
+
+def test_a_tree_is_no_deeper_than_its_solutions_are_many():
+    steps = tuple(f"n{i} = {i}" for i in range(3000))
+    tree = tree_of([Solution(steps), Solution((*steps[:2000], "x = 1"))])
+    assert [branch["length"] for branch in tree[0]["branches"]] == [1000, 1]
+
+
+def test_self_samples_are_counted_by_verdict_and_grouped(wheels):
+    samples = wheels["samples"]
+    assert samples["drawn"] == 5
+    assert samples["verdicts"] == {
+        "new_fully_correct": 1,
+        "known_fully_correct": 1,
+        "new_partially_correct": 1,
+        "incorrect": 1,
+        "not_executable": 1,
+    }
+    first = samples["groups"][0]
+    assert (first["count"], first["same_as"], first["first"], first["last"]) == (2, 1, 1, 4)
+    broken = next(group for group in samples["groups"] if "written" in group)
+    assert broken["written"] == "n0 = = 1\n"
+
+
+def test_evaluation_samples_are_grouped_by_solution_with_verdicts(explorer):
+    evaluation = explorer.problem("dev/1")["evaluation"]
+    assert (evaluation["step"], evaluation["drawn"], evaluation["passed"]) == (4, 6, 5)
+    first, second = evaluation["groups"]
+    assert (first["count"], first["is_right"], first["same_as"], first["pass1"]) == (5, True, 0, 1)
+    assert (second["count"], second["is_right"], second["matching"]) == (1, False, 1)
+    assert second["result"] == "failed: wrong answer 6"
+
+
+def test_a_failing_sample_keeps_its_reason_and_its_text(explorer):
+    groups = explorer.problem("dev/2")["evaluation"]["groups"]
+    assert [group["failure"]["kind"] for group in groups] == ["error", "error"]
+    assert "ZeroDivisionError" in groups[0]["failure"]["message"]
+    assert groups[1]["written"] == "answer = ("
+
+
+def test_another_evaluation_can_be_asked_for(tmp_path):
+    writer = Writer(tmp_path)
+    writer.evaluate(2, {"eggs": [("answer = 4\n", 6)], "cats": [("answer = 4\n", 6)]})
+    writer.evaluate(4)
+    explorer = Explorer(writer.run)
+    assert explorer.problem("dev/1")["evaluation"]["step"] == 4
+    chosen = explorer.problem("dev/1", 2)["evaluation"]
+    assert (chosen["step"], chosen["steps"], chosen["passed"]) == (2, [2, 4], 6)
+
+
+def test_without_a_reference_the_first_solution_found_takes_its_place(explorer):
+    view = explorer.problem("train/3")
+    assert (view["has_reference"], view["solutions"][0]["kind"]) == (False, "fully_correct")
+    assert view["solutions"][0]["deviates"] is None
+
+
+def test_nothing_kept_is_shown_as_nothing(tmp_path):
+    view = Explorer(Writer(tmp_path).run).problem("train/3")
+    assert (view["solutions"], view["states"], view["tree"]) == ([], [], [])
+
+
+def test_a_typed_program_gets_states_a_verdict_and_its_longest_matching_prefix(explorer):
+    view = explorer.trace("train/1", "n1 = 2\nn2 = 5\nn0 = 10\nanswer = n0 - n1")
+    assert (view["verdict"], view["is_right"], view["answer"]) == ("new_partially_correct", False, "8")
+    assert (view["matching"], view["places"], view["deviates"]) == (3, [(0, 3), (1, 3)], 0)
+    assert [step["values"] for step in view["steps"]][1] == [("2", False), ("5", True)]
+
+
+def test_typing_changes_no_buffer(explorer):
+    for _ in range(2):
+        assert explorer.trace("train/1", "answer = 25")["verdict"] == "new_fully_correct"
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict", "message"),
+    [
+        ("n0 = 10\nanswer = n0 / 0", "known_partially_correct", "ZeroDivisionError"),
+        ("n0 = (", "not_executable", "SyntaxError"),
+        ("import os\nanswer = os.getpid()", "not_executable", "os"),
+        ("", "not_executable", None),
+    ],
+)
+def test_a_typed_program_that_fails_says_why(explorer, text, verdict, message):
+    view = explorer.trace("train/1", text)
+    assert view["verdict"] == verdict
+    assert message is None or message in view["failure"]["message"]
+
+
+def test_a_typed_loop_goes_through_the_workers(explorer):
+    view = explorer.trace("train/1", "answer = 5\nfor i in range(2):\n    answer = answer + 10")
+    assert view["steps"][0]["text"] == "answer = 5"
+    assert explorer.trace("train/1", "t = 5\nfor i in range(2):\n    t += 10\nanswer = t")["is_right"]
+
+
+def test_values_are_listed_by_size_and_the_new_ones_marked():
+    found = trace("a = 10\nb = -3\nc = 10.5\nb = 10")
+    assert values_after(found, 4, Rules()) == [("10", False), ("10", True), ("10.5", False)]
+    as_set = Rules(state="set")
+    assert values_after(trace("a = 10\nb = 10", state="set"), 2, as_set) == [("10", True)]
+
+
+def test_values_of_other_kinds_come_after_numbers():
+    found = trace("a = [1, 2]\nb = 'x'\nc = 3\nd = True")
+    assert [text for text, _ in values_after(found, 4, Rules())] == ["3", "'x'", "True", "[1, 2]"]
+
+
+def test_an_empty_state_links_nothing():
+    known = KnownStates.of([("", "1"), ("", "2")])
+    assert known.to_json() == [{"places": [(0, 2)], "letter": "A", "hue": 0}, {"places": [(1, 2)]}]
+
+
+def test_another_answer_variable_ends_the_reference(tmp_path):
+    problem = Problem("p", "q", 3, Solution(("n0 = 3", "result = n0")))
+    writer = Writer(tmp_path, train=[], dev=[problem], config={"answer_variable": "result"})
+    view = Explorer(writer.run).problem("dev/1")
+    assert view["solutions"][0]["answer"] == "3"
