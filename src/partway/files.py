@@ -38,7 +38,7 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[TextIO]:
 
 @contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary directory to fill; it replaces `path` when the block ends well."""
+    """A hidden path for a file of any kind; it becomes `path` when the block ends without an error."""
     path = Path(path).resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary_beside(path)
