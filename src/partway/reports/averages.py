@@ -61,15 +61,17 @@ def mean_band(curves: Sequence[Curve]) -> Band:
 
     by_run = [dict(zip(curve.steps, curve.values, strict=True)) for curve in curves]
     steps = thinned(sorted({step for points in by_run for step in points}))
-    rng = np.random.default_rng(0)
-    choices = {count: rng.integers(0, count, (RESAMPLES, count)) for count in range(1, len(curves) + 1)}
-    rows = []
+    together: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)  # steps by the runs that have them
     for step in steps:
-        values = np.array([points[step] for points in by_run if step in points])
-        rows.append((values.mean(), *_ends(values[choices[len(values)]].mean(axis=1))))
-    means, lows, highs = (
-        (tuple(float(v) for v in column) for column in zip(*rows, strict=True)) if rows else ((),) * 3
-    )
+        together[tuple(run for run, points in enumerate(by_run) if step in points)].append(step)
+    rows: dict[int, tuple[float, float, float]] = {}
+    for runs, those in together.items():
+        values_S_T = np.array([[by_run[run][step] for step in those] for run in runs])
+        choices_R_S = np.random.default_rng(0).integers(0, len(runs), (RESAMPLES, len(runs)))
+        lows_T, highs_T = _ends(values_S_T[choices_R_S].mean(axis=1)) if len(runs) > 1 else values_S_T[[0, 0]]
+        columns = (values_S_T.mean(axis=0).tolist(), lows_T.tolist(), highs_T.tolist())
+        rows |= dict(zip(those, zip(*columns, strict=True), strict=True))
+    means, lows, highs = (tuple(rows[step][column] for step in steps) for column in range(3))
     return Band(tuple(steps), means, lows, highs)
 
 
@@ -142,10 +144,8 @@ def bootstrap_of_runs(runs: Sequence[Mapping[str, Sequence[float]]]) -> dict[str
         scores_P_N = np.array([run[name] for name in names], dtype=np.float64).T
         exact_N += scores_P_N.mean(axis=0) / len(runs)
         means_R_N += _resampled(scores_P_N, times_R, rng) / len(runs)
-    return {
-        name: Estimate(float(exact), *_ends(means_R))
-        for name, exact, means_R in zip(names, exact_N, means_R_N.T, strict=True)
-    }
+    columns = (exact_N.tolist(), *_ends(means_R_N).tolist())
+    return {name: Estimate(*values) for name, *values in zip(names, *columns, strict=True)}
 
 
 def _resampled(
@@ -164,9 +164,10 @@ def _resampled(
     return sums_R_N
 
 
-def _ends(means: NDArray[np.float64]) -> tuple[float, float]:
+def _ends(means_R_N: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The lower and the upper end of each column's interval."""
     import numpy as np
 
     tail = 100 * (1 - CONFIDENCE) / 2
-    low, high = np.percentile(means, [tail, 100 - tail])
-    return float(low), float(high)
+    ends: NDArray[np.float64] = np.percentile(means_R_N, [tail, 100 - tail], axis=0)
+    return ends

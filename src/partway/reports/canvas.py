@@ -20,6 +20,7 @@ WIDTH = 9.0  # inches
 LINE = 0.155  # inches from line to line of the small print
 LEGEND_CHARACTERS = 112  # that fit side by side
 ORIGIN_CHARACTERS = 150
+TITLE_CHARACTERS = 96
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,10 @@ class Canvas:
     def line(self, setting: Setting) -> dict[str, Any]:
         """What `plot` needs to draw the setting's line."""
         return {"color": self.colour(setting), "linestyle": self.styles[setting.label].dashes}
+
+    def title(self, axes: Axes, text: str) -> None:
+        """A title above a panel, in as many lines as it needs."""
+        axes.set_title("\n".join(wrap(text, TITLE_CHARACTERS // self.columns)))
 
     def label_outer(self, across: str, up: str) -> None:
         """Label the axes at the left and those without another below."""

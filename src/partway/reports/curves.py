@@ -28,7 +28,7 @@ def training_progress(study: Study, theme: Theme) -> Figure | None:
     for axes, k in zip(canvas.axes, ks, strict=True):
         for setting in settings:
             _smooth_line(axes, canvas, setting, setting.band(f"eval_pass@{k}"))
-        axes.set_title(f"pass@{k}")
+        canvas.title(axes, f"pass@{k}")
     canvas.label_outer(STEPS, "problems solved (%)")
     return canvas.finished(settings)
 
@@ -68,7 +68,7 @@ def buffer_growth(study: Study, theme: Theme) -> Figure | None:
     for axes, (kind, title, shown) in zip(canvas.axes, panels, strict=False):
         for setting in shown:
             _line(axes, canvas, setting, setting.band(f"buffer/{kind}_per_problem"))
-        axes.set_title(title)
+        canvas.title(axes, title)
         axes.set_ylim(bottom=0)
     canvas.label_outer(STEPS, "kept solutions")
     return canvas.finished(settings)
@@ -97,7 +97,7 @@ def outcomes(study: Study, theme: Theme) -> Figure | None:
             top = [low + 100 * share for low, share in zip(bottom, shares.shares[verdict], strict=True)]
             axes.stairs(top, shares.edges, baseline=bottom, fill=True, color=theme[colour], linewidth=0)
             bottom = top
-        axes.set_title(setting.label)
+        canvas.title(axes, setting.label)
         axes.set_ylim(0, 100)
         axes.set_xlim(shares.edges[0], shares.edges[-1])
     canvas.label_outer(STEPS, "self-samples (%)")
@@ -115,7 +115,7 @@ def unique(study: Study, theme: Theme) -> Figure | None:
     for axes, (key, title) in zip(canvas.axes, panels.items(), strict=True):
         for setting in settings:
             _line(axes, canvas, setting, setting.band(key), scale=100)
-        axes.set_title(title)
+        canvas.title(axes, title)
         axes.set_ylim(0, 100)
     canvas.label_outer(STEPS, "share of samples (%)")
     return canvas.finished(settings)
