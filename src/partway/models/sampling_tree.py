@@ -75,8 +75,8 @@ class TreeSampler:
         self.model = language_model.model
         if getattr(self.model, "_is_stateful", False):
             raise ModelError(
-                f"a {self.model.config.model_type} model keeps a running state instead of keys and values, so its"
-                " rows cannot be split; use a transformer"
+                f"a {self.model.config.model_type} model keeps a running state instead of keys and values, so"
+                " its rows cannot be split; use a transformer"
             )
         self.context_length = language_model.context_length
         self.row_budget = row_budget

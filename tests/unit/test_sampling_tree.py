@@ -1,0 +1,229 @@
+"""The sampling tree: exactly the model's distribution, whatever is drawn beside it and however few rows."""
+
+import numpy as np
+import pytest
+import torch
+from sampling_cases import (
+    CONTEXT,
+    END,
+    enumerable_model,
+    exact_probabilities,
+    family,
+    plain_log_probs,
+    random_model,
+)
+from scipy.stats import chisquare
+from transformers import MambaConfig, MambaForCausalLM
+
+from partway.errors import ModelError
+from partway.models import frontier
+from partway.models.loading import LanguageModel
+from partway.models.sampling_tree import TreePrompt, TreeSampler
+from partway.models.settings import SamplingSettings
+
+FAMILIES = ["gpt2", "gpt_neo", "gpt_neox", "llama", "mistral", "qwen3"]
+PROMPTS = [
+    TreePrompt([5, 6, 7, 8, 9, 10, 11, 12], 7, "a"),
+    TreePrompt(list(range(20, 55)), 5, "b"),
+    TreePrompt([3, 4], 9, "c"),
+    TreePrompt([200], 4, "d"),
+]
+SHORT = SamplingSettings(temperature=0.8, max_completion_length=3)
+LONG = SamplingSettings(temperature=0.8, max_completion_length=12)
+
+
+def drawn(samples):
+    """Completion to count, with the END that finished one put back."""
+    return {(*s.tokens, END) if s.finished else s.tokens: s.count for s in samples}
+
+
+def outlines(results):
+    return [[(s.tokens, s.count, s.finished) for s in samples] for samples in results]
+
+
+def assert_exact(language_model, seed=1, count=20_000):
+    """Chi-square of the counts of all possible completions against their exact probabilities."""
+    prompt = [1, 2, 3]
+    expected = exact_probabilities(language_model, prompt, 3, SHORT.temperature)
+    assert sum(expected.values()) == pytest.approx(1)
+    sampler = TreeSampler(language_model, answer_variable=None)
+    counts = drawn(sampler.sample([TreePrompt(prompt, count, "p")], SHORT, seed)[0])
+    assert counts.keys() <= expected.keys()
+    observed = [counts.get(completion, 0) for completion in expected]
+    assert min(expected.values()) * count > 5, "chi-square needs five expected draws everywhere"
+    test = chisquare(observed, [p * count for p in expected.values()])
+    assert test.pvalue > 1e-3, f"counts are not the model's: p = {test.pvalue:.2g}"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_counts_follow_the_exact_distribution(seed):
+    assert_exact(enumerable_model(), seed)
+
+
+def one_number_per_row(draw):
+    def mutant(logits, settings, rows, uniforms):
+        of_row = torch.zeros(len(logits), dtype=uniforms.dtype)
+        of_row[rows] = uniforms
+        return draw(logits, settings, rows, of_row[rows])
+
+    return mutant
+
+
+def a_number_for_eight(draw):
+    def mutant(logits, settings, rows, uniforms):
+        order = torch.arange(len(uniforms))
+        return draw(logits, settings, rows, uniforms[order - order % 8])
+
+    return mutant
+
+
+def temperature_forgotten(draw):
+    return lambda logits, settings, rows, uniforms: draw(logits, SamplingSettings(1.0), rows, uniforms)
+
+
+def rows_mixed_up(draw):
+    return lambda logits, settings, rows, uniforms: draw(logits.flip(0), settings, rows, uniforms)
+
+
+def numbers_not_uniform(draw):
+    return lambda logits, settings, rows, uniforms: draw(logits, settings, rows, uniforms**1.1)
+
+
+def numbers_sorted_by_row(draw):
+    """Every number is right and used once, but a sample's number depends on the others'."""
+    return lambda logits, settings, rows, uniforms: draw(logits, settings, rows, uniforms.sort().values)
+
+
+@pytest.mark.parametrize(
+    "mutation",
+    [
+        one_number_per_row,
+        a_number_for_eight,
+        temperature_forgotten,
+        rows_mixed_up,
+        numbers_not_uniform,
+        numbers_sorted_by_row,
+    ],
+)
+def test_the_test_of_exactness_notices_samplers_that_are_not(mutation, monkeypatch):
+    monkeypatch.setattr(frontier, "draw", mutation(frontier.draw))
+    with pytest.raises(AssertionError, match="counts are not the model's"):
+        assert_exact(enumerable_model())
+
+
+def test_samples_of_one_prompt_are_independent_of_each_other():
+    language_model = enumerable_model()
+    prompts = [TreePrompt([1, 2, 3], 2, str(number)) for number in range(1000)]
+    results = TreeSampler(language_model, answer_variable=None).sample(prompts, SHORT, 0)
+    share = np.mean([len(samples) == 1 for samples in results])  # both drew the same completion
+    probabilities = exact_probabilities(language_model, [1, 2, 3], 3, SHORT.temperature).values()
+    expected = sum(p * p for p in probabilities)
+    assert share == pytest.approx(expected, abs=3 * np.sqrt(expected * (1 - expected) / len(prompts)))
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_log_probs_are_those_of_a_plain_forward(name):
+    language_model = random_model(family(name))
+    for prompt, samples in zip(PROMPTS, TreeSampler(language_model).sample(PROMPTS, LONG, 3), strict=True):
+        assert sum(sample.count for sample in samples) == prompt.count
+        for sample in samples:
+            completion = [*sample.tokens, language_model.codec.eos_id][: len(sample.log_probs)]
+            plain = plain_log_probs(language_model.model, prompt.tokens, completion)
+            np.testing.assert_allclose(sample.log_probs, plain, atol=1e-4)
+            assert sample.log_prob == pytest.approx(sum(plain), abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["gpt_neo", "llama"])
+def test_draws_do_not_depend_on_batch_mates_or_on_the_row_budget(name):
+    language_model = random_model(family(name))
+    together = outlines(TreeSampler(language_model).sample(PROMPTS, LONG, 3))
+    alone = [outlines(TreeSampler(language_model).sample([prompt], LONG, 3))[0] for prompt in PROMPTS]
+    assert together == alone
+    for budget in (2, 10):
+        sampler = TreeSampler(language_model, row_budget=budget)
+        assert outlines(sampler.sample(PROMPTS[::-1], LONG, 3))[::-1] == together
+
+
+def test_fewer_samples_are_the_first_of_more():
+    sampler = TreeSampler(enumerable_model(), answer_variable=None)
+    few, many = (drawn(sampler.sample([TreePrompt([1], n, "p")], SHORT, 0)[0]) for n in (20, 60))
+    assert sum(few.values()) == 20
+    assert all(count <= many[completion] for completion, count in few.items())
+
+
+def test_seeds_and_keys_give_different_draws():
+    sampler = TreeSampler(random_model(family("llama")))
+    prompts = [TreePrompt([5, 6, 7], 3, key) for key in ("a", "b")]
+    first, second = outlines(sampler.sample(prompts, LONG, 0))
+    assert first != second
+    assert first != outlines(sampler.sample(prompts, LONG, 1))[0]
+    assert first == outlines(sampler.sample(prompts, LONG, 0))[0]
+
+
+def test_a_shared_prefix_is_computed_once():
+    language_model = enumerable_model()
+    sampler = TreeSampler(language_model, answer_variable=None)
+    sampler.sample([TreePrompt([1, 2, 3], 5000, "p")], SHORT, 0)
+    assert (
+        sampler.tokens_computed == 2 + 1 + 3 + 9
+    )  # the prompt but its last token, then each distinct prefix
+
+
+def test_rows_never_exceed_the_budget(monkeypatch):
+    seen = []
+    forward = frontier.Frontier._forward
+
+    def watched(self):
+        seen.append(len(self.rows))
+        return forward(self)
+
+    monkeypatch.setattr(frontier.Frontier, "_forward", watched)
+    sampler = TreeSampler(random_model(family("llama")), row_budget=6)
+    results = sampler.sample(PROMPTS, LONG, 0)
+    assert max(seen) == 6
+    assert [sum(s.count for s in samples) for samples in results] == [p.count for p in PROMPTS]
+
+
+def test_temperature_zero_is_greedy():
+    language_model = random_model(family("llama"))
+    settings = SamplingSettings(temperature=0, max_completion_length=8)
+    [[sample]] = TreeSampler(language_model).sample([TreePrompt([5, 6, 7], 50, "p")], settings, 0)
+    ids = [5, 6, 7]
+    for _ in range(8):
+        with torch.no_grad():
+            ids.append(int(language_model.model(torch.tensor([ids])).logits[0, -1].argmax()))
+    assert (sample.tokens, sample.count, sample.finished) == (tuple(ids[3:]), 50, False)
+
+
+def test_completions_end_at_the_context():
+    sampler = TreeSampler(random_model(family("gpt_neo")))
+    samples = sampler.sample([TreePrompt(list(range(20, 20 + CONTEXT - 5)), 20, "p")], LONG, 0)[0]
+    assert max(len(sample.tokens) for sample in samples) == 5
+
+
+def test_a_prompt_as_long_as_the_context_is_refused():
+    with pytest.raises(ModelError, match=f"a prompt of {CONTEXT} tokens leaves no room"):
+        TreeSampler(random_model(family("llama"))).sample([TreePrompt([5] * CONTEXT, 1, "p")], LONG, 0)
+
+
+def test_a_model_without_keys_and_values_is_refused():
+    model = MambaForCausalLM(MambaConfig(vocab_size=8, hidden_size=8, num_hidden_layers=1))
+    codec = enumerable_model().codec
+    with pytest.raises(ModelError, match="mamba model keeps a running state"):
+        TreeSampler(LanguageModel(model, codec, CONTEXT))
+
+
+def test_a_training_model_is_sampled_without_dropout_and_goes_on_training():
+    config = family("gpt2")
+    config.resid_pdrop = 0.9
+    language_model = random_model(config)
+    calm = outlines(TreeSampler(language_model).sample(PROMPTS, LONG, 0))
+    language_model.model.train()
+    assert outlines(TreeSampler(language_model).sample(PROMPTS, LONG, 0)) == calm
+    assert language_model.model.training
+
+
+def test_no_prompts_and_no_samples_give_nothing():
+    sampler = TreeSampler(random_model(family("llama")))
+    assert sampler.sample([], LONG, 0) == []
+    assert sampler.sample([TreePrompt([5, 6], 0, "p")], LONG, 0) == [[]]
