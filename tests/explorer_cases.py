@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +42,13 @@ SAMPLES = (
     (4, "weak", "", "answer = 3 + 4\n", -0.25),
 )
 EVALUATED = {
-    "eggs": [("n0 = 6\nn1 = 2\nanswer = n0 - n1\n", 3), ("n0 = 6\nn1=2\nanswer = (n0 - n1)", 2), ("n0 = 6\nanswer = n0", 1)],
+    "eggs": [
+        ("n0 = 6\nn1 = 2\nanswer = n0 - n1\n", 3),
+        ("n0 = 6\nn1=2\nanswer = (n0 - n1)", 2),
+        ("n0 = 6\nanswer = n0", 1),
+    ],
     "cats": [("n0 = 5\nanswer = n0 / 0\n", 4), ("answer = (", 2)],
-}  # fmt: skip
+}
 
 
 @dataclass
@@ -58,7 +62,9 @@ class Writer:
 
     def __post_init__(self) -> None:
         self.run = Run(self.directory)
-        self.run.write_config({"self_sampling": "fcs+pcs", "objective": "mle_aug", "max_steps": 100, **self.config})
+        self.run.write_config(
+            {"self_sampling": "fcs+pcs", "objective": "mle_aug", "max_steps": 100, **self.config}
+        )
         self.run.write_problems("train", self.train)
         self.run.write_problems("dev", self.dev)
         self.buffers: dict[str, SolutionBuffer] = seed_buffers(self.train, Rules())
@@ -102,31 +108,30 @@ def write_large_run(directory: Path, problems: int) -> Run:
     run.write_config({"self_sampling": "fcs+pcs", "max_steps": 100})
     for folder in ("problems", "final"):
         (directory / folder).mkdir()
-    rules = json.dumps(Rules().__dict__)
-    with (
-        (directory / "problems" / "train.jsonl").open("w") as listed,
-        (directory / "final" / "buffer.jsonl").open("w") as kept,
-    ):
-        for number in range(problems):
-            steps, states = _solution(number)
-            question = f"Box {number} holds {number % 89} apples, {number % 97} pens and a {_word(number)}. How many things are in it, without the lid?"
-            listed.write(
-                f'{{"id": "p-{number}", "question": "{question}", "answer": {number}, "solution": "{steps[0]}\\n{steps[1]}"}}\n'
-            )
-            solutions = [
-                {"kind": "fully_correct", "steps": [*steps, f"x{i} = 1"], "states": [*states, "1"], "found": i}
-                for i in range(1 + number % 4)
-            ]
-            solutions += [{"kind": "partially_correct", "steps": ["y = 1"], "states": ["1"], "found": 9}] * (number % 3 == 0)
-            kept.write(
-                f'{{"id": "p-{number}", "rules": {rules}, "max_length": 3, "solutions": {json.dumps(solutions)}}}\n'
-            )
+    with (directory / "problems" / "train.jsonl").open("w") as listed:
+        listed.writelines(json.dumps(_large_problem(number)) + "\n" for number in range(problems))
+    with (directory / "final" / "buffer.jsonl").open("w") as kept:
+        kept.writelines(json.dumps(_large_buffer(number)) + "\n" for number in range(problems))
     return run
 
 
-def _solution(number: int) -> tuple[list[str], list[str]]:
-    return [f"n0 = {number}", "answer = n0"], [str(number), f"{number}, {number}"]
+def _large_problem(number: int) -> dict[str, Any]:
+    word = "".join(chr(ord("a") + number // 7**place % 26) for place in range(5))
+    question = f"Box {number} holds {number % 89} apples, {number % 97} pens and a {word}. How many things?"
+    return {"id": f"p-{number}", "question": question, "answer": number, "solution": f"answer = {number}"}
 
 
-def _word(number: int) -> str:
-    return "".join(chr(ord("a") + number // 7**place % 26) for place in range(5))
+def _large_buffer(number: int) -> dict[str, Any]:
+    state = str(number)
+    solutions: list[dict[str, Any]] = [
+        {
+            "kind": "fully_correct",
+            "steps": [f"n{i} = {number}", "answer = n0"],
+            "states": [state, state],
+            "found": i,
+        }
+        for i in range(1 + number % 4)
+    ]
+    if number % 3 == 0:
+        solutions.append({"kind": "partially_correct", "steps": ["y = 1"], "states": ["1"], "found": 9})
+    return {"id": f"p-{number}", "rules": asdict(Rules()), "max_length": 3, "solutions": solutions}

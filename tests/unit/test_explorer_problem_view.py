@@ -3,8 +3,8 @@
 import math
 
 import pytest
-from explorer_cases import OTHER_WAY, WHEELS, Writer, finished_run
 
+from explorer_cases import OTHER_WAY, WHEELS, Writer, finished_run
 from partway.buffer import Rules
 from partway.execution import trace
 from partway.problem import Problem

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from partway.buffer import SolutionBuffer
 from partway.errors import RunError
+from partway.problem import Problem
 from partway.reports.explorer.groups import evaluation_view, self_sample_groups, self_samples_view
 from partway.reports.explorer.index import Entry, Index, Query, Standing, entries_of
 from partway.reports.explorer.problem_view import known_of, problem_view, typed_view
@@ -24,6 +27,19 @@ SETTINGS = {
     "seed": "seed",
 }
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Material:
+    """What the files say of a problem: its buffer, its self-samples, its samples in an evaluation."""
+
+    problem: Problem
+    buffer: SolutionBuffer
+    samples: Sequence[Row] = ()
+    step: int | None = None
+    steps: Sequence[int] = ()
+    evaluated: Sequence[Row] = ()
+    pass1: Sequence[Row] = ()
 
 
 class Explorer:
@@ -85,7 +101,9 @@ class Explorer:
                 "name": self.reader.name,
                 "other": self.other.name if self.other is not None else None,
                 "max_steps": config.get("max_steps", -1),
-                "settings": [[label, _setting(config[key])] for key, label in SETTINGS.items() if key in config],
+                "settings": [
+                    [label, _setting(config[key])] for key, label in SETTINGS.items() if key in config
+                ],
                 "splits": _split_sizes(index),
                 "evaluations": steps,
                 "totals": totals_of([entry.standing for entry in index.entries]),
@@ -96,31 +114,34 @@ class Explorer:
         """A problem with everything there is to see of it, its evaluation the last one or that at `step`."""
         entry = self.entry(key)
         with self._lock:
-            return self._reading(lambda: self._problem(entry, step))
+            material = self._reading(lambda: self._material(entry, step))
+        return {**entry.to_json(shown=0), "split": entry.listed.split, **self._view(material)}
 
-    def _problem(self, entry: Entry, step: int | None) -> Row:
-        reader, listed = self.reader, entry.listed
-        problem = reader.problem(listed)
-        samples = []
+    def _material(self, entry: Entry, step: int | None) -> Material:
+        reader = self.reader
+        problem = reader.problem(entry.listed)
         if entry.has_buffer:
             reader.samples.update()
-            samples = self_sample_groups(reader.samples.rows(problem.id), reader.rules)
-        buffer = reader.buffer(listed, problem)
+            samples = reader.samples.rows(problem.id)
+            return Material(problem, reader.buffer(entry.listed, problem), samples)
+        buffer, steps = reader.buffer(entry.listed, problem), reader.evaluated_steps()
+        if not steps:
+            return Material(problem, buffer)
+        step = step if step in steps else steps[-1]
+        full, pass1 = reader.judged(step)
+        return Material(problem, buffer, [], step, steps, full.rows(problem.id), pass1.rows(problem.id))
+
+    def _view(self, material: Material) -> Row:
+        """What is made of the material; nothing else waits while programs are run for it."""
+        problem, buffer, rules = material.problem, material.buffer, self.reader.rules
         known = known_of(problem, buffer)
-        view = {
-            **entry.to_json(shown=0),
-            "split": listed.split,
-            **problem_view(problem, buffer, known, samples),
-            "answer_variable": reader.rules.answer_variable,
-        }
+        samples = self_sample_groups(material.samples, rules)
+        view = problem_view(problem, buffer, known, samples) | {"answer_variable": rules.answer_variable}
         if samples:
             view["samples"] = self_samples_view(samples, known)
-        steps = reader.evaluated_steps()
-        if not entry.has_buffer and steps:
-            step = step if step in steps else steps[-1]
-            full, pass1 = reader.judged(step)
-            rows = full.rows(problem.id), pass1.rows(problem.id)
-            view["evaluation"] = {"step": step, "steps": steps, **evaluation_view(*rows, known)}
+        if material.step is not None:
+            evaluation = evaluation_view(material.evaluated, material.pass1, known)
+            view["evaluation"] = {"step": material.step, "steps": material.steps, **evaluation}
         return view
 
     def trace(self, key: str, text: str) -> Row:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from partway.buffer import Rules
-from partway.execution import Trace
+from partway.execution import Failure, Trace
+from partway.parsing import parse
 from partway.reports.explorer.known import Known
 from partway.reports.explorer.self_samples import sampled_text
 from partway.reports.explorer.tracing import traced
@@ -26,10 +28,9 @@ class Group:
     rows: Sequence[Row]
 
 
-def grouped(rows: Sequence[Row], texts: Sequence[str], rules: Rules) -> list[Group]:
-    """The samples, each with the text to trace, in groups, in the order met."""
+def grouped(rows: Sequence[Row], texts: Sequence[str], traces: Sequence[Trace]) -> list[Group]:
+    """The samples, each with its text and trace, in groups, in the order met."""
     groups: defaultdict[Solution | str, list[int]] = defaultdict(list)
-    traces = traced(texts, rules)
     for number, (trace, text) in enumerate(zip(traces, texts, strict=True)):
         is_whole = trace.failure is None and trace.solution.steps
         groups[trace.solution if is_whole else text.strip()].append(number)
@@ -41,7 +42,8 @@ def grouped(rows: Sequence[Row], texts: Sequence[str], rules: Rules) -> list[Gro
 
 def self_sample_groups(rows: Sequence[Row], rules: Rules) -> list[Group]:
     """The self-samples of a problem in groups."""
-    return grouped(rows, [sampled_text(row) for row in rows], rules)
+    texts = [sampled_text(row) for row in rows]
+    return grouped(rows, texts, traced(texts, rules))
 
 
 def self_samples_view(groups: Sequence[Group], known: Known) -> Row:
@@ -69,12 +71,37 @@ def _self_sample_row(group: Group, known: Known) -> Row:
 def evaluation_view(rows: Sequence[Row], pass1: Sequence[Row], known: Known) -> Row:
     """Evaluation samples as the page shows them; `pass1` are those drawn apart for the paper's pass@1."""
     marked = [*rows, *({**row, "is_pass1": True} for row in pass1)]
-    groups = grouped(marked, [str(row["completion"]) for row in marked], known.rules)
+    texts = [str(row["completion"]) for row in marked]
+    groups = grouped(marked, texts, _evaluation_traces(marked, texts, known.rules))
     return {
         "drawn": drawn(rows),
         "passed": drawn(row for row in rows if row["passed"]),
         **shown_groups([_evaluation_row(group, known) for group in groups]),
     }
+
+
+def _evaluation_traces(rows: Sequence[Row], texts: Sequence[str], rules: Rules) -> list[Trace]:
+    """The traces of evaluation samples; what ran out of time or memory then is not run again."""
+    recorded = {
+        text: Trace(Solution(parse(text, rules.answer_variable).steps), (), (), failure)
+        for row, text in zip(rows, texts, strict=True)
+        if (failure := _exhaustion(str(row.get("result", "")))) is not None
+    }
+    others = list(dict.fromkeys(text for text in texts if text not in recorded))
+    found = recorded | dict(zip(others, traced(others, rules), strict=True))
+    return [found[text] for text in texts]
+
+
+def _exhaustion(result: str) -> Failure | None:
+    """The failure that an evaluation recorded, if it was one of time or memory.
+
+    >>> _exhaustion("failed: timeout in step 2: more than 1 s")
+    Failure(kind='timeout', message='more than 1 s', step=1)
+    """
+    match = re.fullmatch(r"failed: (timeout|memory) in step (\d+): (.*)", result, re.DOTALL)
+    if match is None:
+        return None
+    return Failure("timeout" if match[1] == "timeout" else "memory", match[3], int(match[2]) - 1)
 
 
 def _evaluation_row(group: Group, known: Known) -> Row:

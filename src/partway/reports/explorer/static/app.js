@@ -555,8 +555,8 @@
 
   function stepRow(problem, step, place, classes, failure) {
     const mark = classes.includes("deviates") ? ["◆ ", hidden("deviates here, step ")] : [];
-    const failed = failure && failure.step === place;
-    const state = step.values ? stateOf(problem, step) : element("span", { class: "why" }, failed ? failure.message : "not run");
+    const why = !failure || place < failure.step ? "" : place === failure.step ? failure.message : "not run";
+    const state = step.values ? stateOf(problem, step) : element("span", { class: "why" }, why);
     return element(
       "tr",
       { class: classes.join(" ") || false },
