@@ -44,7 +44,7 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         "What the model's own samples are kept for: `none` (learn from references only), `fcs` "
         "(fully-correct solutions), `fcs+pcs` (also partially-correct ones, which guide sampling).",
     )
-    num_generations: int = _key(1, "Samples per problem and step, |Y|.")
+    num_generations: int = _key(1, "Samples per problem and step; 1 in the paper.")
     temperature: float = _key(0.8, "Temperature of self-sampling.")
     top_p: float = _key(1.0, "Nucleus of self-sampling; 1 keeps the whole distribution.")
     top_k: int = _key(0, "Most likely tokens self-sampling is limited to; 0 is no limit.")
@@ -125,7 +125,7 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     save_steps: float = _key(500, "Steps between checkpoints.")
     save_total_limit: int | None = _key(2, "Checkpoints kept; the best one is always among them.")
     eval_strategy: str = _key("steps", "`steps`, `epoch` or `no`; without evaluation problems it is `no`.")
-    eval_steps: float | None = _key(500, "Steps between evaluations.")
+    eval_steps: float | None = _key(None, "Steps between evaluations; by default those of `save_steps`.")
     load_best_model_at_end: bool = _key(True, "Whether `final/` is the best checkpoint rather than the last.")
     metric_for_best_model: str | None = _key(
         "eval_pass@1", "Which evaluation metric tells the best checkpoint."
@@ -150,6 +150,10 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         self.use_cpu = self.use_cpu or not torch.accelerator.is_available()
         self._check_counts()
         self._check_combinations()
+        if "no" in (self.eval_strategy, self.save_strategy):
+            self.load_best_model_at_end = False
+        if self.eval_steps is None:
+            self.eval_steps = self.save_steps
         try:
             super().__post_init__()
         except ValueError as error:
@@ -215,6 +219,12 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
             )
         if self.max_steps == 0:
             raise ConfigError("max_steps is 0, expected a number of steps, or -1 to count num_train_epochs")
+        for name in ("eval_strategy", "logging_strategy"):
+            if getattr(self, name) == "epoch" and self.save_strategy == "steps":
+                raise ConfigError(
+                    f"{name} is epoch but save_strategy is steps, so a run could not be resumed exactly; "
+                    "use the same for both"
+                )
         if not self.eval_samples and not self.eval_pass1_samples:
             raise ConfigError(
                 "eval_samples and eval_pass1_samples are both 0; set eval_strategy to no instead"
@@ -235,7 +245,8 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
 
 def own_fields() -> list[Field[Any]]:
     """The fields this package adds or gives another default, in the order declared."""
-    return [f for f in fields(SelfSamplingConfig) if f.name in SelfSamplingConfig.__annotations__]
+    by_name = {f.name: f for f in fields(SelfSamplingConfig)}
+    return [by_name[name] for name in SelfSamplingConfig.__annotations__]
 
 
 def _is_worth_saving(config: SelfSamplingConfig, f: Field[Any]) -> bool:

@@ -146,7 +146,7 @@ class SelfSamplingTrainer(RecordingTrainer):
         """Backpropagate the objective over each problem's buffer, pass by pass; returns the loss."""
         with self.clock.span("learning"):
             model.train()
-            targets = {problem.id: found for problem in problems if (found := self.targets(problem)).targets}
+            targets = {problem.id: found for problem in problems if (found := self.targets(problem))}
             plan = self._agreed(self.scorer.plan(list(targets.values())))
             losses_P = torch.zeros(len(targets), device=self.args.device)
             passes = self.scorer.losses(model, plan, self.args.loss, batch_size=len(self.batch))
@@ -164,7 +164,7 @@ class SelfSamplingTrainer(RecordingTrainer):
         self.ledger.tokens += sum(len(target) for found in targets.values() for target in found.targets)
         return loss * float(self.args.world_size)
 
-    def targets(self, problem: Problem) -> Targets:
+    def targets(self, problem: Problem) -> Targets | None:
         """What is learned of a problem: fully-correct solutions with their end, partial ones without."""
         buffer, prompt = self.buffers[problem.id], self.prompt_of(problem.question)
         targets = [(*self.tokens_of(solution), self.codec.eos_id) for solution in buffer.fully_correct]
@@ -174,7 +174,7 @@ class SelfSamplingTrainer(RecordingTrainer):
         if limit is not None and len(targets) > limit:
             rng = random.Random(f"{self._seed('learn')}/{problem.id}")
             targets = [targets[0], *rng.sample(targets[1:], limit - 1)]
-        return Targets(prompt, tuple(targets))
+        return Targets(prompt, tuple(targets)) if targets else None
 
     def before_step(self) -> None:
         """Take the step's batch; exchange findings if a problem in it was explored since the last time."""

@@ -1,0 +1,72 @@
+"""The tables of keys in docs/training.md, made from the settings' dataclass.
+
+python -m partway.training.reference docs/training.md     writes them between their marks
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+import typing
+from dataclasses import MISSING, Field, fields
+from pathlib import Path
+from typing import Any
+
+from partway.training.config import SelfSamplingConfig, own_fields
+
+BEGIN, END = "<!-- keys: made by python -m partway.training.reference -->\n", "<!-- end of keys -->\n"
+
+# The first key of each group, in the order declared.
+GROUPS = {
+    "model_name_or_path": "What is trained",
+    "self_sampling": "Exploring",
+    "state": "Buffers",
+    "objective": "Learning",
+    "effective_batch_size": "Several processes",
+    "eval_samples": "Evaluating",
+    "use_peft": "LoRA",
+    "output_dir": "Of `TrainingArguments`, with other defaults",
+}
+
+
+def tables() -> str:
+    """All keys: ours and those with other defaults in tables, the rest of TrainingArguments in a list."""
+    hints = typing.get_type_hints(SelfSamplingConfig)
+    own = own_fields()
+    parts = []
+    for f in own:
+        if f.name in GROUPS:
+            parts.append(
+                f"\n### {GROUPS[f.name]}\n\n| key | default | values | meaning |\n| --- | --- | --- | --- |"
+            )
+        parts.append(f"| `{f.name}` | {_default(f)} | {_values(hints[f.name])} | {f.metadata['help']} |")
+    names = {f.name for f in own}
+    rest = sorted(f"`{f.name}`" for f in fields(SelfSamplingConfig) if f.init and f.name not in names)
+    parts += ["\n### The other keys of `TrainingArguments`\n", f"{', '.join(rest)}.\n"]
+    return "\n".join(parts)
+
+
+def updated(page: str) -> str:
+    """The page with its tables made anew."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}{tables()}{END}{after}"
+
+
+def _default(f: Field[Any]) -> str:
+    value = f.default if f.default is not MISSING else None
+    return "" if value is None else f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _values(hint: Any) -> str:
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        options = [option for option in typing.get_args(hint) if option is not types.NoneType]
+        return " or ".join(_values(option) for option in options)
+    if typing.get_origin(hint) is typing.Literal:
+        return ", ".join(f"`{choice}`" for choice in typing.get_args(hint))
+    return str(hint) if typing.get_origin(hint) else hint.__name__
+
+
+if __name__ == "__main__":
+    path = Path(sys.argv[1])
+    path.write_text(updated(path.read_text(encoding="utf-8")), encoding="utf-8")
