@@ -1,6 +1,7 @@
 """How targets are laid out for the model, and the check at start that a layout is right for it.
 
-- `tree`: shared beginnings once, one row per problem (or several trees in a row), an ancestor mask;
+- `tree`: shared beginnings once, all trees of a pass in one row, attention by blocks;
+- `tree_rows`: the same with a row for each tree and an ordinary mask, where attention is not PyTorch's own;
 - `shared_prompt`: the prompt once, then every target as a row behind its cache: for models that ignore
   position ids or masks given to them;
 - `flat`: every target in a row of its own, with nothing but plain causal attention: right for any model.
@@ -23,14 +24,14 @@ from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
 
 from partway.errors import ConfigError
-from partway.models.packing import Budget, Pass, batched, pack_chains, pack_trees
+from partway.models.packing import Pass, batched, pack_chains, pack_into_one_row, pack_into_rows
 from partway.models.passes import score
 from partway.models.token_tree import Targets, grow, split
 
 logger = logging.getLogger(__name__)
 
 LAYOUTS = ("tree", "shared_prompt", "flat")
-LONGEST, SHORTEST = 1024, 32
+LONGEST, SHORTEST, BUDGET = 1024, 32, 2048
 
 
 @dataclass(frozen=True)
@@ -40,26 +41,29 @@ class Layout:
     name: str
     longest: int = LONGEST
 
-    def passes(self, problems: Sequence[Targets], budget: Budget) -> list[Pass]:
+    def passes(self, problems: Sequence[Targets], tokens_per_pass: int) -> list[Pass]:
         """Everything there is to score, in passes within the budget."""
         numbered = list(enumerate(problems))
         if self.name == "flat":
             chains = [[grow(p, [k], index=i) for k in range(len(p.targets))] for i, p in numbered]
-            return pack_chains(chains, budget)
+            return pack_chains(chains, tokens_per_pass)
         if self.name == "shared_prompt":
-            groups = [(i, p, group) for i, p in numbered for group in _rows_at_once(p, budget)]
+            groups = [(i, p, group) for i, p in numbered for group in _rows_at_once(p, tokens_per_pass)]
             return [Pass("shared_prompt", ((grow(p, group, index=i),),)) for i, p, group in groups]
-        limit = min(self.longest, budget.tokens_per_pass)
+        limit = min(self.longest, tokens_per_pass)
         trees = [grow(p, group, index=i) for i, p in numbered for group in split(p, limit)]
-        long = [[tree] for tree in trees if len(tree) > limit]
-        return pack_chains(long, budget) + pack_trees([tree for tree in trees if len(tree) <= limit], budget)
+        pack = pack_into_one_row if self.name == "tree" else pack_into_rows
+        chains = [[tree] for tree in trees if len(tree) > limit]
+        return pack_chains(chains, tokens_per_pass) + pack(
+            [tree for tree in trees if len(tree) <= limit], tokens_per_pass
+        )
 
 
-def _rows_at_once(problem: Targets, budget: Budget) -> list[Sequence[int]]:
+def _rows_at_once(problem: Targets, tokens_per_pass: int) -> list[Sequence[int]]:
     """Targets in groups that fit the budget as rows with a prompt each: their caches take that room."""
     ordered = sorted(range(len(problem.targets)), key=lambda k: len(problem.targets[k]))
     length = len(problem.prompt) + len(problem.targets[ordered[-1]])
-    return batched(ordered, max(1, budget.tokens_per_pass // length))
+    return batched(ordered, max(1, tokens_per_pass // length))
 
 
 def checked_layout(
@@ -68,22 +72,25 @@ def checked_layout(
     """The first of `layout` and what follows it in `LAYOUTS` that scores as one sequence at a time does."""
     if layout not in LAYOUTS:
         raise ConfigError(f"layout is {layout!r}, expected one of {', '.join(LAYOUTS)}")
-    lengths = [
-        longest >> halvings for halvings in range(longest.bit_length()) if longest >> halvings >= SHORTEST
-    ]
-    trees = [Layout("tree", length) for length in lengths]
-    candidates = [*trees, Layout("shared_prompt"), Layout("flat")]
-    candidates = candidates[[candidate.name for candidate in candidates].index(layout) :]
+    others = [Layout(name) for name in ("shared_prompt", "flat")]
+    candidates = [*_trees(model, longest), *others] if layout == "tree" else others[layout == "flat" :]
     right = next(one for one in candidates if one.name == "flat" or _is_right(model, one, pad_id))
-    if right != candidates[0]:
-        how = f"trees of at most {right.longest} tokens" if right.name == "tree" else right.name
+    if right.longest < longest or not right.name.startswith(layout):
         logger.warning(
-            "%s gives other log-probs with the layout %s than one sequence at a time; using %s",
+            "%s scores differently with the layout %s than one sequence at a time; using %s",
             type(extract_model_from_parallel(model)).__name__,
             layout,
-            how,
+            f"trees of at most {right.longest} tokens" if right.longest < longest else right.name,
         )
     return right
+
+
+def _trees(model: nn.Module, longest: int) -> list[Layout]:
+    """Trees that are shorter and shorter; in one row only where the model's attention is PyTorch's."""
+    config: Any = extract_model_from_parallel(model).config
+    names = ("tree", "tree_rows") if config._attn_implementation == "sdpa" else ("tree_rows",)
+    halved = [longest >> times for times in range(longest.bit_length())]
+    return [Layout(name, length) for length in halved if length >= SHORTEST for name in names]
 
 
 def _is_right(model: nn.Module, layout: Layout, pad_id: int) -> bool:
@@ -91,12 +98,11 @@ def _is_right(model: nn.Module, layout: Layout, pad_id: int) -> bool:
     was_training = model.training
     model.eval()
     try:
-        wide, deep = _examples(model, layout.longest)
         with torch.no_grad():
-            same = _same_log_probs(model, layout, wide, pad_id) and _same_log_probs(
-                model, layout, deep, pad_id
-            )
-        return same and _same_gradient(model, layout, _examples(model, SHORTEST)[0], pad_id)
+            for problem in _examples(model, layout.longest):
+                if not _same_log_probs(model, layout, problem, pad_id):
+                    return False
+        return _same_gradient(model, layout, _examples(model, SHORTEST)[0], pad_id)
     except (RuntimeError, AttributeError, IndexError, TypeError, ValueError) as error:
         logger.info("%s cannot take the layout %s: %s", type(model).__name__, layout.name, error)
         return False
@@ -127,9 +133,9 @@ def _same_log_probs(model: nn.Module, layout: Layout, problem: Targets, pad_id: 
     ends = [problem.targets.index(choose(problem.targets)) for choose in (min, max)]
     chosen = Targets(problem.prompt, tuple(problem.targets[k] for k in ends))
     elsewhere = Targets(problem.prompt[::-1], chosen.targets)
-    flat = Layout("flat").passes([chosen, elsewhere], Budget())
+    flat = Layout("flat").passes([chosen, elsewhere], BUDGET)
     expected, different = score(model, flat, [chosen, elsewhere], pad_id)
-    (found,) = score(model, layout.passes([problem], Budget()), [problem], pad_id)
+    (found,) = score(model, layout.passes([problem], BUDGET), [problem], pad_id)
     return bool((found[ends] - expected).norm() <= _tolerance(model) * (different - expected).norm())
 
 
@@ -140,7 +146,7 @@ def _same_gradient(model: nn.Module, layout: Layout, problem: Targets, pad_id: i
         return True
     gradients: list[Tensor] = []
     for one in (layout, Layout("flat")):
-        (log_probs_S,) = score(model, one.passes([problem], Budget()), [problem], pad_id)
+        (log_probs_S,) = score(model, one.passes([problem], BUDGET), [problem], pad_id)
         gradients += torch.autograd.grad(log_probs_S.sum(), learning)
     found, expected = gradients
     return bool((found - expected).norm() <= _tolerance(model) * expected.norm())

@@ -15,7 +15,8 @@ from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
 
 from partway.models.packing import Pass
-from partway.models.token_tree import Targets, TokenTree
+from partway.models.token_tree import Integers, Targets, TokenTree
+from partway.models.tree_attention import tree_mask
 
 ROWS_AT_ONCE = 64
 
@@ -61,29 +62,30 @@ def _score_rows(model: nn.Module, one: Pass, pad_id: int) -> Tensor:
             sources.append(tree.sources + row * one.length + start)
             start += len(tree)
     device = _device(model)
-    inputs = {"input_ids": torch.from_numpy(tokens).to(device)}
+    inputs = {"input_ids": _tensor(tokens, device)}
     if one.layout == "tree":
-        inputs["position_ids"] = torch.from_numpy(depths).to(device)
-        inputs["attention_mask"] = ancestor_mask(model, torch.from_numpy(ends).to(device))
+        inputs |= {"position_ids": _tensor(depths, device), "attention_mask": tree_mask(ends[0], device)}
+    elif one.layout == "tree_rows":
+        inputs |= {"position_ids": _tensor(depths, device), "attention_mask": ancestor_mask(model, ends)}
     else:  # padding stands behind the tokens, where causal attention does not look
         inputs["attention_mask"] = torch.ones(size, dtype=torch.int64, device=device)
     kept, sources_E = np.unique(np.concatenate(sources), return_inverse=True)
-    logits = _logits(model, torch.from_numpy(kept).to(device), use_cache=False, **inputs).logits[0]
+    logits = _logits(model, _tensor(kept, device), use_cache=False, **inputs).logits[0]
     wanted_E = np.concatenate([tree.wanted for tree in one.trees])
     log_probs_E = token_log_probs(logits, _tensor(sources_E, device), _tensor(wanted_E, device))
     return _sum_along_paths(log_probs_E, one.trees)
 
 
-def ancestor_mask(model: nn.Module, ends: Tensor) -> Tensor:
+def ancestor_mask(model: nn.Module, ends: Integers) -> Tensor:
     """Who attends to whom, from the `ends` of the nodes in every row, as the model's attention wants it."""
-    nodes = torch.arange(ends.shape[1], device=ends.device)
-    below = (nodes[:, None] >= nodes) & (nodes[:, None] < ends[:, None, :])
-    mask = below[:, None]
+    nodes = np.arange(ends.shape[1])[:, None]
+    below = (nodes >= nodes.T) & (nodes < ends[:, None, None, :])
+    mask = _tensor(below, _device(model))
     config: Any = extract_model_from_parallel(model).config
     if config._attn_implementation == "sdpa":
         return mask
     dtype = next(model.parameters()).dtype
-    return torch.zeros(mask.shape, dtype=dtype, device=ends.device).masked_fill(~mask, torch.finfo(dtype).min)
+    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, torch.finfo(dtype).min)
 
 
 def _score_after_shared_prompt(model: nn.Module, tree: TokenTree, pad_id: int) -> Tensor:

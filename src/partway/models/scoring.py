@@ -19,8 +19,8 @@ import torch
 from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
 
-from partway.models.layouts import LONGEST, Layout, checked_layout
-from partway.models.packing import Budget, Pass
+from partway.models.layouts import LONGEST, SHORTEST, Layout, checked_layout
+from partway.models.packing import Pass
 from partway.models.passes import empty_pass, score, score_pass
 from partway.models.token_tree import Targets, grow
 
@@ -97,12 +97,9 @@ class Scorer:
         self.model = plain
         self.pad_id = pad_id
         self.learn_question = learn_question
-        self.budget = Budget(
-            tokens_per_pass,
-            overhead=32 if plain.device.type == "cpu" else 1024,
-            attention_length=4.5 * plain.config.hidden_size,
-        )
-        self.layout = checked_layout(model, layout, longest=min(LONGEST, tokens_per_pass), pad_id=pad_id)
+        self.tokens_per_pass = tokens_per_pass
+        longest = max(SHORTEST, min(LONGEST, tokens_per_pass))
+        self.layout = checked_layout(model, layout, longest=longest, pad_id=pad_id)
 
     def plan(self, problems: Sequence[Targets]) -> Plan:
         """Cut one learning step into passes."""
@@ -111,7 +108,7 @@ class Scorer:
         layout = self.layout
         if layout.name == "shared_prompt" and self.model.is_gradient_checkpointing:
             layout = Layout("flat")  # checkpointing drops the cache
-        passes = tuple(layout.passes(problems, self.budget))
+        passes = tuple(layout.passes(problems, self.tokens_per_pass))
         appearances = Counter(problem for one in passes for problem in {tree.problem for tree in one.trees})
         split = frozenset(problem for problem, count in appearances.items() if count > 1)
         weighing = tuple(one for one in (_only(one, split) for one in passes) if one is not None)
