@@ -3,6 +3,14 @@
 import numpy as np
 import pytest
 import torch
+from scipy.stats import chisquare
+from transformers import MambaConfig, MambaForCausalLM
+
+from partway.errors import ModelError
+from partway.models import frontier
+from partway.models.loading import LanguageModel
+from partway.models.sampling_tree import TreePrompt, TreeSampler
+from partway.models.settings import SamplingSettings
 from sampling_cases import (
     CONTEXT,
     END,
@@ -12,14 +20,6 @@ from sampling_cases import (
     plain_log_probs,
     random_model,
 )
-from scipy.stats import chisquare
-from transformers import MambaConfig, MambaForCausalLM
-
-from partway.errors import ModelError
-from partway.models import frontier
-from partway.models.loading import LanguageModel
-from partway.models.sampling_tree import TreePrompt, TreeSampler
-from partway.models.settings import SamplingSettings
 
 FAMILIES = ["gpt2", "gpt_neo", "gpt_neox", "llama", "mistral", "qwen3"]
 PROMPTS = [

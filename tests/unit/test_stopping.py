@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from sampling_cases import APPLES
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from partway.models.stopping import AnswerWatch, closes_answer
 from partway.models.text import Codec
 from partway.models.tiny import train_tokenizer
+from sampling_cases import APPLES
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,10 @@ class Codec:
             split_special_tokens=True,
             verbose=False,
         )
-        return tokens[len(self.anchor) :]
+        start = len(self.anchor)
+        if tuple(tokens[:start]) != self.anchor:
+            raise ModelError(f"its tokenizer merges the newline before {text[:20]!r} with what follows")
+        return tokens[start:]
 
     def decode(self, tokens: Sequence[int]) -> str:
         """The text of `tokens`, to the letter."""

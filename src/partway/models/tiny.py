@@ -19,6 +19,7 @@ from partway.problem import Problem
 
 PAD, END = "<|pad|>", "<|endoftext|>"
 PIECES = r"\n| ?[A-Za-z]\d+(?![A-Za-z\d])| ?[A-Za-z]+| ?\d| ?(?:\*\*|//|[^\sA-Za-z\d])|\s"
+MAX_WORDS = 1 << 20
 NAMES = ["answer", *(f"{letter}{number}" for letter in "nt" for number in range(20))]
 SYMBOLS = [*"0123456789+-*/%()=.,#", "**", "//"]
 
@@ -67,9 +68,10 @@ def train_tokenizer(problems: Iterable[Problem], vocabulary_size: int = 4096) ->
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
-    vocabulary = [PAD, END, *sorted(pre_tokenizers.ByteLevel.alphabet()), *_fixed_words()]
-    vocabulary += _frequent_words(problems, split, vocabulary_size - len(vocabulary))
-    tokens = {token: number for number, token in enumerate(dict.fromkeys(vocabulary))}
+    fixed = dict.fromkeys([PAD, END, *sorted(pre_tokenizers.ByteLevel.alphabet()), *_fixed_words()])
+    words = [word for word in _words_by_frequency(problems, split) if word not in fixed]
+    vocabulary = [*fixed, *words[: max(vocabulary_size - len(fixed), 0)]]
+    tokens = {token: number for number, token in enumerate(vocabulary)}
     # Without merges but with ignore_merges, BPE looks a whole word up first and spells the rest in bytes.
     tokenizer = Tokenizer(models.BPE(tokens, [], ignore_merges=True))
     tokenizer.pre_tokenizer = split
@@ -82,14 +84,13 @@ def _fixed_words() -> list[str]:
     return ["\u010a", *words, *(f"\u0120{word}" for word in words)]  # byte-level newline and space
 
 
-def _frequent_words(problems: Iterable[Problem], split: pre_tokenizers.PreTokenizer, limit: int) -> list[str]:
+def _words_by_frequency(problems: Iterable[Problem], split: pre_tokenizers.PreTokenizer) -> list[str]:
     counter = Tokenizer(models.WordLevel({}, unk_token=PAD))
     counter.pre_tokenizer = split
-    counter.train_from_iterator(
-        _texts(problems), trainers.WordLevelTrainer(vocab_size=max(limit, 0), show_progress=False)
-    )
-    vocabulary: dict[str, int] = counter.get_vocab()
-    return sorted(vocabulary, key=lambda word: vocabulary[word])
+    trainer = trainers.WordLevelTrainer(vocab_size=MAX_WORDS, show_progress=False)
+    counter.train_from_iterator(_texts(problems), trainer)
+    ranks: dict[str, int] = counter.get_vocab()
+    return sorted(ranks, key=lambda word: ranks[word])
 
 
 def _texts(problems: Iterable[Problem]) -> Iterator[str]:

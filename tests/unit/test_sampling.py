@@ -1,0 +1,134 @@
+"""Guided sampling with a scripted engine, and completing with a model in this process."""
+
+from collections import Counter
+
+import pytest
+from scipy.stats import chisquare
+
+from partway import trace
+from partway.buffer import SolutionBuffer
+from partway.errors import ConfigError
+from partway.models.local_engine import LocalEngine
+from partway.models.sampling_tree import TokenSample
+from partway.models.settings import SamplingSettings
+from partway.models.tiny import build_tiny_model
+from partway.problem import Problem
+from partway.sampling import Draw, Request, sample_solutions
+from partway.solution import EMPTY, Solution
+from sampling_cases import APPLES
+
+SETTINGS = SamplingSettings(max_completion_length=6)
+PEARS = Problem("pears", "Ben has 4 pears and eats 1. How many?", 3, "n0 = 4\nn1 = 1\nanswer = n0 - n1")
+
+
+class ScriptedEngine:
+    """Completes everything with one step and remembers what it was asked."""
+
+    def __init__(self):
+        self.requests = []
+
+    def complete(self, requests, settings, seed):
+        self.requests += requests
+        return [[Draw.of(r.prefix, "answer = 1\n", r.count, finished=True)] for r in requests]
+
+
+def buffers(keeps_partial=True):
+    """Buffers of both problems; that of the apples has seen a partially-correct solution."""
+    made = {p.id: SolutionBuffer.seeded(p, keeps_partial=keeps_partial) for p in (APPLES, PEARS)}
+    for first_step in ("n0 = 3", "x = 12"):
+        made["apples"].consider(trace(f"{first_step}\nanswer = {first_step[:2]} - 1"))
+    return made
+
+
+def test_every_problem_gets_one_prefix_and_so_many_completions():
+    engine = ScriptedEngine()
+    sampled = sample_solutions(engine, [APPLES, PEARS], buffers(), SETTINGS, 5, seed=0)
+    assert [(request.problem.id, request.count) for request, _ in sampled] == [("apples", 5), ("pears", 5)]
+    for request, draws in sampled:
+        assert sum(draw.count for draw in draws) == 5
+        assert draws[0].text == "".join(f"{step}\n" for step in request.prefix.steps) + "answer = 1\n"
+
+
+def test_prefixes_are_uniform_over_the_empty_and_the_partially_correct_solutions():
+    engine, kept = ScriptedEngine(), buffers()
+    for seed in range(1200):
+        sample_solutions(engine, [APPLES], kept, SETTINGS, 1, seed)
+    counts = Counter(request.prefix for request in engine.requests)
+    assert set(counts) == {EMPTY, *kept["apples"].partially_correct}
+    assert len(counts) > 1
+    assert chisquare(list(counts.values())).pvalue > 1e-3
+
+
+def test_without_partial_solutions_everything_starts_from_the_empty_one():
+    engine = ScriptedEngine()
+    for seed in range(20):
+        sample_solutions(engine, [APPLES, PEARS], buffers(keeps_partial=False), SETTINGS, 1, seed)
+    assert {request.prefix for request in engine.requests} == {EMPTY}
+
+
+def test_what_a_problem_gets_does_not_depend_on_the_problems_beside_it():
+    alone, beside = ScriptedEngine(), ScriptedEngine()
+    for seed in range(20):
+        sample_solutions(alone, [APPLES], buffers(), SETTINGS, 1, seed)
+        sample_solutions(beside, [PEARS, APPLES], buffers(), SETTINGS, 1, seed)
+    assert alone.requests == [request for request in beside.requests if request.problem.id == "apples"]
+
+
+@pytest.mark.parametrize(
+    ("completion", "finished", "text"),
+    [
+        ("answer = n0\n", True, "n0 = 12\nanswer = n0\n"),
+        ("answer = n0", True, "n0 = 12\nanswer = n0"),
+        ("n1 = 3\nanswer = n", False, "n0 = 12\nn1 = 3\n"),
+        ("n1 = ", False, "n0 = 12\n"),
+        ("n1 = 3\n", False, "n0 = 12\nn1 = 3\n"),
+        ("", True, "n0 = 12\n"),
+    ],
+)
+def test_the_text_to_trace_leaves_an_unclosed_last_line_out(completion, finished, text):
+    assert Draw.of(Solution(("n0 = 12",)), completion, 1, finished).text == text
+
+
+@pytest.fixture(scope="module")
+def language_model():
+    return build_tiny_model([APPLES, PEARS], hidden_size=32, layers=1)
+
+
+def test_a_local_engine_completes_prefixes_of_any_length(language_model):
+    engine = LocalEngine(language_model)
+    requests = [Request(APPLES, APPLES.reference.prefix(2), 7), Request(PEARS, EMPTY, 4)]
+    for request, draws in zip(requests, engine.complete(requests, SETTINGS, 0), strict=True):
+        assert sum(draw.count for draw in draws) == request.count
+        assert all(draw.text.startswith(request.prefix.text) for draw in draws)
+        assert all(draw.log_prob < 0 and 0 < draw.tokens <= 6 for draw in draws)
+    again = engine.complete(requests[::-1], SETTINGS, 0)[::-1]
+    assert [[d.completion for d in draws] for draws in again] == [
+        [d.completion for d in draws] for draws in engine.complete(requests, SETTINGS, 0)
+    ]
+
+
+def test_a_local_engine_reports_what_the_sampler_drew(language_model, monkeypatch):
+    engine = LocalEngine(language_model)
+    tokens = tuple(language_model.codec.encode("n0 = 12\nansw"))
+    samples = [TokenSample(tokens, 3, False, (-1.0, -0.5))]
+    monkeypatch.setattr(engine.sampler, "sample", lambda prompts, settings, seed: [samples for _ in prompts])
+    [[draw]] = engine.complete([Request(APPLES, EMPTY, 3)], SETTINGS, 0)
+    assert (draw.completion, draw.text) == ("n0 = 12\nansw", "n0 = 12\n")
+    assert (draw.count, draw.finished, draw.log_prob) == (3, False, -1.5)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"temperature": -0.1},
+        {"temperature": float("nan")},
+        {"temperature": float("inf")},
+        {"top_p": 0},
+        {"top_p": 1.1},
+        {"top_k": -1},
+        {"max_completion_length": 0},
+    ],
+)
+def test_impossible_settings_are_refused_with_a_hint(wrong):
+    with pytest.raises(ConfigError, match=f"{next(iter(wrong))} is .*; try "):
+        SamplingSettings(**wrong)
