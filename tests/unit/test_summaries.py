@@ -123,13 +123,17 @@ def test_runs_of_one_name_are_named_by_their_folders(tmp_path):
     assert sorted(study(*runs).names.values()) == ["a/run", "b/run"]
 
 
-def test_settings_are_compared_on_test_only_if_every_run_has_it(tmp_path):
+def test_settings_are_compared_on_test_only_if_each_has_a_run_with_it(tmp_path):
     tested = write_run(tmp_path / "tested", tested=True)
+    sibling = write_run(tmp_path / "sibling", seed=1, steps=20, finished=False)
     other = write_run(tmp_path / "other", objective="mml")
-    assert study(tested).split == "test"
-    both = study(tested, other)
-    assert both.split == "dev"
-    assert "compared on dev: of 2 runs only tested was evaluated on test" in both.notes
+    both = study(tested, sibling)
+    assert both.split == "test"
+    assert "sibling: no evaluation on test" in both.notes
+    assert [len(setting.results("test")) for setting in both.settings] == [1]
+    all_three = study(tested, sibling, other)
+    assert all_three.split == "dev"
+    assert "compared on dev, because not evaluated on test: FCS+PCS + MML" in all_three.notes
 
 
 def test_one_run_keeps_its_interval_and_several_have_the_mean_with_a_new_one(tmp_path):

@@ -98,7 +98,8 @@ SECTIONS = (
         "Distinct samples",
         "diversity, discussed with the training progress",
         "The share of distinct solutions among the samples of an evaluation on dev, over training. A model "
-        "that becomes overconfident repeats itself.",
+        "that becomes overconfident repeats itself. Intervals in the table are over runs where there are "
+        "several, else over problems.",
         curves.unique,
         numbers.diversity_table,
         numbers.series("eval_unique", "eval_executable", "eval_maj@"),

@@ -151,10 +151,12 @@ def study_of(runs: Iterable[RunSummary]) -> Study:
     runs = sorted(runs, key=lambda run: (str(run.directory.parent), run.seed, run.directory.name))
     settings = _labelled(_grouped(runs))
     names = _names([run.directory for run in runs])
-    with_result = [run for run in runs if run.results]
-    split = "test" if all("test" in run.results for run in with_result) else "dev"
+    evaluated = [setting for setting in settings if any(run.results for run in setting.runs)]
+    untested = [setting.label for setting in evaluated if not setting.results("test")]
+    split = "dev" if untested else "test"
     notes = [f"{names[run.directory]}: {remark}" for run in runs for remark in _remarks(run, split)]
-    notes += _split_notes(with_result, split, names)
+    if 0 < len(untested) < len(evaluated):
+        notes.append(f"compared on dev, because not evaluated on test: {', '.join(untested)}")
     return Study(settings, split, names, tuple(notes))
 
 
@@ -162,13 +164,6 @@ def _remarks(run: RunSummary, split: str) -> list[str]:
     unfinished = [] if run.is_finished else [f"not finished ({run.state})"]
     without = [f"no evaluation on {split}"] if run.results and split not in run.results else []
     return [*unfinished, *run.missing, *without]
-
-
-def _split_notes(runs: Sequence[RunSummary], split: str, names: dict[Path, str]) -> list[str]:
-    tested = [names[run.directory] for run in runs if "test" in run.results]
-    if split == "dev" and tested:
-        return [f"compared on dev: of {len(runs)} runs only {', '.join(tested)} was evaluated on test"]
-    return []
 
 
 def _grouped(runs: Sequence[RunSummary]) -> list[list[RunSummary]]:

@@ -1,0 +1,86 @@
+"""`partway buffer` as a user calls it, on a run that was really trained."""
+
+import json
+import sys
+
+import pytest
+
+from partway import cli
+from partway.runs import Run
+from training_cases import small_trainer
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained")
+    small_trainer(folder / "run").train()
+    return Run(folder / "run")
+
+
+@pytest.fixture
+def partway(monkeypatch, capsys):
+    """Runs the command line in this process: exit code, standard output, standard error."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["partway", *map(str, arguments)])
+        with pytest.raises(SystemExit) as exit:
+            cli.main()
+        return exit.value.code, *capsys.readouterr()
+
+    return run
+
+
+def test_the_tables_show_kinds_verdicts_and_problems(partway, trained):
+    code, shown, remarks = partway("buffer", trained.directory, "--top", 2)
+    assert (code, remarks) == (0, "")
+    problems, samples = len(trained.problems()), sum(sample.count for sample in trained.samples())
+    assert f"{trained.directory} at step 8: {problems} problems" in shown
+    assert f"fully-correct ({problems} references)" in shown
+    assert f"\n{samples} self-samples\n" in shown
+    assert shown.count("apples-0-") == 4
+
+
+def test_json_has_all_counts(partway, trained):
+    code, shown, _ = partway("buffer", trained.directory, "--json")
+    assert code == 0
+    told = json.loads(shown)
+    buffers = trained.buffers()
+    assert (
+        told["fully_correct"] == sum(len(buffer.fully_correct) for buffer in buffers.values()) > len(buffers)
+    )
+    assert told["partially_correct"] == sum(len(buffer.partially_correct) for buffer in buffers.values()) > 0
+    assert sum(told["verdicts"].values()) == told["samples"] == sum(s.count for s in trained.samples())
+    assert sum(told["lengths"]["fully_correct"].values()) == told["fully_correct"]
+
+
+def test_exported_solutions_begin_a_new_run(partway, trained, tmp_path):
+    code, shown, _ = partway("buffer", trained.directory, "--export", tmp_path / "solutions.jsonl")
+    assert code == 0
+    assert "fully-correct and" in shown
+    problems = trained.directory / "problems" / "train.jsonl"
+    options = ("--import", tmp_path / "solutions.jsonl", "--problems", problems)
+    code, shown, remarks = partway("buffer", tmp_path / "new", *options)
+    assert code == 0, remarks
+    assert "run again" in shown
+    assert f"--buffer_file {tmp_path / 'new' / 'imported_buffer.jsonl'}" in remarks
+    code, shown, _ = partway("buffer", tmp_path / "other", "--import", trained.directory, "--json")
+    told = json.loads(shown)
+    assert (told["problems"], told["unknown_problems"]) == (len(trained.problems()), 0)
+    assert told["verdicts"]["known_fully_correct"] == len(trained.problems())
+    files = [tmp_path / name / "imported_buffer.jsonl" for name in ("new", "other")]
+    assert files[0].read_text() == files[1].read_text()
+
+
+def test_mistakes_are_one_line(partway, trained, tmp_path):
+    for arguments, told in (
+        ([tmp_path], "no run here"),
+        ([trained.directory, "--export", tmp_path / "x.csv"], "ends in .jsonl or .parquet"),
+        ([trained.directory, "--import", trained.directory], "has begun already"),
+        ([tmp_path / "new", "--import", tmp_path / "none.jsonl"], "no such file"),
+    ):
+        code, shown, remarks = partway("buffer", *arguments)
+        assert (code, shown, remarks.count("\n")) == (1, "", 1)
+        assert told in remarks
+    code, _, remarks = partway("buffer", tmp_path, "--import", "a", "--export", "b.jsonl")
+    assert code == 2
+    assert "cannot be given together" in remarks
