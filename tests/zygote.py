@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -54,14 +55,17 @@ class Zygote:
         processes: int = 1,
         strategy: str = "ddp",
         dropout: float = 0.1,
+        file_limit: int = 0,
         **settings: Any,
     ) -> list[Outcome]:
         """Train in `directory`; one outcome per process.
 
         With `kill_at`, processes kill themselves at that file operation, counting paths that have `kill_in`.
+        With `file_limit`, no file can become larger than so many bytes.
         """
         request = {"directory": str(directory), "resume": resume, "kill_at": kill_at, "kill_in": kill_in}
-        request |= {"processes": processes, "strategy": strategy, "dropout": dropout, "settings": settings}
+        request |= {"processes": processes, "strategy": strategy, "dropout": dropout}
+        request |= {"file_limit": file_limit, "settings": settings}
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(request) + "\n")
@@ -92,6 +96,9 @@ def train(request: dict[str, Any]) -> dict[str, Any]:
 
     assassin = Assassin(request["directory"], request["kill_in"], request["kill_at"])
     sys.addaudithook(assassin)
+    if limit := request["file_limit"]:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     trainer = small_trainer(
         Path(request["directory"]),
         strategy=request["strategy"],

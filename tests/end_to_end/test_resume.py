@@ -70,3 +70,11 @@ def test_killed_while_a_checkpoint_is_written_it_ends_the_same(zygote, uninterru
     assert zygote.train(directory, resume=True)[0].status == 0
     assert not list(directory.glob(".*.tmp"))
     assert_same(directory, expected)
+
+
+def test_a_file_too_large_for_the_disk_is_one_clear_error(zygote, tmp_path):
+    (outcome,) = zygote.train(tmp_path / "run", file_limit=30_000)
+    assert outcome.status == 1
+    assert "RunError" in outcome.error
+    assert "cannot write checkpoint-4 at step 4" in outcome.error
+    assert not list((tmp_path / "run").glob("*checkpoint*"))

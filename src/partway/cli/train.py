@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,15 +54,18 @@ def command(
     """
     settings, overrides = read_settings(config), parse_overrides(pairs)
     from partway.training import SelfSamplingConfig
+    from partway.training.recording import check_free
     from partway.training.signals import Interrupted
 
     if ctx.obj["quiet"]:
         overrides.setdefault("disable_tqdm", "true")
     args = SelfSamplingConfig(**checked(settings, SelfSamplingConfig, overrides))
-    trainer = _trainer(args, resume=resume, strict=strict, dry_run=dry_run)
     if dry_run:
-        click.echo(trainer.rehearse())
+        _rehearse(args, strict)
         return
+    if not resume:
+        check_free(Path(args.output_dir or "run"))
+    trainer = _trainer(args, strict)
     try:
         trainer.train(resume_from_checkpoint=resume, force=force)
     except Interrupted as interrupted:
@@ -71,17 +75,20 @@ def command(
         _conclude(trainer, as_json)
 
 
-def _trainer(args: SelfSamplingConfig, *, resume: bool, strict: bool, dry_run: bool) -> SelfSamplingTrainer:
-    """The trainer with all its problems; whatever is wrong with them or the run directory comes first."""
+def _rehearse(args: SelfSamplingConfig, strict: bool) -> None:
+    with tempfile.TemporaryDirectory() as nowhere:
+        args.output_dir = nowhere
+        click.echo(_trainer(args, strict).rehearse())
+
+
+def _trainer(args: SelfSamplingConfig, strict: bool) -> SelfSamplingTrainer:
+    """The trainer with all its problems; whatever is wrong with them comes before the model is loaded."""
     from partway.training import SelfSamplingTrainer
-    from partway.training.recording import check_directory
 
     if args.train_file is None:
         raise ConfigError(
             "train_file is not set; make problems with `partway data`, then set it to their file"
         )
-    if not dry_run:
-        check_directory(Path(args.output_dir or "run"), resume)
     train = _problems(args.train_file, args, strict)
     dev = _problems(args.eval_file, args, strict) if args.eval_file else None
     trainer = SelfSamplingTrainer(args.model_name_or_path, args, train, dev)

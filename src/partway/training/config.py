@@ -66,6 +66,11 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         None, "Most solutions kept per problem; the oldest go first."
     )
     answer_variable: str = _key("answer", "The variable whose value is the answer.")
+    buffer_file: str | None = _key(
+        None,
+        "Solutions to begin with beside the references: a buffer.jsonl, or what `partway buffer --import` "
+        "wrote. Each is run again and kept only if it is right.",
+    )
 
     objective: Literal["mle", "mle_aug", "mml", "beta_mml"] = _key(
         "mle_aug", "The loss over a buffer (Table 1)."

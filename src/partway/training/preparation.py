@@ -9,17 +9,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from partway.buffer import Rules, reference_flaw
+from partway.buffer import Rules, SolutionBuffer, reconsider, reference_flaw, seed_buffers
 from partway.errors import ConfigError, ModelError, ProblemError
 from partway.execution import trace_all
 from partway.models.loading import LanguageModel, load_model
 from partway.models.tiny import build_tiny_model
 from partway.problem import Problem
+from partway.runs import read_rows
 from partway.training.checkpoints import data_digest
 from partway.training.config import SelfSamplingConfig
 
@@ -56,6 +58,19 @@ def usable(
             f"{left_out[0].reason}"
         )
     return kept, left_out
+
+
+def first_buffers(problems: Sequence[Problem], config: SelfSamplingConfig) -> dict[str, SolutionBuffer]:
+    """What every problem begins with: its reference and, run again, the solutions in `buffer_file`."""
+    buffers = seed_buffers(problems, config.rules)
+    if config.buffer_file is not None:
+        path = Path(config.buffer_file)
+        if not path.is_file():
+            raise ConfigError(
+                f"buffer_file is {path}, expected a file; `partway buffer NEW --import RUN` makes one"
+            )
+        reconsider(buffers, read_rows(path))
+    return buffers
 
 
 def _flaws(problems: Sequence[Problem], rules: Rules) -> list[str | None]:

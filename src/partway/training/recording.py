@@ -30,12 +30,16 @@ from partway.training.progress import display
 from partway.training.signals import Interrupted, StopSignals
 
 
-def check_directory(directory: Path, resume: bool) -> None:
-    """Refuse a directory that holds a run already, or cannot be written, before any long work."""
-    if Run(directory).is_started and not resume:
+def check_free(directory: Path) -> None:
+    """Refuse a directory that holds a run already."""
+    if Run(directory).is_started:
         raise RunError(
             f"{directory}: there is a run already; --resume to go on with it, or choose another output_dir"
         )
+
+
+def check_writable(directory: Path) -> None:
+    """Refuse a directory in which no file can be made."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory):
@@ -82,6 +86,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         self.display = display(quiet=bool(kwargs["args"].disable_tqdm))
         self.has_ended = False
         self.last_logged = 0
+        check_writable(run.directory)
         super().__init__(**kwargs)
         self.remove_callback(PrinterCallback)
         self.remove_callback(ProgressCallback)
@@ -141,7 +146,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         return checkpoint
 
     def _start(self) -> Path | None:
-        check_directory(self.run.directory, resume=False)
+        check_free(self.run.directory)
         with self.writing("the settings"):
             self.run.write_problems("train", self.train_dataset)
             if self.eval_dataset:
@@ -269,7 +274,9 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         """Turn a failure to write into an error that says what to do."""
         try:
             yield
-        except (OSError, SafetensorError) as error:
+        except (OSError, SafetensorError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and "inline_container" not in str(error):
+                raise  # torch.save has no error of its own for a file that cannot be written
             reason = getattr(error, "strerror", None) or error
             raise RunError(
                 f"{self.run.directory}: cannot write {what} at step {self.state.global_step} ({reason}); "

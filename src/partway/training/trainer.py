@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from transformers import EarlyStoppingCallback, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
-from partway.buffer import SolutionBuffer, seed_buffers
+from partway.buffer import SolutionBuffer
 from partway.errors import RunError
 from partway.evaluation import Evaluation, evaluate
 from partway.execution import trace_all
@@ -37,7 +37,7 @@ from partway.training.distributed import gathered, maxima, whole_weights
 from partway.training.findings import Findings, in_order
 from partway.training.ledger import Ledger
 from partway.training.order import BatchOrder, ProblemLoader
-from partway.training.preparation import environment_of, prepared_model, usable
+from partway.training.preparation import environment_of, first_buffers, prepared_model, usable
 from partway.training.recording import RecordingTrainer
 
 
@@ -63,7 +63,7 @@ class SelfSamplingTrainer(RecordingTrainer):
         self.context_length = language_model.context_length
         self.tokens_of = lru_cache(maxsize=200_000)(lambda solution: tuple(self.codec.steps(solution)))
         self.prompt_of = lru_cache(maxsize=100_000)(lambda question: tuple(self.codec.prompt(question)))
-        self.buffers = seed_buffers(problems, args.rules)
+        self.buffers = first_buffers(problems, args)
         self.sizes = {key: _sizes(buffer) for key, buffer in self.buffers.items()}
         self.order = BatchOrder(
             len(problems),

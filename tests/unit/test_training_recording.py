@@ -1,0 +1,189 @@
+"""Runs that are stopped, damaged, refused or short of disk: a clear error, or the last good checkpoint."""
+
+import errno
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from transformers import TrainerCallback
+
+from partway.errors import RunError
+from partway.training import checkpoints
+from partway.training.signals import Interrupted
+from training_cases import ScriptedTrainer, apples, small_trainer, tiny_gpt_neo
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    """A finished run."""
+    directory = tmp_path_factory.mktemp("finished") / "run"
+    small_trainer(directory).train()
+    return directory
+
+
+@pytest.fixture
+def copy(finished, tmp_path) -> Path:
+    """A copy of the finished run that was killed just before its end."""
+    directory = tmp_path / "run"
+    shutil.copytree(finished, directory)
+    shutil.rmtree(directory / "final")
+    return directory
+
+
+def result(directory: Path) -> dict[str, bytes]:
+    names = ["metrics.jsonl", "samples/00000001.jsonl", "final/model.safetensors", "final/buffer.jsonl"]
+    return {name: (directory / name).read_bytes() for name in names}
+
+
+class Signaller(TrainerCallback):
+    """Sends a signal to this process in the middle of a step."""
+
+    def __init__(self, step: int, number: int, times: int = 1) -> None:
+        self.step, self.number, self.times = step, number, times
+
+    def on_step_begin(self, args, state, control, **_):
+        if state.global_step == self.step - 1:
+            for _time in range(self.times):
+                os.kill(os.getpid(), self.number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("step", [3, 5])  # the last of an epoch, and one within
+def test_a_signal_saves_first_and_the_resumed_run_ends_the_same(finished, tmp_path, number, step):
+    directory = tmp_path / "run"
+    trainer = small_trainer(directory)
+    trainer.add_callback(Signaller(step, number))
+    handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    with pytest.raises(Interrupted, match=f"checkpoint-{step} is saved") as interrupted:
+        trainer.train()
+    assert interrupted.value.signal == number
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
+    assert checkpoints.flaw(directory / f"checkpoint-{step}") is None
+    small_trainer(directory).train(resume_from_checkpoint=True)
+    assert result(directory) == result(finished)
+
+
+def test_a_second_interrupt_does_not_wait(tmp_path):
+    trainer = small_trainer(tmp_path / "run")
+    trainer.add_callback(Signaller(2, signal.SIGINT, times=2))
+    with pytest.raises(KeyboardInterrupt) as interrupted:
+        trainer.train()
+    assert not isinstance(interrupted.value, Interrupted)
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda path: os.truncate(path / "model.safetensors", 100), "model.safetensors has 100 bytes"),
+        (lambda path: (path / "optimizer.pt").unlink(), "optimizer.pt is missing"),
+        (lambda path: (path / "manifest.json").write_text("{"), "manifest.json cannot be read"),
+        (lambda path: flip_a_byte(path / "buffer.jsonl"), "buffer.jsonl is not as it was written"),
+    ],
+    ids=["truncated", "missing", "no manifest", "flipped"],
+)
+def test_a_damaged_checkpoint_is_named_and_passed_over(copy, finished, capsys, damage, reason):
+    damage(copy / "checkpoint-8")
+    trainer = small_trainer(copy, disable_tqdm=False)
+    trainer.train(resume_from_checkpoint=True)
+    said = capsys.readouterr().err
+    assert f"checkpoint-8 is damaged: {reason}" in said
+    assert "resuming from checkpoint-4" in said
+    assert result(copy) == result(finished)
+    assert checkpoints.flaw(copy / "checkpoint-8") is None
+
+
+def flip_a_byte(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def test_without_any_good_checkpoint_it_starts_again(copy, finished, capsys):
+    for path in copy.glob("checkpoint-*"):
+        (path / "manifest.json").unlink()
+    small_trainer(copy, disable_tqdm=False).train(resume_from_checkpoint=True)
+    assert "no checkpoint yet, starting from step 0" in capsys.readouterr().err
+    assert result(copy) == result(finished)
+
+
+def test_resuming_what_never_started_starts(tmp_path, finished):
+    small_trainer(tmp_path / "run").train(resume_from_checkpoint=True)
+    assert result(tmp_path / "run") == result(finished)
+
+
+def test_resuming_with_other_settings_is_refused_by_name_unless_forced(copy):
+    before = (copy / "metrics.jsonl").read_bytes()
+    trainer = small_trainer(copy, learning_rate=5e-4, objective="mml")
+    with pytest.raises(
+        RunError, match=r"learning_rate was 0\.001, is 0\.0005; objective was 'mle_aug', is 'mml'"
+    ):
+        trainer.train(resume_from_checkpoint=True)
+    assert (copy / "metrics.jsonl").read_bytes() == before, "a refused run is untouched"
+    small_trainer(copy, learning_rate=5e-4).train(resume_from_checkpoint=True, force=True)
+    assert trainer.run.config["learning_rate"] == 5e-4
+    assert trainer.run.is_finished
+
+
+def test_resuming_with_another_batch_is_refused(copy):
+    with pytest.raises(RunError, match="effective_batch_size was 4, is 5; problems per step were 4, are 5"):
+        small_trainer(copy, effective_batch_size=5).train(resume_from_checkpoint=True)
+
+
+def test_resuming_with_other_keys_of_keeping_is_allowed(copy):
+    trainer = small_trainer(copy, save_total_limit=5, report_to="none", run_name="again")
+    trainer.train(resume_from_checkpoint=True)
+    assert trainer.run.is_finished
+
+
+def test_resuming_with_other_problems_or_another_model_is_refused(copy, tmp_path):
+    args = small_trainer(copy).args
+    problems = apples(10)
+    others = ScriptedTrainer(tiny_gpt_neo(problems), args, apples(10, seed=5), apples(3, seed=1))
+    with pytest.raises(RunError, match=r"the training problems are others \(10 then, 10 now\)"):
+        others.train(resume_from_checkpoint=True)
+    other = ScriptedTrainer(tiny_gpt_neo(problems, seed=1), args, problems, apples(3, seed=1))
+    with pytest.raises(RunError, match="the model before training is another"):
+        other.train(resume_from_checkpoint=True)
+
+
+def test_a_full_disk_is_one_clear_error_and_the_last_checkpoint_stays(tmp_path, finished, monkeypatch):
+    directory = tmp_path / "run"
+    trainer = small_trainer(directory)
+    save = ScriptedTrainer.write_buffers
+
+    def full(self, target):
+        if self.state.global_step == 8:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        save(self, target)
+
+    monkeypatch.setattr(ScriptedTrainer, "write_buffers", full)
+    with pytest.raises(
+        RunError, match=r"cannot write checkpoint-8 at step 8 \(No space left on device\); make room"
+    ):
+        trainer.train()
+    assert [path.name for path in directory.glob("*checkpoint*")] == ["checkpoint-4"]
+    monkeypatch.undo()
+    small_trainer(directory).train(resume_from_checkpoint=True)
+    assert result(directory) == result(finished)
+
+
+def test_a_directory_that_cannot_be_written_is_named_at_once(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        RunError, match=r"file/run: cannot be written \(Not a directory\); choose another output_dir"
+    ):
+        small_trainer(tmp_path / "file" / "run").train()
+
+
+def test_old_checkpoints_go_but_the_best_stays(tmp_path, monkeypatch):
+    from partway.evaluation import Evaluation
+
+    trainer = small_trainer(tmp_path / "run", eval_steps=2, save_steps=2, save_total_limit=2)
+    scores = {2: 0.9, 4: 0.1, 6: 0.2, 8: 0.3}
+    monkeypatch.setattr(
+        Evaluation, "scalars", lambda self, prefix: {"eval_pass@1": scores[trainer.state.global_step]}
+    )
+    trainer.train()
+    assert list(trainer.run.checkpoints()) == [2, 8]
