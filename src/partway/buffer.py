@@ -297,7 +297,7 @@ def reconsider(buffers: Mapping[str, SolutionBuffer], rows: Iterable[Mapping[str
     """
     saved = [
         (solution.get("found", 0), row["id"], "\n".join(solution["steps"]))
-        for row in rows
+        for row in map(_checked, rows)
         if row["id"] in buffers
         for solution in row["solutions"]
     ]
@@ -316,6 +316,18 @@ def reconsider(buffers: Mapping[str, SolutionBuffer], rows: Iterable[Mapping[str
         verdicts[Verdict.INCORRECT] -= len(again)
         pending = again
     return +verdicts
+
+
+def _checked(row: Any) -> Mapping[str, Any]:
+    """A row of saved solutions as it should be."""
+    try:
+        for solution in row["solutions"]:
+            "\n".join(solution["steps"])
+        return {"id": str(row["id"]), "solutions": row["solutions"]}
+    except (KeyError, TypeError):
+        raise ProblemError(
+            f"{str(row)[:60]!r} has no saved solutions, expected a line of a buffer.jsonl"
+        ) from None
 
 
 def write_buffers(stream: TextIO, buffers: Mapping[str, SolutionBuffer]) -> None:

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from partway import cli
+from partway.errors import ConfigError
 from partway.runs import Run
 from training_cases import small_trainer
 
@@ -69,6 +70,25 @@ def test_exported_solutions_begin_a_new_run(partway, trained, tmp_path):
     assert told["verdicts"]["known_fully_correct"] == len(trained.problems())
     files = [tmp_path / name / "imported_buffer.jsonl" for name in ("new", "other")]
     assert files[0].read_text() == files[1].read_text()
+
+
+def test_a_new_run_begins_with_what_was_imported(partway, trained, tmp_path):
+    partway("buffer", tmp_path / "new", "--import", trained.directory)
+    imported = str(tmp_path / "new" / "imported_buffer.jsonl")
+    trainer = small_trainer(tmp_path / "new", buffer_file=imported, max_steps=1, self_sampling="fcs")
+    before = trained.buffers()
+    for id, buffer in trainer.buffers.items():
+        assert set(buffer.fully_correct) == set(before[id].fully_correct)
+        assert not buffer.partially_correct  # the new run keeps none
+    trainer.train()
+    assert trainer.run.config["buffer_file"] == imported
+    first = trainer.run.metrics()[0]
+    assert first["buffer/fcs_per_problem"] >= sum(len(b.fully_correct) for b in before.values()) / len(before)
+
+
+def test_a_buffer_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"buffer_file is .*none\.jsonl, expected a file"):
+        small_trainer(tmp_path / "new", buffer_file=str(tmp_path / "none.jsonl"))
 
 
 def test_mistakes_are_one_line(partway, trained, tmp_path):

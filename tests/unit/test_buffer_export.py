@@ -151,6 +151,14 @@ def test_what_a_file_claims_is_not_believed():
     ]
 
 
+@pytest.mark.parametrize(
+    "row", [{}, [], {"id": "oil", "solutions": [{"steps": [1]}]}, {"id": "oil", "solutions": 3}]
+)
+def test_rows_of_another_shape_are_refused(row):
+    with pytest.raises(ProblemError, match="no saved solutions"):
+        reconsider(seed_buffers([OIL]), [row])
+
+
 def test_a_beginning_may_come_before_what_makes_it_right():
     beginning, other = "b = 20\na = 5", "a = 5\nb = 20\nanswer = a + b"
     assert reconsider(seed_buffers([OIL]), rows_of(OIL, beginning)) == {Verdict.INCORRECT: 1}

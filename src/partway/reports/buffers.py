@@ -191,7 +191,7 @@ def saved_rows(source: Path) -> Iterator[Row]:
     rows = _parquet_rows(source) if source.suffix == ".parquet" else read_rows(source)
     exported: defaultdict[str, list[Row]] = defaultdict(list)
     for number, row in enumerate(rows, 1):
-        if _is_saved(row):
+        if isinstance(row, dict) and "solutions" in row:
             yield row
         elif isinstance(row, dict) and isinstance(row.get("completion"), str) and "problem_id" in row:
             exported[str(row["problem_id"])].append({"steps": [row["completion"].removesuffix("\n")]})
@@ -201,15 +201,6 @@ def saved_rows(source: Path) -> Iterator[Row]:
                 f"{', '.join(COLUMNS)}"
             )
     yield from ({"id": id, "solutions": solutions} for id, solutions in exported.items())
-
-
-def _is_saved(row: object) -> bool:
-    return (
-        isinstance(row, dict)
-        and isinstance(row.get("id"), str)
-        and isinstance(row.get("solutions"), list)
-        and all(isinstance(s, dict) and isinstance(s.get("steps"), list) for s in row["solutions"])
-    )
 
 
 def _parquet_rows(path: Path) -> list[Row]:
