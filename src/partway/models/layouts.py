@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -31,7 +31,7 @@ from partway.models.token_tree import Targets, grow, split
 logger = logging.getLogger(__name__)
 
 LAYOUTS = ("tree", "shared_prompt", "flat")
-LONGEST, SHORTEST, BUDGET = 1024, 32, 2048
+LONGEST, SHORTEST = 896, 28
 
 
 @dataclass(frozen=True)
@@ -94,15 +94,13 @@ def _trees(model: nn.Module, longest: int) -> list[Layout]:
 
 
 def _is_right(model: nn.Module, layout: Layout, pad_id: int) -> bool:
-    """Whether a wide and a deep tree, as long as the layout allows, score as one sequence at a time does."""
+    """Whether a tree longer than the layout allows, and as deep, scores as one sequence at a time does."""
     was_training = model.training
     model.eval()
     try:
         with torch.no_grad():
-            for problem in _examples(model, layout.longest):
-                if not _same_log_probs(model, layout, problem, pad_id):
-                    return False
-        return _same_gradient(model, layout, _examples(model, SHORTEST)[0], pad_id)
+            same = _same_log_probs(model, layout, pad_id)
+        return same and _same_gradient(model, layout, pad_id)
     except (RuntimeError, AttributeError, IndexError, TypeError, ValueError) as error:
         logger.info("%s cannot take the layout %s: %s", type(model).__name__, layout.name, error)
         return False
@@ -110,46 +108,45 @@ def _is_right(model: nn.Module, layout: Layout, pad_id: int) -> bool:
         model.train(was_training)
 
 
-def _examples(model: nn.Module, length: int) -> tuple[Targets, Targets]:
-    """Random trees of `length` nodes: one with long branches, one that is nearly all prompt."""
-    config: Any = extract_model_from_parallel(model).config
-    depth = min(length, getattr(config, "max_position_embeddings", length))
-    rng = random.Random(length)
-
-    def tokens(count: int) -> tuple[int, ...]:
-        return tuple(rng.randrange(config.vocab_size) for _ in range(count))
-
-    branch = depth // 4
-    trunk, prompt = tokens(branch // 2), tokens(branch)
-    targets = [trunk + tokens(branch - branch // 2) for _ in range(2)]
-    while missing := length - len(grow(Targets(prompt, tuple(targets)))):
-        targets.append(tokens(min(branch, missing) + 1))
-    return Targets(prompt, tuple(targets)), Targets(tokens(depth - 8), (tokens(5), tokens(5)))
+def _same_log_probs(model: nn.Module, layout: Layout, pad_id: int) -> bool:
+    """Compared are beginnings of the last branch of a tree; a difference counts when it is not small beside
+    the one that another prompt makes, since what the model sees is what a wrong layout changes."""
+    prompt, branches = _example(model, layout.longest)
+    beginnings = [branches[-1][:end] for end in range(len(branches[-1]), 0, -max(1, len(branches[-1]) // 8))]
+    tree = Targets(prompt, (*beginnings, *branches[:-1]))
+    alone = [Targets(tokens, tuple(beginnings)) for tokens in (prompt, prompt[::-1])]
+    rows = tuple((grow(problem, index=index),) for index, problem in enumerate(alone))
+    expected, different = score(model, [Pass("flat", rows)], alone, pad_id)
+    (found,) = _log_probs(model, replace(layout, longest=2 * layout.longest), tree, pad_id)
+    error = (found[: len(beginnings)] - expected).norm()
+    return bool(error <= _tolerance(model) * (different - expected).norm())
 
 
-def _same_log_probs(model: nn.Module, layout: Layout, problem: Targets, pad_id: int) -> bool:
-    """Compared are the first and the last target of the tree; a difference counts when it is not small beside
-    the one that another prompt makes, since it is what the model sees that a wrong layout changes."""
-    ends = [problem.targets.index(choose(problem.targets)) for choose in (min, max)]
-    chosen = Targets(problem.prompt, tuple(problem.targets[k] for k in ends))
-    elsewhere = Targets(problem.prompt[::-1], chosen.targets)
-    flat = Layout("flat").passes([chosen, elsewhere], BUDGET)
-    expected, different = score(model, flat, [chosen, elsewhere], pad_id)
-    (found,) = score(model, layout.passes([problem], BUDGET), [problem], pad_id)
-    return bool((found[ends] - expected).norm() <= _tolerance(model) * (different - expected).norm())
-
-
-def _same_gradient(model: nn.Module, layout: Layout, problem: Targets, pad_id: int) -> bool:
+def _same_gradient(model: nn.Module, layout: Layout, pad_id: int) -> bool:
     """Whether the gradient of the first parameter that learns agrees: a cache might not pass it on."""
     learning = [parameter for parameter in model.parameters() if parameter.requires_grad][:1]
     if not learning:
         return True
-    gradients: list[Tensor] = []
-    for one in (layout, Layout("flat")):
-        (log_probs_S,) = score(model, one.passes([problem], BUDGET), [problem], pad_id)
-        gradients += torch.autograd.grad(log_probs_S.sum(), learning)
-    found, expected = gradients
+    problem = Targets(*_example(model, SHORTEST))
+    losses = [_log_probs(model, one, problem, pad_id)[0].sum() for one in (layout, Layout("flat"))]
+    (found,), (expected,) = [torch.autograd.grad(loss, learning) for loss in losses]
     return bool((found - expected).norm() <= _tolerance(model) * expected.norm())
+
+
+def _example(model: nn.Module, longest: int) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """A long random prompt and branches, in order: a tree a seventh longer than `longest`, and that deep."""
+    config: Any = extract_model_from_parallel(model).config
+    length = longest * 8 // 7
+    branch = min(length, getattr(config, "max_position_embeddings", length)) // 8
+    rng = random.Random(length)
+    unread = length // branch - 6  # the last token of each branch
+    tokens = [rng.randrange(config.vocab_size) for _ in range(length + unread)]
+    branches = batched(tokens[6 * branch :], branch + 1)
+    return tuple(tokens[: 6 * branch]), tuple(sorted(tuple(branch) for branch in branches))
+
+
+def _log_probs(model: nn.Module, layout: Layout, problem: Targets, pad_id: int) -> list[Tensor]:
+    return score(model, layout.passes([problem], 2 * LONGEST), [problem], pad_id)
 
 
 def _tolerance(model: nn.Module) -> float:
