@@ -406,6 +406,7 @@
     const signal = newest("problem");
     const main = byId("main");
     main.setAttribute("aria-busy", "true");
+    const focusBefore = document.activeElement;
     try {
       const problem = await source.problem(key, step, signal);
       if (signal.aborted) return;
@@ -416,7 +417,7 @@
       main.replaceChildren(...problemParts(problem));
       main.scrollTop = scrolled;
       if (!isSame) {
-        main.querySelector("h1").focus({ preventScroll: true });
+        if (document.activeElement === focusBefore) main.querySelector("h1").focus({ preventScroll: true });
         if (isNarrow()) scrollTo(0, 0);
       }
       if (typed && byId("typed")) {
