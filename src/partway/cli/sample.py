@@ -1,0 +1,225 @@
+"""`partway sample`: solutions of a model for one question, with counts, traces and verdicts."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from partway.cli.trace import as_object as trace_object
+from partway.cli.trace import show as show_traces
+from partway.errors import ProblemError, SolutionError
+from partway.parsing import parse
+from partway.solution import Solution
+
+if TYPE_CHECKING:
+    from partway.buffer import Verdict
+    from partway.execution import Trace
+    from partway.models.engine import Draw
+    from partway.problem import Problem
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says."""
+
+    model: str
+    question: str
+    samples: int
+    answer: str | None
+    prefix: str
+    temperature: float
+    top_p: float
+    top_k: int
+    max_completion_length: int
+    seed: int
+    answer_variable: str
+    device: str | None
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A distinct solution among the samples."""
+
+    count: int
+    finished: bool
+    log_prob: float
+    trace: Trace
+    verdict: Verdict | None
+
+
+@click.command()
+@click.argument("model", metavar="MODEL_OR_RUN")
+@click.argument("question", metavar="QUESTION|-")
+@click.option("-n", "--samples", type=click.IntRange(1), default=10, show_default=True, help="How many.")
+@click.option("--answer", metavar="VALUE", help="The right answer; gives every solution a verdict.")
+@click.option("--prefix", default="", metavar="STEPS", help="Continue these steps; ';' or newlines between.")
+@click.option("--temperature", default=0.8, show_default=True, help="0 is greedy.")
+@click.option("--top-p", default=1.0, show_default=True, help="Draw from the likeliest tokens of this share.")
+@click.option("--top-k", default=0, show_default=True, help="Draw from so many tokens; 0: from all.")
+@click.option("--max-completion-length", default=256, show_default=True, help="Longest sample, in tokens.")
+@click.option("--seed", default=0, show_default=True, help="The same seed gives the same samples.")
+@click.option("--answer-variable", default="answer", show_default=True, help="What ends a solution.")
+@click.option("--device", metavar="NAME", help="Where the model runs: cpu, cuda, mps ...")
+@click.option(
+    "--show", type=click.IntRange(1), default=10, show_default=True, help="Tables to print at most."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all solutions.")
+@click.pass_context
+def command(ctx: click.Context, /, show: int, as_json: bool, **options: Any) -> None:
+    """Solutions of a model for one question, with counts, traces and verdicts.
+
+    MODEL is a directory in Hugging Face's layout, a run of partway train, a name on the Hub, or smollm2.
+    Equal solutions are shown once, the most frequent first.
+
+    \b
+    Examples:
+      partway sample runs/demo "Anna has 12 apples and buys 3 more. How many has she?"
+      partway sample runs/demo "Anna has 12 apples and buys 3 more. How many has she?" --answer 15 -n 100
+      partway sample smollm2 "Ben reads 4 pages a day. How many in 3 days?" --prefix "n0 = 4; n1 = 3"
+    """
+    chosen = Options(**options)
+    with _status(f"sampling from {chosen.model}", shown=not ctx.obj["quiet"]):
+        problem, prefix, solutions = _sample(chosen)
+    if as_json:
+        click.echo(json.dumps(as_object(problem, prefix, solutions), ensure_ascii=False))
+    else:
+        show_solutions(solutions, show)
+
+
+def _sample(options: Options) -> tuple[Problem, Solution, list[Sampled]]:
+    """All that can be wrong with the options is found before the model is loaded."""
+    from partway.models.engine import Request
+    from partway.models.settings import SamplingSettings
+    from partway.problem import Problem
+
+    settings = SamplingSettings(
+        options.temperature, options.top_p, options.top_k, options.max_completion_length
+    )
+    answer = None if options.answer is None else value_of(options.answer)
+    problem = Problem("the question", read_question(options.question), answer)
+    prefix = parse_prefix(options.prefix, options.answer_variable)
+
+    from partway.models.loading import load_model
+    from partway.models.local_engine import LocalEngine
+
+    language_model = load_model(options.model, device=options.device)
+    engine = LocalEngine(language_model, answer_variable=options.answer_variable)
+    [draws] = engine.complete([Request(problem, prefix, options.samples)], settings, options.seed)
+    return problem, prefix, judge(draws, problem, options.answer_variable)
+
+
+def read_question(text: str) -> str:
+    """The question, from standard input for '-'."""
+    question = sys.stdin.read() if text == "-" else text
+    if not question.strip():
+        raise ProblemError("the question is empty; give it as one argument in quotation marks")
+    return question
+
+
+def value_of(text: str) -> Any:
+    """An answer as Python would spell it, or else the text itself."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def parse_prefix(text: str, answer_variable: str) -> Solution:
+    """The steps to continue."""
+    parsed = parse(text, answer_variable)
+    if parsed.error is not None:
+        raise SolutionError(f"--prefix, line {parsed.line}: {parsed.error}; expected whole Python statements")
+    if any(statement.assigns(answer_variable) for statement in parsed.statements):
+        raise SolutionError(f"--prefix assigns {answer_variable} already; give the steps before that one")
+    return Solution(parsed.steps)
+
+
+def judge(draws: Sequence[Draw], problem: Problem, answer_variable: str) -> list[Sampled]:
+    """Draws of the same text as one solution each, traced and, if the answer is known, with a verdict."""
+    from partway.execution import trace_all
+
+    by_text: dict[str, list[Draw]] = {}
+    for draw in draws:
+        by_text.setdefault(draw.text.rstrip("\n"), []).append(draw)
+    equal = sorted(by_text.values(), key=lambda same: -sum(draw.count for draw in same))
+    traces = trace_all([same[0].text for same in equal], answer_variable=answer_variable)
+    verdicts = [None] * len(traces) if problem.answer is None else _verdicts(traces, problem, answer_variable)
+    return [
+        Sampled(
+            sum(draw.count for draw in same),
+            all(draw.finished for draw in same),
+            _log_sum([draw.log_prob or 0.0 for draw in same]),
+            found,
+            verdict,
+        )
+        for same, found, verdict in zip(equal, traces, verdicts, strict=True)
+    ]
+
+
+def _log_sum(log_probs: Sequence[float]) -> float:
+    largest = max(log_probs)
+    return largest + math.log(math.fsum(math.exp(log_prob - largest) for log_prob in log_probs))
+
+
+def _verdicts(traces: Sequence[Trace], problem: Problem, answer_variable: str) -> list[Verdict]:
+    """What a fresh buffer says to each; it sees the right ones first, to know what leads to them."""
+    from partway.buffer import SolutionBuffer
+    from partway.execution import is_correct
+
+    buffer = SolutionBuffer.seeded(problem, answer_variable=answer_variable)
+    is_wrong = [not (found.has_answer and is_correct(found.answer, problem.answer)) for found in traces]
+    order = sorted(range(len(traces)), key=is_wrong.__getitem__)
+    verdicts = {index: buffer.consider(traces[index]) for index in order}
+    return [verdicts[index] for index in range(len(traces))]
+
+
+def as_object(problem: Problem, prefix: Solution, solutions: Sequence[Sampled]) -> dict[str, Any]:
+    """Everything that was sampled as plain JSON values."""
+    return {
+        "question": problem.question,
+        "prefix": list(prefix.steps),
+        "samples": sum(sampled.count for sampled in solutions),
+        "solutions": [_solution_object(sampled) for sampled in solutions],
+    }
+
+
+def _solution_object(sampled: Sampled) -> dict[str, Any]:
+    traced = trace_object("", sampled.trace, None)
+    del traced["file"]
+    return {
+        "count": sampled.count,
+        "finished": sampled.finished,
+        "log_prob": round(sampled.log_prob, 4),
+        "verdict": sampled.verdict,
+        "solution": sampled.trace.solution.text,
+        **traced,
+    }
+
+
+def show_solutions(solutions: Sequence[Sampled], limit: int) -> None:
+    """A table for each of the first `limit` solutions, titled with its share and verdict."""
+    total = sum(sampled.count for sampled in solutions)
+    show_traces([(_title(sampled, total), sampled.trace) for sampled in solutions[:limit]], None)
+    if rest := solutions[limit:]:
+        click.echo(f"and {len(rest)} more, drawn {sum(sampled.count for sampled in rest)} times; see --show")
+
+
+def _title(sampled: Sampled, total: int) -> str:
+    verdict = f", {sampled.verdict.replace('_', ' ')}" if sampled.verdict else ""
+    return f"{sampled.count} of {total}{verdict}{'' if sampled.finished else ', cut off'}"
+
+
+def _status(text: str, *, shown: bool) -> AbstractContextManager[object]:
+    """What is being done, on a terminal's standard error."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    return console.status(text) if shown and console.is_terminal else nullcontext()

@@ -1,0 +1,127 @@
+"""`partway sample` as users call it, with a model that has learned one problem by heart."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from partway.cli import main
+from partway.models.tiny import build_tiny_model
+from sampling_cases import APPLES
+
+QUESTION = APPLES.question
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """The directory of a model that knows the apples' reference, but for an error now and then."""
+    language_model = build_tiny_model([APPLES], hidden_size=32, layers=1)
+    codec, network = language_model.codec, language_model.model
+    prompt, target = codec.prompt(QUESTION), codec.target(APPLES.reference, finished=True)
+    ids = torch.tensor([prompt + target])
+    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-2)
+    for _ in range(40):
+        logits = network(ids).logits[0, len(prompt) - 1 : -1]
+        torch.nn.functional.cross_entropy(logits, torch.tensor(target)).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    directory = tmp_path_factory.mktemp("models") / "apples"
+    network.save_pretrained(directory)
+    codec.tokenizer.save_pretrained(directory)
+    return str(directory)
+
+
+@pytest.fixture
+def partway(monkeypatch, capsys):
+    """The command line in this process: exit code, standard output, standard error."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["partway", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "160")
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        return ended.value.code, captured.out, captured.err
+
+    return run
+
+
+def test_solutions_are_shown_with_counts_traces_and_verdicts(model):
+    command = [sys.executable, "-m", "partway", "sample", model, QUESTION, "--answer", "15", "-n", "40"]
+    environment = {**os.environ, "COLUMNS": "160"}
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    assert result.returncode == 0
+    assert "of 40, new fully correct" in result.stdout
+    assert "answer = n0 + n1" in result.stdout
+    assert "{12, 15, 3}" in result.stdout
+    assert "answer 15" in result.stdout
+    assert result.stderr == ""
+
+
+def test_json_counts_every_sample_and_the_seed_repeats_them(model, partway):
+    arguments = ["sample", model, QUESTION, "-n", 60, "--answer", "15", "--json"]
+    code, out, _ = partway(*arguments)
+    result = json.loads(out)
+    assert code == 0
+    assert (result["samples"], result["prefix"], result["question"]) == (60, [], QUESTION)
+    counts = [solution["count"] for solution in result["solutions"]]
+    assert sum(counts) == 60
+    assert counts == sorted(counts, reverse=True)
+    assert len(counts) > 1
+    best = next(solution for solution in result["solutions"] if solution["answer"] == "15")
+    assert best["verdict"] == "new_fully_correct"
+    assert best["solution"] == APPLES.reference.text
+    assert best["steps"][0] == {"step": "n0 = 12", "set": {"n0": "12"}, "state": "12"}
+    assert partway(*arguments) == (0, out, "")
+    assert partway(*arguments, "--seed", 1)[1] != out
+
+
+def test_a_prefix_is_continued(model, partway):
+    code, out, _ = partway("sample", model, QUESTION, "-n", 5, "--prefix", "n0=12;n1 = 3", "--json")
+    result = json.loads(out)
+    assert code == 0
+    assert result["prefix"] == ["n0 = 12", "n1 = 3"]
+    assert all(solution["solution"].startswith("n0 = 12\nn1 = 3") for solution in result["solutions"])
+    assert {solution["verdict"] for solution in result["solutions"]} == {None}
+
+
+def test_temperature_zero_gives_one_solution_and_lengths_are_kept(model, partway):
+    _, out, _ = partway("sample", model, QUESTION, "--temperature", 0, "--json")
+    [solution] = json.loads(out)["solutions"]
+    assert (solution["count"], solution["finished"]) == (10, True)
+    _, out, _ = partway("sample", model, QUESTION, "--temperature", 0, "--max-completion-length", 7)
+    assert "10 of 10, cut off" in out
+    assert "no answer" in out
+
+
+def test_only_so_many_tables_are_shown(model, partway):
+    _, out, _ = partway("sample", model, QUESTION, "--temperature", 3, "-n", 30, "--show", 2)
+    assert out.count(" of 30") == 2
+    assert "more, drawn" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["./nowhere", "How many?"], "./nowhere: no such directory"),
+        (["MODEL", " "], "the question is empty"),
+        (["MODEL", "How many?", "--temperature", "-1"], "temperature is -1.0"),
+        (["MODEL", "How many?", "--top-p", "0"], "top_p is 0.0"),
+        (["MODEL", "How many?", "--max-completion-length", "0"], "max_completion_length is 0"),
+        (["MODEL", "How many?", "--prefix", "n0 = ("], "--prefix, line 1: "),
+        (["MODEL", "How many?", "--prefix", "answer = 1"], "--prefix assigns answer already"),
+        (["MODEL", "many " * 600], "leaves no room in the context of 512 tokens"),
+        ([os.path.dirname(__file__), "How many?"], "no model here (config.json is missing)"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_code_one(arguments, message, model, partway):
+    code, out, err = partway(
+        "sample", *(model if argument == "MODEL" else argument for argument in arguments)
+    )
+    assert (code, out) == (1, "")
+    assert err.startswith("partway: error: ")
+    assert message in err
+    assert err.count("\n") == 1
