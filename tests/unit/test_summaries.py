@@ -136,6 +136,15 @@ def test_settings_are_compared_on_test_only_if_each_has_a_run_with_it(tmp_path):
     assert "compared on dev, because not evaluated on test: FCS+PCS + MML" in all_three.notes
 
 
+def test_settings_evaluated_on_other_numbers_of_problems_are_pointed_out(tmp_path):
+    runs = [write_run(tmp_path / objective, objective=objective) for objective in ("mml", "mle_aug")]
+    assert study(*runs).notes == ()
+    for path in (runs[0].directory / "evaluations").glob("step-*.json"):
+        path.write_text(json.dumps({**json.loads(path.read_text()), "problems": 4}))
+    told = "evaluated on different numbers of problems: FCS+PCS + MML on 4, FCS+PCS + MLE-Aug on 5"
+    assert study(*runs).notes == (told,)
+
+
 def test_one_run_keeps_its_interval_and_several_have_the_mean_with_a_new_one(tmp_path):
     runs = [write_run(tmp_path / f"s{seed}", seed=seed, tested=True) for seed in range(3)]
     (alone,) = study(runs[0]).estimates.values()

@@ -81,7 +81,12 @@ class Shares:
 
     edges: tuple[int, ...]  # one more than there are stretches
     shares: Mapping[Verdict, tuple[float, ...]]
-    drawn: int
+    totals: Mapping[Verdict, float]  # of all stretches
+
+    @property
+    def drawn(self) -> int:
+        """How many self-samples there are."""
+        return round(sum(self.totals.values()))
 
 
 def pooled_shares(runs: Sequence[Mapping[str, Curve]]) -> Shares:
@@ -102,7 +107,7 @@ def pooled_shares(runs: Sequence[Mapping[str, Curve]]) -> Shares:
     return Shares(
         edges,
         {verdict: _in_stretches(counts[verdict], drawn, edges) for verdict in Verdict},
-        round(sum(drawn.values())),
+        {verdict: sum(counts[verdict].values()) for verdict in Verdict},
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from partway.evaluation import Estimate
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 Draw = Callable[[Study, Theme], "Figure | None"]
 
 MOST_LABELLED_BARS = 24
-MOST_BAR_WIDTHS = 7.0
+LEAST_BAR_WIDTHS = 7.0
 SOLVED = "problems solved (%)"
 TIME_UNITS = {"hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
 TOKEN_UNITS = {"billions": 1e9, "millions": 1e6, "thousands": 1e3, "": 1.0}
@@ -61,10 +62,7 @@ def _bars(
     axes.errorbar(places, heights, [below, above], fmt="none", ecolor=ink, elinewidth=0.8, capsize=2)
     if total <= MOST_LABELLED_BARS:
         for place, height, up in zip(places, heights, above, strict=True):
-            label = f"{height:.1f}"
-            axes.annotate(
-                label, (place, height + up), (0, 2), textcoords="offset points", ha="center", fontsize=SMALL
-            )
+            note(axes, f"{height:.1f}", (place, height + up), (0, 3), ha="center")
 
 
 def objectives(study: Study, theme: Theme) -> Figure | None:
@@ -75,34 +73,46 @@ def objectives(study: Study, theme: Theme) -> Figure | None:
     settings = [setting for setting in study.evaluated if metric in study.estimates[setting.label]]
     canvas = open_canvas(study, theme, _result_origins(study, settings), height=3.6)
     axes = canvas.axes[0]
-    place, ticks, groups = 0.0, [], []
-    for strategy in list(STRATEGIES)[1:]:
-        members = [setting for setting in settings if setting.strategy == strategy]
-        places = [place + index for index in range(len(members))]
-        for at, setting in zip(places, members, strict=True):
-            _bars(axes, canvas, setting, [at], [study.estimates[setting.label][metric]], 0.8, 1)
-            ticks.append((at, OBJECTIVES.get(setting.objective, setting.objective)))
-        groups += [(places, STRATEGIES[strategy])] if places else []
-        place += len(members) + 0.6 * bool(members)
-    for setting in (setting for setting in settings if setting.strategy == "none"):
-        _level(axes, canvas, setting, study.estimates[setting.label][metric])
-    axes.set_xticks([at for at, _ in ticks], [name for _, name in ticks])
-    room = max(place, MOST_BAR_WIDTHS) / 2
-    axes.set_xlim((place - 1.6) / 2 - room, (place - 1.6) / 2 + room)
-    for places, name in groups:
-        axes.annotate(
-            name,
-            (sum(places) / len(places), 0),
-            (0, -26),
-            xycoords=("data", "axes fraction"),
-            textcoords="offset points",
-            ha="center",
-            va="top",
-        )
+    places = _grouped_places(settings)
+    for setting in settings:
+        estimate = study.estimates[setting.label][metric]
+        if setting.strategy == "none":
+            _level(axes, canvas, setting, estimate)
+        else:
+            _bars(axes, canvas, setting, [places[setting.label]], [estimate], 0.8, total=1)
+    own = [setting for setting in settings if setting.strategy != "none"]
+    axes.set_xticks([places[s.label] for s in own], [OBJECTIVES.get(s.objective, s.objective) for s in own])
+    for strategy in dict.fromkeys(setting.strategy for setting in own):
+        middle = fmean(places[s.label] for s in own if s.strategy == strategy)
+        _below_ticks(axes, STRATEGIES.get(strategy, strategy), middle)
+    middle, room = max(places.values()) / 2, max(max(places.values()) + 1.6, LEAST_BAR_WIDTHS) / 2
+    axes.set_xlim(middle - room, middle + room)
     axes.set_ylabel(f"{metric}, {SOLVED}")
     axes.margins(y=0.09)
     axes.grid(visible=False, axis="x")
     return canvas.finished(settings, bars=True)
+
+
+def _grouped_places(settings: Sequence[Setting]) -> dict[str, float]:
+    """Where the bar of each setting that samples stands, with a gap between strategies."""
+    place, places, last = -1.0, {}, None
+    for setting in settings:
+        if setting.strategy != "none":
+            place += 1.0 if last in (None, setting.strategy) else 1.6
+            places[setting.label], last = place, setting.strategy
+    return places
+
+
+def _below_ticks(axes: Axes, text: str, place: float) -> None:
+    axes.annotate(
+        text,
+        (place, 0),
+        (0, -26),
+        xycoords=("data", "axes fraction"),
+        textcoords="offset points",
+        ha="center",
+        va="top",
+    )
 
 
 def _level(axes: Axes, canvas: Canvas, setting: Setting, estimate: Estimate) -> None:

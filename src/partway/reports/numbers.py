@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from partway.buffer import Verdict
 from partway.evaluation import Estimate
 from partway.reports.curves import logged_ks
 from partway.reports.figures import has_objectives
 from partway.reports.study import NO_SETTING, OBJECTIVES, STRATEGIES, Setting, Study
-from partway.reports.summaries import Curve, RunSummary
+from partway.reports.summaries import RunSummary
 from partway.reports.tables import Cell, Column, Table
 from partway.reports.theme import VERDICTS
 
@@ -136,17 +135,9 @@ def peaks_table(study: Study) -> Table | None:
     for setting in study.settings:
         for k in logged_ks(setting):
             band = setting.band(f"eval_pass@{k}")
-            best = max(range(len(band.steps)), key=lambda index: (band.means[index], -index))
-            rows.append(
-                [
-                    setting.label,
-                    f"pass@{k}",
-                    band.means[best],
-                    band.steps[best],
-                    band.means[-1],
-                    band.steps[-1],
-                ]
-            )
+            points = list(zip(band.means, band.steps, strict=True))
+            best = max(points, key=lambda point: (point[0], -point[1]))
+            rows.append([setting.label, f"pass@{k}", *best, *points[-1]])
     columns = [SETTING, Column("metric"), Column("best", is_share=True), Column("at step")]
     columns += [Column("last", is_share=True), Column("at the last step")]
     return Table("The best and the last evaluation on dev, mean over runs", columns, rows) if rows else None
@@ -154,32 +145,14 @@ def peaks_table(study: Study) -> Table | None:
 
 def outcomes_table(study: Study) -> Table | None:
     """What became of all self-samples."""
-    rows: list[list[Cell]] = []
-    for setting in study.settings:
-        counts, drawn = _verdict_counts(setting.runs)
-        if drawn:
-            rows.append([setting.label, round(drawn), *(counts[verdict] / drawn for verdict in VERDICTS)])
-    columns = [
-        SETTING,
-        Column("self-samples"),
-        *(Column(name, is_share=True) for _, name in VERDICTS.values()),
+    rows: list[list[Cell]] = [
+        [s.label, s.shares.drawn, *(s.shares.totals[verdict] / s.shares.drawn for verdict in VERDICTS)]
+        for s in study.settings
+        if s.shares.drawn
     ]
+    names = [name for _, name in VERDICTS.values()]
+    columns = [SETTING, Column("self-samples"), *(Column(name, is_share=True) for name in names)]
     return Table("Self-samples of all steps and runs by verdict", columns, rows) if rows else None
-
-
-def _verdict_counts(runs: Sequence[RunSummary]) -> tuple[dict[Verdict, float], float]:
-    counts = dict.fromkeys(Verdict, 0.0)
-    total = 0.0
-    for run in runs:
-        drawn = run.curves.get("samples/drawn", Curve())
-        by_step = dict(zip(drawn.steps, drawn.values, strict=True))
-        total += sum(drawn.values)
-        for verdict in Verdict:
-            curve = run.curves.get(f"samples/frac_{verdict}", Curve())
-            counts[verdict] += sum(
-                by_step[s] * share for s, share in zip(curve.steps, curve.values, strict=True)
-            )
-    return counts, total
 
 
 def work_table(study: Study) -> Table | None:

@@ -127,15 +127,9 @@ class Study:
 
     def origin_over(self, setting: Setting, prefix: str) -> str:
         """The same for logged numbers whose names begin so."""
-        found = [
-            (run, step)
-            for run in setting.runs
-            for key, curve in run.curves.items()
-            if key.startswith(prefix)
-            for step in curve.steps
-        ]
-        steps = [step for _, step in found]
-        runs = [run for run in setting.runs if any(run is other for other, _ in found)]
+        curves = [[c for key, c in run.curves.items() if key.startswith(prefix)] for run in setting.runs]
+        runs = [run for run, own in zip(setting.runs, curves, strict=True) if own]
+        steps = [step for own in curves for curve in own for step in curve.steps]
         return self.origin(setting, runs, f"steps {min(steps):,} to {max(steps):,}")
 
 
@@ -157,6 +151,10 @@ def study_of(runs: Iterable[RunSummary]) -> Study:
     notes = [f"{names[run.directory]}: {remark}" for run in runs for remark in _remarks(run, split)]
     if 0 < len(untested) < len(evaluated):
         notes.append(f"compared on dev, because not evaluated on test: {', '.join(untested)}")
+    sizes = {setting.label: listed(r.problems for r in setting.results(split)) for setting in evaluated}
+    if len(set(sizes.values())) > 1:
+        told = ", ".join(f"{label} on {size}" for label, size in sizes.items())
+        notes.append(f"evaluated on different numbers of problems: {told}")
     return Study(settings, split, names, tuple(notes))
 
 
@@ -168,16 +166,11 @@ def _remarks(run: RunSummary, split: str) -> list[str]:
 
 def _grouped(runs: Sequence[RunSummary]) -> list[list[RunSummary]]:
     """Runs by setting. The same seed twice means other problems, not another seed: those are kept apart."""
-    groups = _by_settings(runs, NO_SETTING)
-    return [
-        part
-        for group in groups
-        for part in (
-            [group]
-            if len({run.seed for run in group}) == len(group)
-            else _by_settings(group, NO_SETTING - {*DATA})
-        )
-    ]
+    groups = []
+    for group in _by_settings(runs, NO_SETTING):
+        is_one = len({run.seed for run in group}) == len(group)
+        groups += [group] if is_one else _by_settings(group, NO_SETTING - {*DATA})
+    return groups
 
 
 def _by_settings(runs: Sequence[RunSummary], ignored: set[str]) -> list[list[RunSummary]]:
