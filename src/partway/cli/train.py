@@ -70,7 +70,7 @@ def command(
         trainer.train(resume_from_checkpoint=resume, force=force)
     except Interrupted as interrupted:
         click.echo(f"partway: {interrupted}", err=True)
-        ctx.exit(128 + interrupted.signal)
+        raise SystemExit(128 + interrupted.signal) from None
     if trainer.is_world_process_zero():
         _conclude(trainer, as_json)
 

@@ -5,6 +5,7 @@ Defaults are the paper's (appendix, table of hyperparameters). Keys that TRL has
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import Enum
 from typing import Any, Literal, get_type_hints
@@ -15,7 +16,7 @@ from transformers import TrainingArguments
 from partway.buffer import Rules
 from partway.config import coerce
 from partway.errors import ConfigError
-from partway.evaluation.plan import Plan
+from partway.evaluation import Plan, ProblemResult, Sample
 from partway.models.settings import SamplingSettings
 from partway.objectives import Objective, objective
 
@@ -234,7 +235,17 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
             raise ConfigError(
                 "eval_samples and eval_pass1_samples are both 0; set eval_strategy to no instead"
             )
-        _ = self.sampling, self.evaluation, self.loss  # each refuses impossible values by name
+        _ = self.sampling, self.loss  # each refuses impossible values by name
+        if self.eval_strategy != "no":
+            self._check_metric(_metric_names(self.evaluation))
+
+    def _check_metric(self, names: Sequence[str]) -> None:
+        metric = (self.metric_for_best_model or names[0]).removeprefix("eval_")
+        if metric not in names:
+            raise ConfigError(
+                f"metric_for_best_model is {self.metric_for_best_model}, which evaluations do not give; "
+                f"expected one of {', '.join(f'eval_{name}' for name in names)}"
+            )
 
     def _fit_batch_size(self) -> None:
         if self.effective_batch_size is None:
@@ -246,6 +257,15 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
                 f"({self.world_size} processes, {self.gradient_accumulation_steps} accumulation steps)"
             )
         self.per_device_train_batch_size = self.effective_batch_size // shares
+
+
+def _metric_names(plan: Plan) -> list[str]:
+    """The metrics an evaluation gives, found by scoring a problem with no right sample."""
+
+    def wrong(count: int) -> tuple[Sample, ...]:
+        return (Sample("", False, "", count, executable=False),) if count else ()
+
+    return list(ProblemResult("", wrong(plan.samples), wrong(plan.pass1_samples)).scores(plan.ks))
 
 
 def own_fields() -> list[Field[Any]]:

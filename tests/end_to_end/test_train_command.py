@@ -1,0 +1,217 @@
+"""`partway train` as a user meets it: mistakes in one line, signals, several processes, runs that report."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from partway.cli import app
+from partway.datasets import write_problems
+from partway.errors import PartwayError
+from partway.runs import Run
+from training_cases import SMALL, apples, tiny_gpt_neo
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A tiny model, problems, and a config that names them."""
+    folder = tmp_path_factory.mktemp("train")
+    problems = apples(8)
+    language_model = tiny_gpt_neo(problems)
+    language_model.model.save_pretrained(folder / "model")
+    language_model.codec.tokenizer.save_pretrained(folder / "model")
+    write_problems(folder / "train.jsonl", problems)
+    write_problems(folder / "dev.jsonl", apples(2, seed=1))
+    settings = {key: value for key, value in SMALL.items() if key not in ("disable_tqdm", "use_cpu")}
+    settings |= {"model_name_or_path": str(folder / "model"), "train_file": str(folder / "train.jsonl")}
+    settings |= {"eval_file": str(folder / "dev.jsonl"), "max_steps": 4, "logging_steps": 1}
+    (folder / "config.yaml").write_text(yaml.safe_dump(settings))
+    return folder
+
+
+def invoke(*words: object) -> str:
+    """What a command prints, run in this process; errors come as they are raised."""
+    result = CliRunner().invoke(app, ["train", *map(str, words)], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_a_run_leaves_every_file_that_is_documented(folder, tmp_path):
+    output = invoke(folder / "config.yaml", "--output_dir", tmp_path / "run", "--json")
+    last = json.loads(output.splitlines()[-1])
+    assert last["step"] == 4
+    assert last["finished"] is True
+    assert 0 <= last["eval_pass@1"] <= 1
+    names = {path.relative_to(tmp_path / "run").as_posix() for path in (tmp_path / "run").rglob("*")}
+    assert {
+        *("config.yaml", "environment.json", "metrics.jsonl", "timings.jsonl", "problems/train.jsonl"),
+        *(
+            "problems/dev.jsonl",
+            "samples/00000001.jsonl",
+            "evaluations/step-4.json",
+            "evaluations/step-4.jsonl",
+        ),
+        *("checkpoint-4/buffer.jsonl", "checkpoint-4/progress.json", "checkpoint-4/manifest.json"),
+        *("final/model.safetensors", "final/buffer.jsonl", "final/README.md", "final/generation_config.json"),
+    } <= names
+    run = Run.at(tmp_path / "run")
+    page = (ROOT / "docs" / "run_directory.md").read_text()
+    environment = run.environment
+    keys = {*environment, *(key.split("@")[0] for line in run.metrics() for key in line)}
+    keys |= {key for line in run.timings() for key in line} | set(
+        json.loads(first_line(run, "samples/00000001.jsonl"))
+    )
+    undocumented = {key for key in keys if key not in page and not key.startswith("samples/frac_")}
+    assert undocumented == set()
+
+
+def first_line(run: Run, name: str) -> str:
+    return (run.directory / name).read_text().split("\n")[0]
+
+
+def test_progress_is_plain_lines_where_there_is_no_terminal(folder, tmp_path):
+    output = invoke(folder / "config.yaml", "--output_dir", tmp_path / "run")
+    assert "step 1/4  loss" in output
+    assert "kept 1.00 full" in output
+    assert "steps/s" in output
+    assert "pass@1" in output
+    assert "\x1b" not in output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--learning_rat", "1"], "unknown key 'learning_rat'; did you mean 'learning_rate'?"),
+        (["--max_steps", "many"], "max_steps is 'many', expected int"),
+        (["--num_generations", "0"], "nothing would be sampled"),
+        (["--train_file", "null"], "train_file is not set"),
+        (["--train_file", "nowhere.jsonl"], "nowhere.jsonl"),
+        (["--model_name_or_path", "/nowhere"], "/nowhere: no such directory"),
+        (["--metric_for_best_model", "eval_pass@7"], "metric_for_best_model is eval_pass@7"),
+    ],
+)
+def test_a_mistake_is_one_line_before_any_work(folder, tmp_path, words, message):
+    with pytest.raises(PartwayError) as error:
+        invoke(folder / "config.yaml", "--output_dir", tmp_path / "run", *words)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "run" / "config.yaml").exists()
+
+
+def test_an_empty_file_of_problems_is_an_error(folder, tmp_path):
+    (tmp_path / "empty.jsonl").write_text("")
+    with pytest.raises(PartwayError, match="no problems"):
+        invoke(folder / "config.yaml", "--train_file", tmp_path / "empty.jsonl", "--dry-run")
+
+
+def test_a_reference_that_does_not_run_is_named_and_left_out_or_an_error(folder, tmp_path):
+    rows = (folder / "train.jsonl").read_text().split("\n")
+    broken = json.loads(rows[2])
+    broken["solution"] = "n0 = 1 / 0\nanswer = n0"
+    rows[2] = json.dumps(broken)
+    (tmp_path / "broken.jsonl").write_text("\n".join(rows))
+    output = invoke(folder / "config.yaml", "--train_file", tmp_path / "broken.jsonl", "--dry-run")
+    assert "left out 1 rows" in output
+    assert broken["id"] in output or "broken.jsonl:3" in output or "line 3" in output
+    assert "7 problems" in output
+    with pytest.raises(PartwayError, match=r"ZeroDivisionError|division by zero"):
+        invoke(folder / "config.yaml", "--train_file", tmp_path / "broken.jsonl", "--dry-run", "--strict")
+
+
+def test_a_dry_run_writes_nothing(folder, tmp_path):
+    invoke(folder / "config.yaml", "--output_dir", tmp_path / "run", "--dry-run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_metrics_go_to_tensorboard_too(folder, tmp_path, monkeypatch):
+    pytest.importorskip("tensorboard")
+    monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "board"))
+    invoke(
+        folder / "config.yaml",
+        "--output_dir",
+        tmp_path / "run",
+        "--report_to",
+        "tensorboard",
+        "--max_steps",
+        1,
+    )
+    assert list((tmp_path / "board").rglob("events.*"))
+
+
+def command(*words: object) -> list[str]:
+    return [sys.executable, "-m", "partway", "train", *map(str, words)]
+
+
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_saves_and_exits_with_its_code(folder, tmp_path, number, code):
+    words = [
+        folder / "config.yaml",
+        "--output_dir",
+        tmp_path / "run",
+        "--max_steps",
+        1000,
+        "--eval_strategy",
+        "no",
+    ]
+    words += ["--save_steps", 1000]
+    with subprocess.Popen(command(*words), stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
+        assert process.stderr is not None
+        lines = iter(process.stderr.readline, "")
+        next(line for line in lines if line.startswith("step 2/"))
+        process.send_signal(number)
+        rest = "".join(lines)
+    assert process.returncode == code, rest
+    assert f"{number.name} received; checkpoint-" in rest
+    assert len(list((tmp_path / "run").glob("checkpoint-*"))) == 1
+    assert not (tmp_path / "run" / "final").exists()
+
+
+@pytest.mark.slow
+def test_accelerate_launches_two_processes(folder, tmp_path):
+    launch = [sys.executable, "-m", "accelerate.commands.launch", "--main_process_port", "0"]
+    launch += ["--config_file", str(ROOT / "configs" / "accelerate" / "ddp_cpu.yaml"), "-m", "partway"]
+    words = ["train", folder / "config.yaml", "--output_dir", tmp_path / "run", "--max_steps", 2]
+    result = subprocess.run(
+        [*launch, *map(str, words)], capture_output=True, text=True, env=ENVIRONMENT, timeout=300, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    run = Run.at(tmp_path / "run")
+    assert run.environment["processes"] == 2
+    assert run.is_finished
+    assert sum(sample.count for sample in run.samples()) == 2 * 4 * 3
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "configs" / "accelerate").glob("*.yaml")), ids=lambda p: p.stem
+)
+def test_accelerate_understands_its_settings(path):
+    from accelerate.commands.config.config_args import load_config_from_file
+
+    config = load_config_from_file(str(path))
+    assert config.num_processes >= 1
+    assert f"accelerate launch --config_file configs/accelerate/{path.name}" in path.read_text()
+
+
+def test_the_quick_config_is_one_that_trains(tmp_path, folder):
+    words = ["--train_file", folder / "train.jsonl", "--eval_file", folder / "dev.jsonl", "--dry-run"]
+    output = invoke(ROOT / "configs" / "storyproblems_tiny.yaml", *words)
+    assert "8 problems, 32 per step" in output
+
+
+def test_the_keys_are_documented():
+    from partway.training.reference import updated
+
+    page = (ROOT / "docs" / "training.md").read_text()
+    assert updated(page) == page, "run: python -m partway.training.reference docs/training.md"
