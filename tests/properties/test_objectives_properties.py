@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -15,6 +15,7 @@ log_probs = st.lists(st.floats(-5000, 0), min_size=1, max_size=8).map(
 betas = st.floats(0.01, 1)
 
 
+@settings(deadline=None)
 @given(log_probs, betas)
 def test_beta_mml_lies_between_the_best_solution_and_the_bound_by_their_number(
     values: Tensor, beta: float
@@ -25,6 +26,7 @@ def test_beta_mml_lies_between_the_best_solution_and_the_bound_by_their_number(
     assert loss >= best - torch.log(torch.tensor(float(len(values)))) / beta - 1e-6
 
 
+@settings(deadline=None)
 @given(log_probs, betas, st.randoms())
 def test_the_order_of_solutions_does_not_matter_but_to_mle(
     values: Tensor, beta: float, random: object
@@ -35,6 +37,7 @@ def test_the_order_of_solutions_does_not_matter_but_to_mle(
         torch.testing.assert_close(loss(values[order]), loss(values))
 
 
+@settings(deadline=None)
 @given(log_probs, betas)
 def test_weights_of_the_coupled_objectives_are_a_distribution(values: Tensor, beta: float) -> None:
     leaf = values.clone().requires_grad_()
@@ -43,6 +46,7 @@ def test_weights_of_the_coupled_objectives_are_a_distribution(values: Tensor, be
     assert (gradient <= 0).all()
 
 
+@settings(deadline=None)
 @given(log_probs, st.sampled_from(sorted(OBJECTIVES)), st.sampled_from(["sum", "length", "solutions"]))
 def test_a_more_probable_solution_never_raises_the_loss(
     values: Tensor, name: str, normalization: str

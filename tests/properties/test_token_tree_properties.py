@@ -1,0 +1,104 @@
+"""What holds for the tree of any targets, for its mask and for packing any trees."""
+
+from __future__ import annotations
+
+import random
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from partway.models.layouts import Layout
+from partway.models.token_tree import Targets, TokenTree, grow, split
+from partway.models.tree_attention import BLOCK, tree_mask
+from scoring_cases import branching
+
+token = st.integers(0, 2)  # few, so that targets share beginnings
+target = st.lists(token, min_size=1, max_size=9).map(tuple)
+problems = st.builds(
+    Targets,
+    prompt=st.lists(token, min_size=1, max_size=5).map(tuple),
+    targets=st.lists(target, min_size=1, max_size=10).map(tuple),
+)
+
+
+def beginning(tree: TokenTree, node: int) -> tuple[int, ...]:
+    """What the model has read up to a node: the tokens of its ancestors and its own."""
+    return tuple(int(tree.tokens[i]) for i in range(node + 1) if node < tree.ends[i])
+
+
+@settings(deadline=None, max_examples=60)
+@given(problems)
+def test_nodes_are_the_distinct_beginnings_that_something_follows(problem: Targets) -> None:
+    tree = grow(problem)
+    expected = {problem.prompt[: i + 1] for i in range(len(problem.prompt))}
+    expected |= {problem.prompt + t[:i] for t in problem.targets for i in range(1, len(t))}
+    found = [beginning(tree, node) for node in range(len(tree))]
+    assert len(set(found)) == len(found)
+    assert set(found) == expected
+    assert [len(tokens) - 1 for tokens in found] == tree.depths.tolist()
+
+
+@settings(deadline=None, max_examples=60)
+@given(problems)
+def test_edges_are_the_distinct_tokens_to_score_and_paths_spell_the_targets(problem: Targets) -> None:
+    tree = grow(problem)
+    scored = [
+        (*beginning(tree, source), wanted)
+        for source, wanted in zip(tree.sources.tolist(), tree.wanted.tolist(), strict=True)
+    ]
+    assert len(set(scored)) == len(scored)
+    for tokens, path in zip(problem.targets, tree.paths, strict=True):
+        assert [scored[edge] for edge in path] == [
+            problem.prompt + tokens[: i + 1] for i in range(len(tokens))
+        ]
+
+
+@settings(deadline=None, max_examples=60)
+@given(problems, st.integers(1, 30))
+def test_a_split_covers_every_target_once_within_the_limit(problem: Targets, limit: int) -> None:
+    groups = split(problem, limit)
+    assert sorted(k for group in groups for k in group) == list(range(len(problem.targets)))
+    for group in groups:
+        assert len(grow(problem, group)) <= limit or len({problem.targets[k] for k in group}) == 1
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(problems, min_size=1, max_size=6),
+    st.sampled_from(["tree", "tree_rows", "shared_prompt", "flat"]),
+    st.integers(1, 60),
+    st.integers(4, 40),
+)
+def test_passes_cover_every_target_once_within_the_budget(
+    batch: list[Targets], name: str, tokens_per_pass: int, longest: int
+) -> None:
+    passes = Layout(name, longest).passes(batch, tokens_per_pass)
+    covered = sorted((tree.problem, k) for one in passes for tree in one.trees for k in tree.targets)
+    assert covered == [(i, k) for i, problem in enumerate(batch) for k in range(len(problem.targets))]
+    for one in passes:
+        distinct = {batch[tree.problem].targets[k] for tree in one.trees for k in tree.targets}
+        assert one.tokens_computed <= tokens_per_pass or len(distinct) == len(one.trees) == 1
+        if one.layout in ("tree", "tree_rows"):
+            assert all(len(tree) <= longest for tree in one.trees)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.randoms(use_true_random=True), st.integers(1, 30))
+def test_blocks_see_exactly_the_ancestors(rng: random.Random, count: int) -> None:
+    batch = [
+        branching(rng, rng.randrange(1, 40), rng.randrange(1, 6), rng.randrange(1, 30)) for _ in range(count)
+    ]
+    (one,) = Layout("tree").passes(batch, 100_000)
+    row, start = [], 0
+    for tree in one.trees:
+        row += (tree.ends + start).tolist()
+        start += len(tree)
+    ends = torch.tensor(row)
+    nodes = torch.arange(len(ends))
+    expected = (nodes[:, None] >= nodes) & (nodes[:, None] < ends)
+    mask = tree_mask(ends.numpy(), torch.device("cpu"))
+    found = torch.zeros(len(mask.keys) * BLOCK, len(ends), dtype=torch.int64)
+    for block, keys in enumerate(mask.keys):
+        found[block * BLOCK : (block + 1) * BLOCK].index_add_(1, keys, mask.allowed[block, 0].long())
+    assert torch.equal(found[: len(ends)], expected.long())

@@ -1,0 +1,134 @@
+"""Small random models of every family, targets that share beginnings, and the obvious way to score them."""
+
+from __future__ import annotations
+
+import random
+
+import torch
+from torch import Tensor
+from transformers import (
+    BloomConfig,
+    Gemma2Config,
+    GPT2Config,
+    GPTNeoConfig,
+    GPTNeoXConfig,
+    LlamaConfig,
+    MambaConfig,
+    MistralConfig,
+    PreTrainedModel,
+    Qwen3Config,
+)
+from transformers.models.auto import AutoModelForCausalLM
+
+from partway.models.scoring import LossFunction, Targets
+
+VOCABULARY = 61
+ENDS = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
+ROTARY = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+}
+CONFIGS = {
+    "gpt_neo": GPTNeoConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=32,
+        num_layers=2,
+        num_heads=4,
+        attention_types=[[["global", "local"], 1]],
+        window_size=64,
+        max_position_embeddings=1024,
+        attention_dropout=0.0,
+        resid_dropout=0.0,
+        embed_dropout=0.0,
+        **ENDS,
+    ),
+    "gpt2": GPT2Config(
+        vocab_size=VOCABULARY,
+        n_embd=32,
+        n_layer=2,
+        n_head=4,
+        n_positions=512,
+        attn_pdrop=0.0,
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        **ENDS,
+    ),
+    "llama": LlamaConfig(**ROTARY, **ENDS),
+    "qwen3": Qwen3Config(**ROTARY, head_dim=8, **ENDS),
+    "gpt_neox": GPTNeoXConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        **ENDS,
+    ),
+    "mistral": MistralConfig(**ROTARY, sliding_window=64, **ENDS),
+    "gemma2": Gemma2Config(**ROTARY, head_dim=8, sliding_window=64, final_logit_softcapping=3.0, **ENDS),
+    "bloom": BloomConfig(vocab_size=VOCABULARY, hidden_size=32, n_layer=2, n_head=4, **ENDS),
+    "mamba": MambaConfig(vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=2, **ENDS),
+}
+
+
+def tiny(family: str, attention: str | None = None) -> PreTrainedModel:
+    """A random model, with weights large enough that what it sees makes a difference."""
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(CONFIGS[family], attn_implementation=attention)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.mul_(4)
+    return model.eval()
+
+
+def branching(rng: random.Random, prompt: int, solutions: int, length: int) -> Targets:
+    """Targets of about `length` tokens, each of which leaves an earlier one somewhere."""
+
+    def tokens(count: int) -> tuple[int, ...]:
+        return tuple(rng.randrange(VOCABULARY) for _ in range(count))
+
+    targets = [tokens(length)]
+    while len(targets) < solutions:
+        known = rng.choice(targets)
+        shared = rng.randrange(len(known))
+        targets.append(known[:shared] + tokens(max(1, length - shared + rng.randrange(-3, 4))))
+    return Targets(tokens(prompt), tuple(targets))
+
+
+def alone(model: PreTrainedModel, prompt: tuple[int, ...], target: tuple[int, ...]) -> Tensor:
+    """log P(target | prompt) of one sequence, written down as its definition."""
+    logits = model(input_ids=torch.tensor([prompt + target], device=model.device)).logits[0].float()
+    token_log_probs = logits.log_softmax(-1)[len(prompt) - 1 : -1]
+    return token_log_probs.gather(1, torch.tensor(target)[:, None]).sum()
+
+
+def reference_loss(
+    model: PreTrainedModel, problems: list[Targets], objective: LossFunction
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Losses of the problems and gradients of their mean, each target scored in a row of its own."""
+    losses = []
+    for problem in problems:
+        log_probs_S = torch.stack([alone(model, problem.prompt, target) for target in problem.targets])
+        losses.append(objective(log_probs_S, torch.tensor([float(len(t)) for t in problem.targets])))
+    model.zero_grad()
+    torch.stack(losses).mean().backward()
+    return torch.stack(losses).detach(), gradients(model)
+
+
+def gradients(model: PreTrainedModel) -> dict[str, Tensor]:
+    """A copy of every gradient there is, by the name of its parameter."""
+    return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+
+def largest_error(found: dict[str, Tensor], expected: dict[str, Tensor]) -> float:
+    """The largest error of any parameter's gradient, relative to the norm of that gradient."""
+    assert found.keys() == expected.keys()
+    scale = max(gradient.norm().item() for gradient in expected.values())
+    return max(
+        (found[name] - expected[name]).norm().item() / max(expected[name].norm().item(), 1e-4 * scale)
+        for name in expected
+    )
