@@ -34,9 +34,9 @@ def interpret(statements: Sequence[Statement], mode: StateMode) -> Interpreted:
     """Run `statements` and record the state after each; NotCovered if any reaches outside the subset."""
     spell = strict if mode == "strict" else canonical
     seen = Interpreted()
+    states, changes, is_set = seen.states, seen.changes, mode == "set"
     environment: Environment = {}
-    texts: dict[str, str] = {}  # the canonical text of each variable's value
-    sorted_texts: list[str] = []
+    sorted_texts: list[str] = []  # the canonical texts of all values
     changed: dict[str, tuple[Any]]
     try:
         for statement in statements:
@@ -45,18 +45,16 @@ def interpret(statements: Sequence[Statement], mode: StateMode) -> Interpreted:
             else:
                 changed = _lowered(statement)(environment)
             for name, (value,) in changed.items():
+                if name in environment:
+                    sorted_texts.remove(spell(environment[name]))
                 environment[name] = value
-                text = spell(value)
-                if name in texts:
-                    sorted_texts.remove(texts[name])
-                texts[name] = text
-                insort(sorted_texts, text)
-            seen.changes.append(changed)
-            seen.states.append(", ".join(sorted(set(sorted_texts)) if mode == "set" else sorted_texts))
+                insort(sorted_texts, str(value) if type(value) is int else spell(value))
+            changes.append(changed)
+            states.append(", ".join(sorted(set(sorted_texts)) if is_set else sorted_texts))
     except MemoryError as error:
-        seen.failure = Failure("memory", str(error), len(seen.states))
+        seen.failure = Failure("memory", str(error), len(states))
     except (ArithmeticError, NameError, TypeError, ValueError) as error:
-        seen.failure = _failure(error, len(seen.states))
+        seen.failure = _failure(error, len(states))
     return seen
 
 
@@ -75,6 +73,8 @@ def evaluate(expression: Expression, environment: Environment) -> Any:
     if len(expression) == 2:
         return -evaluate(expression[1], environment)
     symbol, left, right = expression
+    if left in environment and right in environment:  # two variables: the usual step
+        return SYMBOLS[symbol](environment[left], environment[right])
     return SYMBOLS[symbol](evaluate(left, environment), evaluate(right, environment))
 
 
