@@ -1,19 +1,12 @@
-"""Numbers a reader finds in a question: digits, words, fractions, percents, and what everybody knows.
-
-A constant of a solution is explained if the question says it or if it is a common conversion. Whatever is
-left was computed in the annotator's head; conversion prefers readings with the fewest such constants.
-"""
+"""The numbers a question says, in digits, words, fractions and percents."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Literal
 
-Origin = Literal["question", "conversion", "unexplained"]
 Kind = Literal["plain", "percent", "form"]
 Said = Iterator[tuple[Fraction, Kind]]
 
@@ -35,83 +28,20 @@ MULTIPLES = {
     "quadruple": 4, "quintuple": 5, "dozen": 12, "decade": 10, "century": 100, "none": 0,
 }  # fmt: skip
 
-_KNOWN = "0 1 2 7 10 12 24 30 52 60 100 365 1000 3600 1/2 1/10 1/100"
-KNOWN = frozenset(map(Fraction, _KNOWN.split()))
-"""Conversions that need no cue: days, hours, minutes, months, weeks, percents, metric prefixes, halves."""
-
-_KNOWN_WITH_CUE = {
-    r"dollar|cent\b|cents|coin|change|\$": "5 25 50 1/20 1/4",
-    r"quarter": "4 25 1/4",
-    r"nickel": "5 1/20",
-    r"week|work|school": "4 5",
-    r"month|january|march|may|july|august|october|december": "4 31",
-    r"february": "28 29",
-    r"year|annual": "366",
-    r"half": "3/2",
-    r"inch|foot|feet|yard|mile": "3 36 1760 5280",
-    r"ounce|pound|oz\b|lb|\btons?\b": "16 2000",
-    r"gallon|quart|pint|cup|spoon": "3 4 8 16 128",
-    r"triang": "3 180",
-    r"angle|degree|circle": "90 180 360",
-    r"squar|rectang|perimeter|sides|\bcars?\b|wheel|tire|dog|cat|horse|cow|goat|sheep|pig|legs|animal": "4",
-    r"cub(?:e|ic)": "3 6 8",
-    r"pentagon": "5",
-    r"hexagon|insect|\bants?\b|\bbees?\b|\bdie\b|\bdice\b": "6",
-    r"octo|spider|octagon": "8",
-    r"\bcards?\b": "4 13",
-    r"alphabet": "26",
-}
-_CUES = [
-    (re.compile(cue, re.IGNORECASE), frozenset(map(Fraction, values.split())))
-    for cue, values in _KNOWN_WITH_CUE.items()
-]
 _DIGITS = re.compile(
     r"(?<![\d.])(\$?)(\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)\s*(%|percent\b|(?:k|K|hundred|thousand|million|billion)\b|cents?\b|¢)?"
 )
 _FRACTION = re.compile(r"(?:(\d+)(?:\s+and\s+|\s+|-))?(\d+)\s*/\s*(\d+)")
 _SPACED = re.compile(r"(?<![\d.])\d{1,3}(?: \d{3})+(?![\d,.])")
 _AND_A_HALF = re.compile(r"(\d+)[ -](?:and[ -])?(?:an?[ -]|one[ -])?half")
+_ITEM = r"[\w'’-]+(?: [\w'’-]+){0,3}"
+_LIST = re.compile(rf"\b{_ITEM}((?:, {_ITEM})+),? (?:and|or) ")
 _WORD = re.compile(r"[a-z]+")
+_AMOUNT = re.compile(rf"(\d+(?:,\d{{3}})*(?:\.\d+)?|\b(?:{'|'.join([*UNITS, *TENS])}))[ -]([a-z]+)")
 
 
-@dataclass(frozen=True)
-class QuestionNumbers:
-    """What a question says: `plain` numbers, `percents` (25 for 25%), and other `forms` (3 for the third)."""
-
-    question: str
-    plain: frozenset[Fraction]
-    percents: frozenset[Fraction]
-    forms: frozenset[Fraction]
-
-    @classmethod
-    def of(cls, question: str) -> QuestionNumbers:
-        said: dict[Kind, set[Fraction]] = {"plain": set(), "percent": set(), "form": set()}
-        for value, kind in _said(question):
-            said[kind].add(value)
-        return cls(question, *(frozenset(values) for values in said.values()))
-
-    def says(self, value: Fraction) -> bool:
-        """Whether the question states this number, in one form or another."""
-        return value in self.plain or value in self.forms or bool({value, value * 100} & self.percents)
-
-    def origin(self, value: Fraction) -> Origin:
-        """Whether the question says this number or implies it (1.25 by 25% more), or everybody knows it."""
-        if self.says(value) or value in self._changes:
-            return "question"
-        return "conversion" if value in KNOWN or value in self._known_here else "unexplained"
-
-    @cached_property
-    def _changes(self) -> frozenset[Fraction]:
-        """What a rise or a fall by a percent leaves, in points and as a factor."""
-        points = [100 + sign * percent for percent in self.percents for sign in (1, -1)]
-        return frozenset(value / scale for value in points for scale in (1, 100))
-
-    @cached_property
-    def _known_here(self) -> frozenset[Fraction]:
-        return frozenset().union(*(values for cue, values in _CUES if cue.search(self.question)))
-
-
-def _said(question: str) -> Said:
+def said_numbers(question: str) -> Said:
+    """Every number in a question; ordinals and the lengths of lists are other forms of one."""
     yield from _digit_numbers(question)
     for whole, top, bottom in _FRACTION.findall(question):
         if int(bottom):
@@ -121,7 +51,16 @@ def _said(question: str) -> Said:
         yield Fraction(spaced.replace(" ", "")), "plain"
     for whole in _AND_A_HALF.findall(question):
         yield int(whole) + Fraction(1, 2), "plain"
+    for middle in _LIST.findall(question):  # of Ann, Ben and Cy, it is Ben
+        yield Fraction(middle.count(",") + 2), "form"
     yield from _word_numbers(_WORD.findall(question.lower()))
+
+
+def said_amounts(question: str) -> Iterator[tuple[Fraction, str]]:
+    """Numbers with the word behind them: 2 and week of `two weeks`."""
+    for number, word in _AMOUNT.findall(question.lower()):
+        value = UNITS.get(number, TENS.get(number))
+        yield Fraction(number.replace(",", "") if value is None else value), word
 
 
 def _digit_numbers(text: str) -> Said:

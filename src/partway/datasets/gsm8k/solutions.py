@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from partway.datasets.gsm8k.equations import ANNOTATION, Claim, Line, annotated_claims, claims_in
+from partway.datasets.gsm8k.explanations import QuestionNumbers
 from partway.datasets.gsm8k.expressions import HUNDRED, Operation, Reference, Rounded, close, rounded
 from partway.datasets.gsm8k.letters import Unknowns
-from partway.datasets.gsm8k.numbers import QuestionNumbers
 from partway.datasets.gsm8k.programs import Program, program
 from partway.datasets.gsm8k.steps import Steps, added_later
 from partway.datasets.gsm8k.tokens import plain_spelling, tokens

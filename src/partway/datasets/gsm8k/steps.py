@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Literal
 
 from partway.datasets.gsm8k.equations import Candidate, Claim
+from partway.datasets.gsm8k.explanations import QuestionNumbers
 from partway.datasets.gsm8k.expressions import (
     HUNDRED,
     Expression,
@@ -23,7 +24,6 @@ from partway.datasets.gsm8k.expressions import (
     letters,
     value_of,
 )
-from partway.datasets.gsm8k.numbers import QuestionNumbers
 
 Role = Literal["added", "scaled"]
 HUNDREDTH = Fraction(1, 100)

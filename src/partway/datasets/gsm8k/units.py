@@ -76,16 +76,30 @@ _CONVERSIONS = {
     ("pint", "cup"): 2, ("cup", "ounce"): 8, ("pound", "ounce"): 16, ("ton", "pound"): 2000,
     ("dollar", "cent"): 100, ("kilometer", "meter"): 1000, ("km", "m"): 1000, ("meter", "centimeter"): 100,
     ("m", "cm"): 100, ("kilogram", "gram"): 1000, ("kg", "g"): 1000, ("liter", "milliliter"): 1000,
-    ("l", "ml"): 1000,
+    ("l", "ml"): 1000, ("dozen", "piece"): 12,
 }  # fmt: skip
 _SINGULAR = {"feet": "foot", "inches": "inch"}
+
+
+def in_other_units(amount: Fraction, unit: str) -> Iterator[Fraction]:
+    """An amount in every unit its unit converts to."""
+    unit = _singular(unit)
+    for (large, small), factor in _CONVERSIONS.items():
+        if unit == large:
+            yield amount * factor
+        elif unit == small:
+            yield amount / factor
+
+
+def _singular(unit: str) -> str:
+    return _SINGULAR.get(unit, unit.removesuffix("s"))
 
 
 def _conversions(amount: Number, unit: str, wanted: str) -> Iterator[tuple[Expression, str]]:
     """20 gallons = 160 pints; but 1 gallon = 8 pints computes nothing."""
     if amount.value == 1:
         return
-    unit, wanted = (_SINGULAR.get(word, word.removesuffix("s")) for word in (unit, wanted))
+    unit, wanted = _singular(unit), _singular(wanted)
     if (unit, wanted) in _CONVERSIONS:
         yield Operation("*", amount, Number(Fraction(_CONVERSIONS[unit, wanted]), implied=True)), "units"
     if (wanted, unit) in _CONVERSIONS:
