@@ -48,7 +48,7 @@ docs: $(READY)
 
 test-browser: $(READY)
 	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt ".[browser]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[browser]"
 	$(BIN)/python -m pytest -m browser tests/end_to_end
 
 clean:
