@@ -12,7 +12,7 @@ from partway.buffer import SolutionBuffer
 from partway.errors import RunError
 from partway.problem import Problem
 from partway.reports.explorer.groups import evaluation_view, self_sample_groups, self_samples_view
-from partway.reports.explorer.index import Entry, Index, Query, Standing, entries_of
+from partway.reports.explorer.index import TESTS, Entry, Index, Query, entries_of
 from partway.reports.explorer.problem_view import known_of, problem_view, typed_view
 from partway.reports.explorer.reading import RunReader
 from partway.runs import Row, Run
@@ -106,7 +106,7 @@ class Explorer:
                 ],
                 "splits": _split_sizes(index),
                 "evaluations": steps,
-                "totals": totals_of([entry.standing for entry in index.entries]),
+                "totals": totals_of(index.entries),
                 "metrics": self.reader.metrics_at(steps[-1]) if steps else [],
             }
 
@@ -175,13 +175,15 @@ def _split_sizes(index: Index) -> dict[str, int]:
     return sizes
 
 
-def totals_of(standings: list[Standing]) -> Row:
-    """Sums over the problems."""
+def totals_of(entries: Sequence[Entry]) -> Row:
+    """Sums over the problems, and how many of them were gained and lost compared with the other run."""
+    scores = [entry.standing.score for entry in entries]
     return {
-        "fcs": sum(standing.kept.fully_correct for standing in standings),
-        "pcs": sum(standing.kept.partially_correct for standing in standings),
-        "evaluated": sum(standing.score.drawn > 0 for standing in standings),
-        "solved": sum(standing.score.passed > 0 for standing in standings),
+        "fcs": sum(entry.standing.kept.fully_correct for entry in entries),
+        "pcs": sum(entry.standing.kept.partially_correct for entry in entries),
+        "evaluated": sum(score.drawn > 0 for score in scores),
+        "solved": sum(score.passed > 0 for score in scores),
+        **{change: sum(map(TESTS["compared"][change], entries)) for change in ("gained", "lost")},
     }
 
 

@@ -116,8 +116,8 @@ def _evaluation_row(group: Group, known: Known) -> Row:
 
 
 def _compared(group: Group, known: Known) -> Row:
-    row = known.compared(group.trace)
-    return row | {"written": group.text} if group.trace.failure is not None else row
+    row, trace = known.compared(group.trace), group.trace
+    return row if trace.failure is None and trace.solution.steps else row | {"written": group.text}
 
 
 def shown_groups(rows: Sequence[Row]) -> Row:

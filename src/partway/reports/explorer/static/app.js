@@ -58,7 +58,8 @@
   const count = (value, one, many = `${one}s`) => `${number(value)} ${value === 1 ? one : many}`;
 
   function percent(share) {
-    if (share === 0 || share >= 0.001) return `${(100 * share).toPrecision(share >= 0.9995 ? 3 : 2)}%`;
+    if (share === 0) return "0%";
+    if (share >= 0.001) return `${(100 * share).toPrecision(share >= 0.9995 ? 3 : 2)}%`;
     return `${(100 * share).toExponential(1)}%`;
   }
 
@@ -264,7 +265,7 @@
   }
 
   function showRun() {
-    const { name, totals, splits, metrics, evaluations, settings } = shown.run;
+    const { name, other, totals, splits, metrics, evaluations, settings } = shown.run;
     const facts = [];
     if (splits.train) {
       const per = (sum) => (sum / splits.train).toFixed(2);
@@ -275,6 +276,10 @@
       const step = evaluations.at(-1);
       facts.push(["solved at evaluation", `${number(totals.solved)} of ${number(totals.evaluated)}`, `by any sample, step ${number(step)}`]);
       for (const [metric, value] of metrics.filter(([metric]) => /^pass@\d+$/.test(metric))) facts.push([metric, percent(value), `step ${number(step)}`]);
+    }
+    if (other) {
+      const found = (word, compared) => element("a", { href: addressWith({ compared, page: "" }) }, `${number(totals[compared])} ${word}`);
+      facts.push([`solved, compared with ${other}`, [found("gained", "gained"), ", ", found("lost", "lost")], null]);
     }
     const fact = ([label, value, note]) =>
       element("div", { class: "fact" }, element("dt", {}, label), element("dd", {}, value, note && element("small", {}, note)));
@@ -532,8 +537,8 @@
   }
 
   function placesText(problem, places) {
-    const few = places.slice(0, 4).map(([place, length]) => `step ${length} of ${plainName(problem, place)}`);
-    if (places.length > few.length) few.push(`${places.length - few.length} more`);
+    const few = places.slice(0, 3).map(([place, length]) => `step ${length} of ${plainName(problem, place)}`);
+    if (places.length > few.length) return `${few.join(", ")} and ${places.length - few.length} more`;
     return few.join(", ");
   }
 
@@ -743,7 +748,7 @@
   function groupItem(problem, group, drawn, labelOf) {
     const [label, look, note] = labelOf(group);
     const often = element("span", { class: "count" }, `${number(group.count)}×`);
-    often.style.setProperty("--share", `${drawn ? (100 * group.count) / drawn : 0}%`);
+    often.style.setProperty("--share", `${group.count > 1 ? (100 * group.count) / drawn : 0}%`);
     const preview = group.steps.map((step) => step.text).join("; ") || group.written || "";
     const details = element("details", {},
       element("summary", {}, often, element("span", { class: "label" }, element("span", { class: look }, label), note ? element("span", { class: "note" }, ` · ${note}`) : null), element("code", { class: "preview", dir: "ltr" }, preview.replaceAll("\n", " "))));
