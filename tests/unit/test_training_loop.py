@@ -301,3 +301,12 @@ def test_resuming_a_finished_run_changes_nothing(trained):
 def test_saving_steps_alone_decide_when_to_evaluate():
     assert SelfSamplingConfig(save_steps=100).eval_steps == 100
     assert SelfSamplingConfig(eval_strategy="no", save_steps=7).load_best_model_at_end is False
+
+
+def test_a_gradient_that_is_not_a_number_stops_the_run_too(tmp_path):
+    trainer = small_trainer(tmp_path / "run", eval_strategy="no")
+    trainer.model.transformer.ln_f.weight.register_hook(lambda gradient: gradient * float("inf"))
+    with pytest.raises(
+        RunError, match=r"the gradient's norm is (nan|inf) at step 1; the batch is in .*\.json"
+    ):
+        trainer.train()

@@ -18,7 +18,6 @@ from partway.runs import Run, json_line, problem_row, read_json
 
 MANIFEST = "manifest.json"
 PROGRESS = "progress.json"
-BUFFER = "buffer.jsonl"
 
 # Settings that change where and how a run is kept, not what it computes.
 FREE_SETTINGS = {

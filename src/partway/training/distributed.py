@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import torch
@@ -39,6 +39,19 @@ def maxima(accelerator: Accelerator, values: list[int]) -> list[int]:
     tensor = torch.tensor(values, device=accelerator.device)
     torch.distributed.all_reduce(tensor, torch.distributed.ReduceOp.MAX)
     return [int(value) for value in tensor.tolist()]
+
+
+@contextmanager
+def reducing(accelerator: Accelerator, model: Any, is_last: bool) -> Iterator[None]:
+    """Let gradients be reduced over processes only in the last pass of a step, of which there are many."""
+    ends_step = accelerator.sync_gradients
+    reduces = is_last and ends_step
+    accelerator.gradient_state._set_sync_gradients(reduces)
+    try:
+        with nullcontext() if reduces else accelerator.no_sync(model):
+            yield
+    finally:
+        accelerator.gradient_state._set_sync_gradients(ends_step)
 
 
 @contextmanager

@@ -7,10 +7,10 @@ packing and execution are below `sample_solutions`, `losses` and `trace_all`; fi
 from __future__ import annotations
 
 import hashlib
-import json
+import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,6 @@ import torch
 from torch import Tensor
 from transformers import EarlyStoppingCallback, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
-from partway.buffer import SolutionBuffer
-from partway.errors import RunError
 from partway.evaluation import Evaluation, evaluate
 from partway.execution import trace_all
 from partway.models.engine import Draw, Request
@@ -28,13 +26,14 @@ from partway.models.loading import LanguageModel
 from partway.models.local_engine import LocalEngine
 from partway.models.scoring import Plan, Scorer, Targets
 from partway.problem import Problem
-from partway.runs import Run, Sample, json_line, read_rows
+from partway.runs import Run
 from partway.sampling import sample_solutions
+from partway.training.buffers import Buffers
 from partway.training.cards import model_card
-from partway.training.checkpoints import BUFFER, Progress
+from partway.training.checkpoints import Progress
 from partway.training.config import SelfSamplingConfig
-from partway.training.distributed import gathered, maxima, whole_weights
-from partway.training.findings import Findings, in_order
+from partway.training.distributed import gathered, maxima, reducing, whole_weights
+from partway.training.failures import Learned
 from partway.training.ledger import Ledger
 from partway.training.order import BatchOrder, ProblemLoader
 from partway.training.preparation import environment_of, first_buffers, prepared_model, usable
@@ -58,13 +57,11 @@ class SelfSamplingTrainer(RecordingTrainer):
         dev = list(eval_dataset or ())[: args.max_eval_problems]
         if not dev:
             args.eval_strategy, args.load_best_model_at_end = "no", False
-        self.problems = {problem.id: problem for problem in problems}
         self.codec = language_model.codec
         self.context_length = language_model.context_length
         self.tokens_of = lru_cache(maxsize=200_000)(lambda solution: tuple(self.codec.steps(solution)))
         self.prompt_of = lru_cache(maxsize=100_000)(lambda question: tuple(self.codec.prompt(question)))
-        self.buffers = first_buffers(problems, args)
-        self.sizes = {key: _sizes(buffer) for key, buffer in self.buffers.items()}
+        self.buffers = Buffers(problems, first_buffers(problems, args))
         self.order = BatchOrder(
             len(problems),
             args.problems_per_step,
@@ -75,8 +72,7 @@ class SelfSamplingTrainer(RecordingTrainer):
         )
         self.steps_per_epoch = self.order.steps_per_epoch
         self.batch: list[Problem] = []
-        self.ledger, self.findings = Ledger(), Findings()
-        self.unshared: set[str] = set()  # problems explored since the last exchange, by any process
+        self.ledger = Ledger()
         self.total_loss, self.num_tokens = 0.0, 0
         super().__init__(
             Run(Path(args.output_dir or "run")),
@@ -130,17 +126,8 @@ class SelfSamplingTrainer(RecordingTrainer):
         traces = trace_all(texts, state=rules.state, answer_variable=rules.answer_variable)
         places = {problem.id: place for place, problem in enumerate(self.batch)}
         for (request, draw), trace in zip(draws, traces, strict=True):
-            key, prefix = request.problem.id, request.prefix.text
-            log_prob = None if draw.log_prob is None else round(draw.log_prob, 4)
-            for count in (1, draw.count - 1):  # drawn again, it is not new any more
-                if count:
-                    verdict = self.buffers[key].consider(trace, self.step)
-                    sample = Sample(
-                        self.step, key, prefix, draw.completion, count, draw.finished, verdict, log_prob
-                    )
-                    self.ledger.add_sample(sample, draw.tokens)
-                    self.findings.add(sample, places[key])
-            self.sizes[key] = _sizes(self.buffers[key])
+            for sample in self.buffers.consider(request, draw, trace, self.step, places[request.problem.id]):
+                self.ledger.add_sample(sample, draw.tokens)
 
     def learn(self, model: Any, problems: Sequence[Problem]) -> Tensor:
         """Backpropagate the objective over each problem's buffer, pass by pass; returns the loss."""
@@ -151,13 +138,15 @@ class SelfSamplingTrainer(RecordingTrainer):
             losses_P = torch.zeros(len(targets), device=self.args.device)
             passes = self.scorer.losses(model, plan, self.args.loss, batch_size=len(self.batch))
             for number in range(plan.learning):
-                with self._reducing(model, is_last=number == plan.learning - 1):
+                with reducing(self.accelerator, model, is_last=number == plan.learning - 1):
                     part = next(passes)
                     # Processes average their gradients; the loss is a mean over the problems of all.
                     self.accelerator.backward(part.loss * self.args.world_size, **self._backward_options())
                 losses_P += part.problem_losses.to(losses_P)
-            self._check_finite(losses_P, targets)
             loss: Tensor = losses_P.sum() / len(self.batch)
+        self.learned = Learned(self.step, targets, dict(zip(targets, losses_P.tolist(), strict=True)))
+        if not math.isfinite(loss.item()):
+            self.learned.stop("loss", loss.item(), self.run.directory, self.codec)
         self.ledger.loss += loss.item()
         self.ledger.problems += len(problems)
         self.ledger.targets += sum(len(found.targets) for found in targets.values())
@@ -177,15 +166,14 @@ class SelfSamplingTrainer(RecordingTrainer):
         return Targets(prompt, tuple(targets)) if targets else None
 
     def before_step(self) -> None:
-        """Take the step's batch; exchange findings if a problem in it was explored since the last time."""
+        """Take the step's batch, with buffers that are current for its problems."""
         self.batch = [self.train_dataset[index] for index in self.order.batch(self.state.global_step)]
-        ids = {problem.id for problem in self.batch}
-        if not ids.isdisjoint(self.unshared):
+        if self.buffers.are_due(self.batch):
             self.share()
-        self.unshared |= ids
+        self.buffers.will_explore(self.batch)
 
     def after_step(self) -> None:
-        """Exchange findings when it is time."""
+        """Share findings when it is time."""
         if self.state.global_step % self.args.buffer_sync_steps == 0:
             self.share()
 
@@ -241,6 +229,12 @@ class SelfSamplingTrainer(RecordingTrainer):
         self.engine = self._engine()  # sharding may have replaced the model
         return prepared
 
+    def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
+        norm = super()._get_grad_norm(model, grad_norm)
+        if self.accelerator.scaler is None and not math.isfinite(norm):  # a scaler skips such steps
+            self.learned.stop("gradient's norm", float(norm), self.run.directory, self.codec)
+        return norm
+
     def floating_point_ops(self, inputs: Any) -> int:
         """Not estimated: a step is many passes of different sizes."""
         return 0
@@ -273,55 +267,15 @@ class SelfSamplingTrainer(RecordingTrainer):
         )
         return plan.padded(weighing, learning)
 
-    @contextmanager
-    def _reducing(self, model: Any, is_last: bool) -> Iterator[None]:
-        """Let gradients be reduced over processes in the last pass of a step only."""
-        ends_step = self.accelerator.sync_gradients
-        reduces = is_last and ends_step
-        self.accelerator.gradient_state._set_sync_gradients(reduces)
-        try:
-            with nullcontext() if reduces else self.accelerator.no_sync(model):
-                yield
-        finally:
-            self.accelerator.gradient_state._set_sync_gradients(ends_step)
-
     def _backward_options(self) -> dict[str, Any]:
         return {"scale_wrt_gas": False} if self.is_deepspeed_enabled else {}
 
-    def _check_finite(self, losses_P: Tensor, targets: dict[str, Targets]) -> None:
-        if bool(torch.isfinite(losses_P).all()):
-            return
-        path = self.run.directory / f"nan_batch_step-{self.step}.json"
-        rows = {
-            key: {
-                "loss": loss,
-                "prompt": self.codec.decode(found.prompt),
-                "targets": [self.codec.decode(t) for t in found.targets],
-            }
-            for (key, found), loss in zip(targets.items(), losses_P.tolist(), strict=True)
-        }
-        path.write_text(json.dumps({"step": self.step, "problems": rows}, indent=2), encoding="utf-8")
-        raise RunError(
-            f"the loss is {losses_P.sum().item()} at step {self.step}; the batch is in {path}; "
-            "try a lower learning_rate, or float32"
-        )
-
     def share(self) -> None:
-        """Write what all processes found to the run, and give every process every buffer."""
-        messages = gathered(self.accelerator, self.findings.message(self.buffers))
-        for number, message in enumerate(messages):
-            if number != self.args.process_index:
-                self._take_over(message.buffers)
+        """Give every process every buffer, and write what all of them sampled to the run."""
+        samples = self.buffers.exchange(self.accelerator)
         if self.is_world_process_zero():
             with self.writing("self-samples"):
-                self.run.append_samples(in_order(messages))
-        self.findings = Findings()
-        self.unshared.clear()
-
-    def _take_over(self, rows: Mapping[str, Mapping[str, Any]]) -> None:
-        for key, row in rows.items():
-            self.buffers[key] = SolutionBuffer.from_json(self.problems[key], row)
-            self.sizes[key] = _sizes(self.buffers[key])
+                self.run.append_samples(samples)
 
     def metrics_line(self, steps: int) -> dict[str, float]:
         """What the last `steps` steps did, over all processes."""
@@ -330,7 +284,7 @@ class SelfSamplingTrainer(RecordingTrainer):
         self.ledger = Ledger()
         self.total_loss += total.loss
         self.num_tokens += total.tokens
-        full, partial = (sum(sizes) / len(self.sizes) for sizes in zip(*self.sizes.values(), strict=True))
+        full, partial = self.buffers.per_problem()
         return {
             **total.metrics(steps),
             "num_tokens": self.num_tokens,
@@ -363,20 +317,12 @@ class SelfSamplingTrainer(RecordingTrainer):
         self.total_loss, self.num_tokens = progress.total_loss, progress.num_tokens
         if self.is_world_process_zero():
             self.ledger = Ledger.from_json(progress.ledger)
-        self._take_over({row.pop("id"): row for row in read_rows(directory / BUFFER)})
+        self.buffers.read(directory)
 
     def write_buffers(self, directory: Path) -> None:
         """Save every buffer, one line each."""
-        with (directory / BUFFER).open("w", encoding="utf-8", newline="\n") as stream:
-            for key, buffer in self.buffers.items():
-                stream.write(json_line({"id": key, **buffer.to_json()}))
+        self.buffers.write(directory)
 
     def model_card(self) -> str:
         """The README.md of the final model."""
         return model_card(self.args, self.run)
-
-
-def _sizes(buffer: SolutionBuffer) -> tuple[int, int]:
-    """How many fully- and partially-correct solutions a buffer has."""
-    full = len(buffer.fully_correct)
-    return full, len(buffer) - full

@@ -1,0 +1,113 @@
+"""The buffers of all problems, the same in every process: what one process finds, the others are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from accelerate import Accelerator
+
+from partway.buffer import SolutionBuffer
+from partway.execution import Trace
+from partway.models.engine import Draw, Request
+from partway.problem import Problem
+from partway.runs import Sample, json_line, read_rows
+from partway.training.distributed import gathered
+
+BUFFER = "buffer.jsonl"
+
+
+@dataclass
+class _Findings:
+    """What one process found since the last exchange: samples by step and place in the batch, and buffers.
+
+    No problem is explored by two processes between exchanges, so its buffer in one message is the buffer.
+    """
+
+    samples: list[tuple[int, int, Sample]] = field(default_factory=list)
+    buffers: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+class Buffers(Mapping[str, SolutionBuffer]):
+    """A buffer per problem id. Between exchanges a process is ahead of the others by its own findings."""
+
+    def __init__(self, problems: Sequence[Problem], buffers: Mapping[str, SolutionBuffer]) -> None:
+        self._problems = {problem.id: problem for problem in problems}
+        self._buffers = dict(buffers)
+        self._sizes = {key: _sizes(buffer) for key, buffer in buffers.items()}
+        self._findings = _Findings()
+        self._changed: set[str] = set()
+        self._due: set[str] = set()  # explored by any process since the last exchange
+
+    def __getitem__(self, key: str) -> SolutionBuffer:
+        return self._buffers[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._buffers)
+
+    def __len__(self) -> int:
+        return len(self._buffers)
+
+    def consider(self, request: Request, draw: Draw, trace: Trace, step: int, place: int) -> list[Sample]:
+        """Let the problem's buffer judge a traced draw: a sample per verdict, as drawn again it is known."""
+        key, samples = request.problem.id, []
+        log_prob = None if draw.log_prob is None else round(draw.log_prob, 4)
+        for count in (1, draw.count - 1):
+            if count:
+                verdict = self._buffers[key].consider(trace, step)
+                text = request.prefix.text, draw.completion
+                samples.append(Sample(step, key, *text, count, draw.finished, verdict, log_prob))
+                if verdict.is_new:
+                    self._changed.add(key)
+                    self._sizes[key] = _sizes(self._buffers[key])
+        self._findings.samples += [(step, place, sample) for sample in samples]
+        return samples
+
+    def are_due(self, batch: Sequence[Problem]) -> bool:
+        """Whether a problem of the batch was explored since the last exchange, maybe by another process."""
+        return not self._due.isdisjoint(problem.id for problem in batch)
+
+    def will_explore(self, batch: Sequence[Problem]) -> None:
+        """Note that these problems are being explored, each by some process."""
+        self._due.update(problem.id for problem in batch)
+
+    def exchange(self, accelerator: Accelerator) -> list[Sample]:
+        """Give every process every buffer; returns all samples in the order one process would have."""
+        if accelerator.num_processes > 1:
+            self._findings.buffers = {key: self._buffers[key].to_json() for key in sorted(self._changed)}
+        messages = gathered(accelerator, self._findings)
+        for number, message in enumerate(messages):
+            if number != accelerator.process_index:
+                self._take_over(message.buffers)
+        self._findings = _Findings()
+        self._changed.clear()
+        self._due.clear()
+        placed = [entry for message in messages for entry in message.samples]
+        return [sample for _, _, sample in sorted(placed, key=lambda entry: entry[:2])]
+
+    def per_problem(self) -> tuple[float, float]:
+        """Fully- and partially-correct solutions kept per problem."""
+        full, partial = (sum(sizes) / len(self._sizes) for sizes in zip(*self._sizes.values(), strict=True))
+        return full, partial
+
+    def write(self, directory: Path) -> None:
+        """Save every buffer, one line each."""
+        with (directory / BUFFER).open("w", encoding="utf-8", newline="\n") as stream:
+            for key, buffer in self.items():
+                stream.write(json_line({"id": key, **buffer.to_json()}))
+
+    def read(self, directory: Path) -> None:
+        """Take up what `write` saved."""
+        self._take_over({row.pop("id"): row for row in read_rows(directory / BUFFER)})
+
+    def _take_over(self, rows: Mapping[str, Mapping[str, Any]]) -> None:
+        for key, row in rows.items():
+            self._buffers[key] = SolutionBuffer.from_json(self._problems[key], row)
+            self._sizes[key] = _sizes(self._buffers[key])
+
+
+def _sizes(buffer: SolutionBuffer) -> tuple[int, int]:
+    full = len(buffer.fully_correct)
+    return full, len(buffer) - full
