@@ -8,6 +8,7 @@ import pytest
 from partway import cli
 from partway.errors import ConfigError
 from partway.runs import Run
+from report_cases import write_run
 from training_cases import small_trainer
 
 
@@ -39,6 +40,16 @@ def test_the_tables_show_kinds_verdicts_and_problems(partway, trained):
     assert f"fully-correct ({problems} references)" in shown
     assert f"\n{samples} self-samples\n" in shown
     assert shown.count("apples-0-") == 4
+
+
+def test_questions_cannot_steer_the_terminal(partway, tmp_path):
+    run = write_run(tmp_path / "run")
+    path = run.directory / "problems" / "train.jsonl"
+    path.write_text(path.read_text().replace("Tom has", "[red]Tom[/red] \\u001b]0;x\\u0007\\u001b[31m has"))
+    code, shown, _ = partway("buffer", run.directory)
+    assert code == 0
+    assert "\x1b" not in shown
+    assert "[red]Tom[/red] �]0;x" in shown
 
 
 def test_json_has_all_counts(partway, trained):

@@ -24,7 +24,7 @@ from report_cases import apples, save_buffers, write_run
 
 pytest.importorskip("matplotlib")
 
-HOSTILE = '<img src=x onerror=alert(1)> & "$x$"'
+HOSTILE = '<img src=x onerror=alert(1)> & "$x$" 数'
 ARMS = [
     ("none", "mle"),
     *(

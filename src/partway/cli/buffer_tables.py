@@ -68,9 +68,16 @@ def _explored(problems: Sequence[Explored]) -> Table:
     table.add_column("question", ratio=1, no_wrap=True, overflow="ellipsis")
     for problem in problems:
         counts = (problem.fully_correct, problem.partially_correct, problem.samples)
-        question = " ".join(problem.question.split())
-        table.add_row(escape(problem.problem), *(f"{count:,}" for count in counts), escape(question))
+        texts = (_plain(problem.problem), *(f"{count:,}" for count in counts), _plain(problem.question))
+        table.add_row(*texts)
     return table
+
+
+def _plain(text: str) -> str:
+    """Text of others on one line, with nothing in it that styles or steers a terminal."""
+    return escape(
+        "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(text.split()))
+    )
 
 
 def _table(*headings: str) -> Table:

@@ -217,7 +217,8 @@ def _difference(own: Row, twins: Sequence[Row]) -> str:
     for candidates in (keys, DATA):
         differ = [key for key in candidates if any(config.get(key) != own.get(key) for config in twins)]
         if differ:
-            return f" ({_clipped(', '.join(f'{key} {own.get(key)}' for key in differ), 60)})"
+            told = ", ".join(f"{key} {own.get(key)}" for key in differ)
+            return f" ({_clipped(_printable(told), 60)})"
     return ""
 
 
@@ -225,7 +226,7 @@ def _names(directories: Sequence[Path]) -> dict[Path, str]:
     """For each directory as many of its last parts as tell it from the others."""
     paths = {directory: directory.resolve().parts for directory in directories}
     for length in range(1, max((len(parts) for parts in paths.values()), default=1) + 1):
-        names = {directory: "/".join(parts[-length:]) for directory, parts in paths.items()}
+        names = {directory: _printable("/".join(parts[-length:])) for directory, parts in paths.items()}
         if len(set(names.values())) == len(set(paths.values())):
             break
     return names
@@ -250,6 +251,12 @@ def listed(values: Iterable[int]) -> str:
     if len(distinct) > 6:
         return f"{distinct[0]} to {distinct[-1]}"
     return ", ".join(f"{value:,}" for value in distinct) or "unknown"
+
+
+def _printable(text: str) -> str:
+    return "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
+    )
 
 
 def _clipped(text: str, length: int = 40) -> str:

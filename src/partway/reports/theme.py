@@ -7,6 +7,7 @@ hatching say the same again for prints without colour.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -169,7 +170,9 @@ def drawing(theme: Theme, salt: str) -> Iterator[None]:
         "svg.hashsalt": salt,
         "path.simplify": True,
     }
-    with matplotlib.rc_context(settings):
+    with matplotlib.rc_context(settings), warnings.catch_warnings():
+        # A run may be named in a script that the font lacks: in an SVG, the reader's font has it.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         yield
 
 
