@@ -192,15 +192,27 @@ def _equations(
 
 
 def left_readings(segment: Sequence[Token]) -> Iterator[Sequence[Token]]:
-    """The last phrase, its parts where words may hide a new beginning, the last phrase that computes."""
-    stops = sum(token.kind == "stop" for token in segment)
-    heard = [phrase for phrase in phrases(segment) if phrase.stops_before == stops and phrase.complete]
+    """What may stand left of an equals sign: the last phrase, or the last one that computes something."""
+    heard = _heard(segment)
     computing = [phrase for phrase in heard if phrase.has_operator]
     for phrase in dict.fromkeys(heard[-1:] + computing[-1:]):
-        yield from _phrase_readings(phrase)
+        yield from _readings(phrase)
 
 
-def _phrase_readings(phrase: Phrase) -> Iterator[Sequence[Token]]:
+def last_readings(segment: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    """What may stand left of an equals sign, if it is the last phrase."""
+    for phrase in _heard(segment)[-1:]:
+        yield from _readings(phrase)
+
+
+def _heard(segment: Sequence[Token]) -> list[Phrase]:
+    """The complete phrases after the last punctuation."""
+    stops = sum(token.kind == "stop" for token in segment)
+    return [phrase for phrase in phrases(segment) if phrase.stops_before == stops and phrase.complete]
+
+
+def _readings(phrase: Phrase) -> Iterator[Sequence[Token]]:
+    """The phrase as it stands, with tight fractions, and from where words may hide a new beginning."""
     yield phrase.tokens
     tight = with_tight_fractions(phrase.tokens)
     if len(tight) > len(phrase.tokens):

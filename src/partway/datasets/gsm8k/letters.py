@@ -13,7 +13,7 @@ from partway.datasets.gsm8k.equations import (
     Claim,
     Line,
     claims_in,
-    left_readings,
+    last_readings,
 )
 from partway.datasets.gsm8k.expressions import (
     Expression,
@@ -26,7 +26,7 @@ from partway.datasets.gsm8k.expressions import (
 )
 from partway.datasets.gsm8k.linear import Terms, linear_form, negated, solve, total
 from partway.datasets.gsm8k.reading import parse, phrases
-from partway.datasets.gsm8k.tokens import tokens, unknowns_in
+from partway.datasets.gsm8k.tokens import Token, tokens, unknowns_in
 from partway.datasets.gsm8k.units import hundredths
 
 Place = tuple[int, int]
@@ -185,22 +185,29 @@ class Unknowns:
 def _letter_equations(line: Line) -> Iterator[LetterEquation]:
     """Equations with letters, also across a chain: a = b = c says a = c too."""
     for first, segment in enumerate(line.segments[:-1]):
-        reading = next(left_readings(segment), None)
-        left = None if reading is None else parse(reading)
-        if left is None or reading is None:
-            continue
-        for following in line.segments[first + 1 :]:
-            found = [phrase for phrase in phrases(following) if not phrase.stops_before]
-            if not found or found[0].words_before > MAX_WORDS_BEFORE_RESULT:
-                break
-            for end in (len(found[0].tokens), *found[0].restarts[:1]):
-                right = parse(found[0].tokens[:end])
-                if right is not None and letters(left) | letters(right):
-                    source = line.source(reading[0].start, found[0].tokens[end - 1].end)
-                    place = (line.index, reading[0].start)
-                    yield LetterEquation(place, hundredths(left), hundredths(right), source)
-            if len(found) > 1 or any(token.kind == "stop" for token in following):
-                break
+        for tokens_left in last_readings(segment):
+            left = parse(tokens_left)
+            if left is not None:
+                start = tokens_left[0].start
+                for right, end in _right_sides(line.segments[first + 1 :]):
+                    if letters(left) | letters(right):
+                        source = line.source(start, end)
+                        place = (line.index, start)
+                        yield LetterEquation(place, hundredths(left), hundredths(right), source)
+
+
+def _right_sides(segments: Sequence[Sequence[Token]]) -> Iterator[tuple[Expression, int]]:
+    """What the segments of a chain begin with, and where it ends."""
+    for segment in segments:
+        found = [phrase for phrase in phrases(segment) if not phrase.stops_before]
+        if not found or found[0].words_before > MAX_WORDS_BEFORE_RESULT:
+            return
+        for length in (len(found[0].tokens), *found[0].restarts[:1]):
+            expression = parse(found[0].tokens[:length])
+            if expression is not None:
+                yield expression, found[0].tokens[length - 1].end
+        if len(found) > 1 or any(token.kind == "stop" for token in segment):
+            return
 
 
 def _collected(equation: LetterEquation) -> Iterator[Claim]:

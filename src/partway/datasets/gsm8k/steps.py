@@ -158,6 +158,8 @@ class _Resolver:
                 if inner == "added":
                     self.product.clear()
                 return Operation(operator, first, self.resolve(right, inner))
+            case Negative(Number(value)) if any(close(step.value, -value) for step in self.steps.steps):
+                return self._number(-value, role)
             case Negative(operand):
                 return Negative(self.resolve(operand, role))
             case Letter(name):
