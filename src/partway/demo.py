@@ -126,7 +126,7 @@ def pretrain(directory: Path) -> None:
 def experiment_named(name: str) -> Experiment:
     """The experiment in three sizes: `quick`, `normal`, `full`."""
     return {
-        "quick": Experiment(test=50, dev=40, steps=40, eval_steps=20, dev_samples=5, test_samples=20),
+        "quick": Experiment(test=40, dev=30, steps=30, eval_steps=15, dev_samples=5, test_samples=20),
         "normal": Experiment(),
         "full": Experiment(arms=ALL_ARMS, seeds=(0, 1, 2)),
     }[name]

@@ -232,9 +232,10 @@ def test_a_stopped_evaluation_continues_with_the_same_numbers(partway, folder, t
         process.send_signal(how)
         assert process.wait(timeout=60) == code
         go_on.set()
-        assert len((tmp_path / "cut" / "test.partial.jsonl").read_text().splitlines()) == 12
+        kept = len((tmp_path / "cut" / "test.partial.jsonl").read_text().splitlines())
+        assert kept in (11, 12)  # the last of the answers may have come in that very moment
         assert partway(*arguments)[0] == 0
-        assert len(server.asked) == 17
+        assert len(server.asked) == 13 + 16 - kept
         assert partway(*remote_arguments(server, folder, tmp_path / "whole"))[0] == 0
     assert files_in(tmp_path / "cut") == files_in(tmp_path / "whole")
 

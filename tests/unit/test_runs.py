@@ -5,13 +5,17 @@ import os
 
 import pytest
 
+from partway import evaluation
 from partway.buffer import SolutionBuffer, Verdict
 from partway.errors import RunError
+from partway.evaluation import Evaluation, Plan, ProblemResult
 from partway.problem import Problem
 from partway.runs import Run, Sample, json_line
 
 OIL = Problem("oil", "10 ml for each of 2 wheels?", 20, "n0 = 10\nanswer = n0 * 2", {"split": "train"})
 WEAK = Problem("weak", "What is 3 + 4?", 7)
+RIGHT = ProblemResult("oil", (evaluation.Sample("answer = 20\n", True, "passed", 2, True, "20"),))
+EVALUATION = Evaluation.of((RIGHT,), Plan(samples=2, ks=(2,), pass1_samples=0))
 
 
 def sample(step: int, verdict: Verdict = Verdict.INCORRECT) -> Sample:
@@ -62,10 +66,12 @@ def test_samples_are_kept_a_thousand_steps_to_a_file(run):
 
 def test_evaluations_are_found_by_step_in_numeric_order(run):
     for step in (1000, 200):
-        run.write_evaluation(step, [{"task_id": "oil", "passed": True}], {"pass@1": 0.5})
+        run.write_evaluation(step, EVALUATION)
     assert list(run.evaluations()) == [200, 1000]
-    assert run.evaluations()[200] == {"step": 200, "pass@1": 0.5}
-    assert list(run.evaluation_rows(1000)) == [{"task_id": "oil", "passed": True}]
+    assert run.evaluations()[200]["step"] == 200
+    assert run.evaluations()[200]["metrics"]["pass@2"]["value"] == 1.0
+    (row,) = run.evaluation_rows(1000)
+    assert (row["task_id"], row["passed"], row["count"]) == ("oil", True, 2)
 
 
 def test_buffers_come_from_the_newest_checkpoint_until_there_is_a_final_model(run):
@@ -86,13 +92,13 @@ def test_buffers_come_from_the_newest_checkpoint_until_there_is_a_final_model(ru
 def test_cutting_restores_every_growing_file_to_the_byte(run):
     run.append_metrics({"step": 1}, {"step": 1})
     run.append_samples([sample(1)])
-    run.write_evaluation(1, [], {})
+    run.write_evaluation(1, EVALUATION)
     positions = run.positions()
     before = {path: path.read_bytes() for path in run.directory.rglob("*") if path.is_file()}
     run.append_metrics({"step": 2}, {"step": 2})
     run.append_samples([sample(2)])
     run.append_samples([sample(1001)])
-    run.write_evaluation(2, [], {})
+    run.write_evaluation(2, EVALUATION)
     run.cut(1, positions)
     assert {path: path.read_bytes() for path in run.directory.rglob("*") if path.is_file()} == before
 

@@ -124,8 +124,9 @@ def show_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> None:
         f"(pass@1: one at T=0.2), {seeds}; below each value its 95% interval",
         title_justify="left",
     )
-    for heading in ["", *metrics_of(experiment), f"{largest} - MLE", "unique", "FCS", "PCS"]:
-        table.add_column(heading, justify="right" if heading else "left")
+    shorter = [name.removeprefix("pass") for name in metrics_of(experiment)]
+    for heading in ["pass", *shorter, f"{shorter[-1]} - MLE", "unique", "FCS", "PCS"]:
+        table.add_column(heading, justify="left" if heading == "pass" else "right", no_wrap=True)
     for arm in experiment.arms:
         own = of_arm(outcomes, arm.name)
         cells = [_cell(means(own, name)) for name in metrics_of(experiment)]
@@ -138,7 +139,8 @@ def show_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> None:
 
 def _cell(estimate: Estimate, sign: str = "") -> str:
     low, high = (f"{100 * bound:{sign}.0f}" for bound in (estimate.low, estimate.high))
-    return f"{100 * estimate.value:{sign}.1f}\n[dim]{low} to {high}[/dim]"
+    between = " to " if sign else "-"
+    return f"{100 * estimate.value:{sign}.1f}\n[dim]{low}{between}{high}[/dim]"
 
 
 def show_examples(outcomes: Sequence[Outcome]) -> None:
