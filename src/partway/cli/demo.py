@@ -123,10 +123,13 @@ def show_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> None:
         title=f"{experiment.test} test problems, {experiment.test_samples} samples at T=0.8 "
         f"(pass@1: one at T=0.2), {seeds}; below each value its 95% interval",
         title_justify="left",
+        box=None,
+        pad_edge=False,
+        header_style="bold",
     )
     shorter = [name.removeprefix("pass") for name in metrics_of(experiment)]
     for heading in ["pass", *shorter, f"{shorter[-1]} - MLE", "unique", "FCS", "PCS"]:
-        table.add_column(heading, justify="left" if heading == "pass" else "right", no_wrap=True)
+        table.add_column(heading, justify="left" if heading == "pass" else "right")
     for arm in experiment.arms:
         own = of_arm(outcomes, arm.name)
         cells = [_cell(means(own, name)) for name in metrics_of(experiment)]
