@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from partway.buffer import SolutionBuffer
-from partway.errors import RunError
+from partway.errors import PartwayError, RunError
 from partway.problem import Problem
 from partway.reports.explorer.groups import evaluation_view, self_sample_groups, self_samples_view
 from partway.reports.explorer.index import TESTS, Entry, Index, Query, entries_of
@@ -75,6 +76,11 @@ class Explorer:
                 f"{self.reader.run.directory} and {self.other.run.directory} have no problem in common;"
                 " compare runs on the same problems"
             )
+
+    def warm(self) -> None:
+        """Read ahead what the first problem that is opened would wait for."""
+        with suppress(PartwayError):  # said again, and shown, when it is needed
+            self.reader.samples.update()
 
     def version(self) -> str:
         """Another text whenever the files say something else."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from array import array
 from collections import defaultdict
 from pathlib import Path
@@ -19,6 +20,7 @@ class SelfSamples:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self._updating = threading.Lock()
         self._forget()
 
     def _forget(self) -> None:
@@ -29,14 +31,19 @@ class SelfSamples:
 
     def update(self) -> None:
         """Take in what was written since; start over if a resumed run wrote something else instead."""
+        with self._updating:
+            self._read_on()
+
+    def _read_on(self) -> None:
         if not all(map(self._is_unchanged, self._files)):
             self._forget()
         for path in sorted(self.directory.glob("*.jsonl")):
             if path not in self._ends:
                 self._files.append(path)
                 self._ends[path] = 0, 0, None
+            first = self._files.index(path) << FILE_SHIFT
             for start, end, row in scan(path, self._ends[path][1]):
-                self._add(row, self._files.index(path) << FILE_SHIFT | start)
+                self._add(row, first | start)
                 self._ends[path] = start, end, row
 
     def _is_unchanged(self, path: Path) -> bool:

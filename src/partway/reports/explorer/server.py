@@ -156,6 +156,7 @@ def serve(explorer: Explorer, host: str, port: int, on_ready: Callable[[Door], N
             access_log=False,
             server_header=False,
         )
+        threading.Thread(target=explorer.warm, daemon=True).start()
         on_ready(door)
         Server(config).run(sockets=[listener])
 

@@ -15,6 +15,8 @@
   const SECONDS_BETWEEN_PULSES = 10;
   const TYPING_PAUSE = 250;
   const FEW_GROUPS = 12;
+  const LONG_VALUE = 24;
+  const LONG_QUESTION = 200;
 
   const byId = (id) => document.getElementById(id);
   const isNarrow = () => matchMedia("(max-width: 52rem)").matches;
@@ -31,20 +33,24 @@
       if (harmless.has(match[0])) continue;
       yield document.createTextNode(text.slice(shown, match.index));
       const code = match[0].codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
-      yield element("span", { class: "escape", title: "a character that is not seen" }, `U+${code}`);
+      yield element("span.escape", { title: "a character that is not seen" }, `U+${code}`);
       shown = match.index + match[0].length;
     }
     yield document.createTextNode(String(text).slice(shown));
   }
 
-  /** An element; `on` holds listeners, other attributes are set as they are, children are nodes or texts. */
-  function element(name, { on = {}, ...attributes } = {}, ...children) {
+  /** An element such as "td.number"; attributes may follow, with listeners in `on`; children are nodes or texts. */
+  function element(selector, ...rest) {
+    const [name, ...classes] = selector.split(".");
     const made = document.createElement(name);
+    made.classList.add(...classes);
+    const isPlain = rest[0]?.constructor === Object;
+    const { on = {}, ...attributes } = isPlain ? rest.shift() : {};
     for (const [key, value] of Object.entries(attributes)) {
       if (value !== undefined && value !== false) made.setAttribute(key, value === true ? "" : value);
     }
     for (const [event, listener] of Object.entries(on)) made.addEventListener(event, listener);
-    for (const child of children.flat()) {
+    for (const child of rest.flat(Infinity)) {
       if (child === null || child === undefined) continue;
       made.append(...(child instanceof Node ? [child] : textNodes(child)));
     }
@@ -53,14 +59,17 @@
 
   const code = (text) => element("code", { dir: "ltr" }, text);
   const prose = (text) => [...textNodes(text, HARMLESS_IN_PROSE)];
-  const hidden = (text) => element("span", { class: "sr" }, text);
+  const hidden = (text) => element("span.sr", text);
   const number = (value) => value.toLocaleString("en");
   const count = (value, one, many = `${one}s`) => `${number(value)} ${value === 1 ? one : many}`;
 
+  const brief = (text) =>
+    text.length > LONG_VALUE ? `${[...text].slice(0, LONG_VALUE - 4).join("")}…` : text;
+
   function percent(share) {
     if (share === 0) return "0%";
-    if (share >= 0.001) return `${(100 * share).toPrecision(share >= 0.9995 ? 3 : 2)}%`;
-    return `${(100 * share).toExponential(1)}%`;
+    if (share < 0.00001) return "< 0.001%";
+    return `${Number((100 * share).toPrecision(share >= 0.9995 ? 3 : 2))}%`;
   }
 
   // Where the data come from: the server, or the scripts of an exported folder.
@@ -70,7 +79,8 @@
     run = () => this.ask("api/run");
     pulse = () => this.ask("api/pulse");
     problems = (query, signal) => this.ask(`api/problems?${new URLSearchParams(query)}`, { signal });
-    problem = (key, step, signal) => this.ask(`api/problem?${new URLSearchParams({ key, step })}`, { signal });
+    problem = (key, step, signal) =>
+      this.ask(`api/problem?${new URLSearchParams({ key, step })}`, { signal });
     trace = (key, text, signal) =>
       this.ask("api/trace", {
         method: "POST",
@@ -131,7 +141,13 @@
       const pages = Math.max(1, Math.ceil(found.length / size));
       const page = Math.min(Math.max(Number(query.page || 1), 1), pages);
       const first = (page - 1) * size;
-      return { total: found.length, page, pages, first: found.length ? first + 1 : 0, rows: found.slice(first, first + size) };
+      return {
+        total: found.length,
+        page,
+        pages,
+        first: found.length ? first + 1 : 0,
+        rows: found.slice(first, first + size),
+      };
     }
 
     async problem(key) {
@@ -164,7 +180,9 @@
       hardest: (e) => rate(e, 2),
       easiest: (e) => -rate(e, -1),
     };
-    const words = [...(query.text || "").toLowerCase().matchAll(/"([^"]+)"?|(\S+)/g)].map((m) => m[1] || m[2]);
+    const words = [...(query.text || "").toLowerCase().matchAll(/"([^"]+)"?|(\S+)/g)].map(
+      (m) => m[1] || m[2],
+    );
     let found = entries;
     if (words.length) {
       found = found.filter((e) => {
@@ -178,7 +196,8 @@
       found = found.filter((e) => hasBuffer(e) && least <= kept(e) && kept(e) <= most);
     }
     for (const [name, choices] of Object.entries(tests)) {
-      if (query[name]) found = found.filter(choices[query[name]]);
+      const test = choices[query[name]];
+      if (test) found = found.filter(test);
     }
     const order = orders[query.order];
     return order ? [...found].sort((a, b) => order(a) - order(b)) : found;
@@ -196,17 +215,15 @@
   function go(changes, { replacing = false } = {}) {
     const address = addressWith(changes);
     if (address === location.hash) return;
-    if (replacing) {
-      history.replaceState(null, "", address);
-      follow();
-    } else {
-      location.hash = address;
-    }
+    history[replacing ? "replaceState" : "pushState"](null, "", address);
+    follow();
   }
 
-  const queryOf = (address) => Object.fromEntries(QUERY.filter((name) => address[name]).map((name) => [name, address[name]]));
+  const queryOf = (address) =>
+    Object.fromEntries(QUERY.filter((name) => address[name]).map((name) => [name, address[name]]));
 
-  const source = document.documentElement.dataset.source === "folder" ? new FolderSource() : new ServerSource();
+  const source =
+    document.documentElement.dataset.source === "folder" ? new FolderSource() : new ServerSource();
   const shown = { run: null, query: null, rows: [], problem: null, open: null };
   const latest = {};
 
@@ -230,7 +247,7 @@
       shown.open = open;
       document.body.classList.toggle("has-open", Boolean(open));
       markOpen();
-      if (open) await loadProblem(address.open, address.step || "", anew);
+      if (open) await loadProblem(address.open, address.step || "");
       else showRun();
     }
   }
@@ -247,7 +264,9 @@
     const names = { train: "training", dev: "evaluation" };
     byId("query").elements.split.replaceChildren(
       element("option", { value: "" }, `all ${number(all)}`),
-      ...splits.map(([name, size]) => element("option", { value: name }, `${names[name] || name} (${number(size)})`)),
+      ...splits.map(([name, size]) =>
+        element("option", { value: name }, `${names[name] || name} (${number(size)})`),
+      ),
     );
     if (facts.other) {
       byId("compared").hidden = false;
@@ -265,29 +284,49 @@
   }
 
   function showRun() {
+    newest("problem");
+    shown.problem = null;
+    byId("main").removeAttribute("aria-busy");
     const { name, other, totals, splits, metrics, evaluations, settings } = shown.run;
     const facts = [];
     if (splits.train) {
       const per = (sum) => (sum / splits.train).toFixed(2);
-      facts.push(["fully correct per problem", per(totals.fcs), `${number(totals.fcs)} kept, references included`]);
+      facts.push([
+        "fully correct per problem",
+        per(totals.fcs),
+        `${number(totals.fcs)} kept, references included`,
+      ]);
       facts.push(["partially correct per problem", per(totals.pcs), `${number(totals.pcs)} kept`]);
     }
     if (totals.evaluated) {
       const step = evaluations.at(-1);
-      facts.push(["solved at evaluation", `${number(totals.solved)} of ${number(totals.evaluated)}`, `by any sample, step ${number(step)}`]);
-      for (const [metric, value] of metrics.filter(([metric]) => /^pass@\d+$/.test(metric))) facts.push([metric, percent(value), `step ${number(step)}`]);
+      facts.push([
+        "solved at evaluation",
+        `${number(totals.solved)} of ${number(totals.evaluated)}`,
+        `by any sample, step ${number(step)}`,
+      ]);
+      for (const [metric, value] of metrics.filter(([metric]) => /^pass@\d+$/.test(metric)))
+        facts.push([metric, percent(value), `step ${number(step)}`]);
     }
     if (other) {
-      const found = (word, compared) => element("a", { href: addressWith({ compared, page: "" }) }, `${number(totals[compared])} ${word}`);
-      facts.push([`solved, compared with ${other}`, [found("gained", "gained"), ", ", found("lost", "lost")], null]);
+      const found = (word, compared) =>
+        element("a", { href: addressWith({ compared, page: "" }) }, `${number(totals[compared])} ${word}`);
+      facts.push([
+        `solved, compared with ${other}`,
+        [found("gained", "gained"), ", ", found("lost", "lost")],
+        null,
+      ]);
     }
     const fact = ([label, value, note]) =>
-      element("div", { class: "fact" }, element("dt", {}, label), element("dd", {}, value, note && element("small", {}, note)));
+      element("div.fact", element("dt", label), element("dd", value, note && element("small", note)));
     byId("main").replaceChildren(
       element("h1", { tabindex: "-1" }, name),
-      element("p", { class: "note" }, "Choose a problem to see its solutions side by side, state by state."),
-      element("dl", { class: "facts-grid" }, facts.map(fact)),
-      element("dl", { class: "settings" }, settings.flatMap(([label, value]) => [element("dt", {}, label), element("dd", {}, value)])),
+      element("p.note", "Choose a problem to see its solutions side by side, state by state."),
+      element("dl.facts-grid", facts.map(fact)),
+      element(
+        "dl.settings",
+        settings.flatMap(([label, value]) => [element("dt", label), element("dd", value)]),
+      ),
     );
   }
 
@@ -298,8 +337,8 @@
         const pulse = await source.pulse();
         byId("news").hidden = pulse.version === shown.run.version;
         showProgress(pulse);
-      } catch {
-        byId("run-progress").replaceChildren("the server does not answer");
+      } catch (error) {
+        byId("run-progress").replaceChildren(...textNodes(error.message));
       }
     }
     setTimeout(watch, 1000 * SECONDS_BETWEEN_PULSES);
@@ -307,7 +346,12 @@
 
   async function refresh() {
     byId("news").hidden = true;
-    showFacts(await source.run());
+    try {
+      showFacts(await source.run());
+    } catch (error) {
+      byId("run-progress").replaceChildren(...textNodes(error.message));
+      return;
+    }
     await follow({ anew: true });
   }
 
@@ -340,13 +384,18 @@
   function showList({ total, page, pages, first, rows }) {
     shown.rows = rows;
     const range = pages > 1 ? `, ${number(first)}–${number(first + rows.length - 1)} shown` : "";
-    byId("total").textContent = total ? count(total, "problem") + range : "No problem fits. Change the words or clear the filters.";
+    byId("total").textContent = total
+      ? count(total, "problem") + range
+      : "No problem fits. Change the words or clear the filters.";
     const hadFocus = byId("entries").contains(document.activeElement);
     byId("entries").replaceChildren(...rows.map(entryOf));
     byId("entries").scrollTop = 0;
     byId("pager").hidden = pages === 1;
     byId("page-shown").textContent = `page ${number(page)} of ${number(pages)}`;
-    for (const [id, target, usable] of [["page-before", page - 1, page > 1], ["page-after", page + 1, page < pages]]) {
+    for (const [id, target, usable] of [
+      ["page-before", page - 1, page > 1],
+      ["page-after", page + 1, page < pages],
+    ]) {
       byId(id).disabled = !usable;
       byId(id).dataset.page = target;
     }
@@ -356,22 +405,32 @@
 
   function entryOf(row) {
     const facts = row.key.startsWith("train/")
-      ? [`${number(row.fcs)} FCS`, row.pcs ? element("b", { class: "is-partial" }, ` + ${number(row.pcs)} PCS`) : null]
-      : [row.drawn ? element("b", { class: row.passed ? "is-right" : "is-wrong" }, `${number(row.passed)}/${number(row.drawn)} right`) : "not evaluated"];
+      ? [`${number(row.fcs)} FCS`, row.pcs ? element("b.is-partial", ` + ${number(row.pcs)} PCS`) : null]
+      : [
+          row.drawn
+            ? element(
+                "b",
+                { class: row.passed ? "is-right" : "is-wrong" },
+                `${number(row.passed)}/${number(row.drawn)} right`,
+              )
+            : "not evaluated",
+        ];
     const change = changeOf(row);
     const link = element(
-      "a",
-      { class: "entry", href: addressWith({ open: row.key, step: "" }), "data-key": row.key, tabindex: "-1" },
-      element("span", { class: "head" }, element("span", { class: "id" }, row.id), change, element("span", { class: "facts" }, facts)),
-      element("span", { class: "question", dir: "auto" }, prose(row.question)),
+      "a.entry",
+      { href: addressWith({ open: row.key, step: "" }), "data-key": row.key, tabindex: "-1" },
+      element("span.head", element("span.id", row.id), change, element("span.facts", facts)),
+      element("span.question", { dir: "auto" }, prose(row.question)),
     );
-    return element("li", {}, link);
+    return element("li", link);
   }
 
   function changeOf(row) {
     if (!row.other || !row.drawn || !row.other.drawn) return null;
     const gained = Number(row.passed > 0) - Number(row.other.passed > 0);
-    return gained ? element("b", { class: gained > 0 ? "is-right" : "is-wrong" }, gained > 0 ? "▲ gained" : "▼ lost") : null;
+    return gained
+      ? element("b", { class: gained > 0 ? "is-right" : "is-wrong" }, gained > 0 ? "▲ gained" : "▼ lost")
+      : null;
   }
 
   const links = () => [...byId("entries").querySelectorAll("a")];
@@ -407,7 +466,7 @@
 
   // One problem.
 
-  async function loadProblem(key, step, anew) {
+  async function loadProblem(key, step) {
     const signal = newest("problem");
     const main = byId("main");
     main.setAttribute("aria-busy", "true");
@@ -432,21 +491,39 @@
     } catch (error) {
       if (error.name === "AbortError") return;
       shown.problem = null;
-      const again = element("button", { type: "button", on: { click: () => follow({ anew: true }) } }, "Try again");
-      main.replaceChildren(element("div", { class: "message", role: "alert" }, element("p", {}, error.message), again));
+      const again = element(
+        "button",
+        { type: "button", on: { click: () => follow({ anew: true }) } },
+        "Try again",
+      );
+      main.replaceChildren(element("div.message", { role: "alert" }, element("p", error.message), again));
     }
     main.removeAttribute("aria-busy");
   }
 
   function problemParts(problem) {
-    const parts = [solutionsPart(problem), source.canTrace ? tryPart(problem) : null, treePart(problem), evaluationPart(problem), samplesPart(problem)].filter(Boolean);
+    const parts = [
+      solutionsPart(problem),
+      source.canTrace ? tryPart(problem) : null,
+      treePart(problem),
+      evaluationPart(problem),
+      samplesPart(problem),
+    ].filter(Boolean);
     const jump = (part) =>
-      element("button", { type: "button", on: { click: () => part.scrollIntoView({ behavior: "smooth" }) } }, part.dataset.title);
+      element(
+        "button",
+        { type: "button", on: { click: () => part.scrollIntoView({ behavior: "smooth" }) } },
+        part.dataset.title,
+      );
     return [
       problemBar(problem),
-      element("h1", { tabindex: "-1", dir: "auto" }, prose(problem.question)),
-      element("p", { class: "answer" }, "answer ", code(problem.answer)),
-      element("div", { class: "jumps", role: "group", "aria-label": "Parts of this page" }, parts.map(jump)),
+      element(
+        "h1",
+        { tabindex: "-1", dir: "auto", class: problem.question.length > LONG_QUESTION && "long" },
+        prose(problem.question),
+      ),
+      element("p.answer", "answer ", code(problem.answer)),
+      element("div.jumps", { role: "group", "aria-label": "Parts of this page" }, parts.map(jump)),
       ...parts,
     ];
   }
@@ -454,27 +531,36 @@
   function problemBar({ key, id, split, other, drawn }) {
     const place = shown.rows.findIndex((row) => row.key === key);
     const step = (distance, sign, name) =>
-      element("button", { type: "button", disabled: !shown.rows[place + distance] || place < 0, on: { click: () => openNeighbour(distance) } },
-        element("span", { "aria-hidden": "true" }, sign), hidden(name));
+      element(
+        "button",
+        {
+          type: "button",
+          disabled: !shown.rows[place + distance] || place < 0,
+          on: { click: () => openNeighbour(distance) },
+        },
+        element("span", { "aria-hidden": "true" }, sign),
+        hidden(name),
+      );
     let compared = null;
-    if (other && drawn && other.drawn) compared = `${shown.run.other}: ${number(other.passed)} of ${number(other.drawn)} right`;
-    else if (other && split === "train") compared = `${shown.run.other}: ${number(other.fcs)} FCS, ${number(other.pcs)} PCS`;
+    if (other && drawn && other.drawn)
+      compared = `${shown.run.other}: ${number(other.passed)} of ${number(other.drawn)} right`;
+    else if (other && split === "train")
+      compared = `${shown.run.other}: ${number(other.fcs)} FCS, ${number(other.pcs)} PCS`;
     return element(
-      "div",
-      { class: "bar" },
+      "div.bar",
       element("button", { type: "button", class: "back", on: { click: closeProblem } }, "← Problems"),
-      element("span", {}, split === "train" ? "training problem" : "evaluation problem"),
-      element("span", { class: "id" }, id),
-      compared && element("span", { class: "compared" }, compared),
-      element("span", { class: "steps-aside" }, step(-1, "↑", "Previous problem"), step(1, "↓", "Next problem")),
+      element("span", split === "train" ? "training problem" : "evaluation problem"),
+      element("span.id", id),
+      compared && element("span.compared", compared),
+      element("span.steps-aside", step(-1, "↑", "Previous problem"), step(1, "↓", "Next problem")),
     );
   }
 
   function part(id, title, note, ...children) {
     return element(
-      "section",
-      { class: "part", id, "data-title": title, "aria-labelledby": `${id}-title` },
-      element("header", {}, element("h2", { id: `${id}-title` }, title), note && element("p", {}, note)),
+      "section.part",
+      { id, "data-title": title, "aria-labelledby": `${id}-title` },
+      element("header", element("h2", { id: `${id}-title` }, title), note && element("p", note)),
       ...children,
     );
   }
@@ -482,46 +568,90 @@
   function nameOf(problem, place) {
     if (problem.solutions[place].kind === "reference") return ["y*"];
     const before = problem.solutions[0].kind === "reference" ? 0 : 1;
-    return ["ŷ", element("sub", {}, String(place + before))];
+    return ["ŷ", element("sub", String(place + before))];
   }
 
-  const plainName = (problem, place) => nameOf(problem, place).map((piece) => piece.textContent ?? piece).join("");
+  const plainName = (problem, place) =>
+    nameOf(problem, place)
+      .map((piece) => piece.textContent ?? piece)
+      .join("");
 
   function solutionsPart(problem) {
     const { solutions } = problem;
     if (!solutions.length) {
-      return part("solutions", "Kept solutions", null, element("p", { class: "note" }, "None yet: there is no reference, and no sample was right so far."));
+      return part(
+        "solutions",
+        "Kept solutions",
+        null,
+        element("p.note", "None yet: there is no reference, and no sample was right so far."),
+      );
     }
     const first = plainName(problem, 0);
-    const note = solutions.length > 1 ? `The same letter is the same state. ◆ is the first step that differs from ${first}.` : null;
-    const title = solutions.length > 1 ? `Kept solutions (${number(solutions.length)})` : problem.has_reference ? "Reference" : "Kept solution";
-    return part("solutions", title, note, element("div", { class: "cards" }, solutions.map((_, place) => card(problem, place))));
+    const note =
+      solutions.length > 1
+        ? `The same letter is the same state. ◆ is the first step that differs from ${first}.`
+        : null;
+    const title =
+      solutions.length > 1
+        ? `Kept solutions (${number(solutions.length)})`
+        : problem.has_reference
+          ? "Reference"
+          : "Kept solution";
+    return part(
+      "solutions",
+      title,
+      note,
+      element(
+        "div.cards",
+        solutions.map((_, place) => card(problem, place)),
+      ),
+    );
   }
 
   function card(problem, place) {
     const solution = problem.solutions[place];
-    const [kind, look] = { reference: ["reference", "is-reference"], fully_correct: ["fully correct", "is-right"], partially_correct: ["partially correct", "is-partial"] }[solution.kind];
+    const [kind, look] = {
+      reference: ["reference", "is-reference"],
+      fully_correct: ["fully correct", "is-right"],
+      partially_correct: ["partially correct", "is-partial"],
+    }[solution.kind];
     const text = solution.steps.map((step) => step.text).join("\n");
-    const toTry = element("button", { type: "button", title: "Type on from here", on: { click: () => type(`${text}\n`) } }, "Edit a copy");
+    const toTry = element(
+      "button",
+      { type: "button", title: "Type on from here", on: { click: () => type(`${text}\n`) } },
+      "Edit a copy",
+    );
     return element(
-      "article",
-      { class: "card", id: `solution-${place}`, "aria-label": `${kind} ${plainName(problem, place)}` },
-      element("header", {}, element("span", { class: "name" }, nameOf(problem, place)), element("span", { class: `badge ${look}` }, kind), source.canTrace ? toTry : null),
-      element("p", { class: "meta" }, historyOf(solution)),
-      stepsTable(problem, solution.steps, { deviates: solution.deviates, rest: solution.rest }),
+      "article.card",
+      { id: `solution-${place}`, "aria-label": `${kind} ${plainName(problem, place)}` },
+      element(
+        "header",
+        element("span.name", nameOf(problem, place)),
+        element("span", { class: `badge ${look}` }, kind),
+        source.canTrace ? toTry : null,
+      ),
+      element("p.meta", historyOf(solution)),
+      stepsTable(problem, solution.steps, solution),
       cardFooter(problem, solution),
     );
   }
 
   function historyOf({ kind, found, drawn, probability }) {
     const facts = [kind === "reference" ? "given" : `found at step ${number(found)}`];
-    if (drawn) facts.push(kind === "partially_correct" ? `begins ${count(drawn, "sample")}` : `drawn ${count(drawn, "time")}`);
+    if (drawn)
+      facts.push(
+        kind === "partially_correct" ? `begins ${count(drawn, "sample")}` : `drawn ${count(drawn, "time")}`,
+      );
     const pieces = [facts.join(" · ")];
     if (probability) {
       const whose = kind === "partially_correct" ? "its sample’s probability" : "probability";
       const given = probability.is_guided ? " after its prefix" : "";
       const title = `log-probability ${probability.log_prob.toFixed(2)} under the model at step ${number(probability.step)}`;
-      pieces.push(" · ", element("span", { title }, `${whose} ${percent(probability.probability)}${given}`), hidden(`, ${title}`));
+      pieces.push(
+        " · ",
+        element("span", { title }, `${whose} ${percent(probability.probability)}${given}`),
+        hidden(`, ${title}`),
+      );
     }
     return pieces;
   }
@@ -529,11 +659,20 @@
   function cardFooter(problem, solution) {
     if (solution.kind === "partially_correct") {
       const last = solution.steps.at(-1).state;
-      const elsewhere = (problem.states[last]?.places ?? []).filter(([place]) => problem.solutions[place] !== solution);
-      return elsewhere.length ? element("footer", { class: "note" }, `Right so far: reaches ${stateText(problem, last, elsewhere)}.`) : null;
+      const elsewhere = (problem.states[last]?.places ?? []).filter(
+        ([place]) => problem.solutions[place] !== solution,
+      );
+      return elsewhere.length
+        ? element("footer.note", `Right so far: reaches ${stateText(problem, last, elsewhere)}.`)
+        : null;
     }
     if (solution.answer === undefined) return null;
-    return element("footer", {}, element("span", { class: "is-right", "aria-hidden": "true" }, "✓ "), "answer ", code(solution.answer));
+    return element(
+      "footer",
+      element("span.is-right", { "aria-hidden": "true" }, "✓ "),
+      "answer ",
+      code(solution.answer),
+    );
   }
 
   function placesText(problem, places) {
@@ -543,48 +682,71 @@
   }
 
   /** Steps on the left, states on the right; `rest` is what was written behind the kept beginning. */
-  function stepsTable(problem, steps, { deviates = null, matching = 0, failure = null, rest = null } = {}) {
+  function stepsTable(problem, steps, { deviates, failure, rest }, matching = 0) {
     const body = element("tbody");
     steps.forEach((step, place) => {
-      const classes = [place === deviates && "deviates", place + 1 === matching && "matching"].filter(Boolean);
+      const classes = [place === deviates ? "deviates" : "", place + 1 === matching ? "matching" : ""];
       body.append(stepRow(problem, step, place, classes, failure));
     });
     if (failure && failure.step >= steps.length) body.append(whyRow(failure, steps.length));
     if (rest && (rest.steps.length || rest.failure)) {
-      body.append(element("tr", { class: "divider" }, element("td", { colspan: "3" }, "how the sample went on, not kept")));
-      rest.steps.forEach((step, place) => body.append(stepRow(problem, step, steps.length + place, ["dropped"], rest.failure)));
-      if (rest.failure && rest.failure.step >= steps.length + rest.steps.length) body.append(whyRow(rest.failure, steps.length + rest.steps.length));
+      body.append(element("tr.divider", element("td", { colspan: "3" }, "how the sample went on, not kept")));
+      rest.steps.forEach((step, place) =>
+        body.append(stepRow(problem, step, steps.length + place, ["dropped"], rest.failure)),
+      );
+      if (rest.failure && rest.failure.step >= steps.length + rest.steps.length)
+        body.append(whyRow(rest.failure, steps.length + rest.steps.length));
     }
-    const head = ["", "step", "state"].map((name) => element("th", { scope: "col", class: name ? (name === "step" ? "step" : false) : "number" }, name || hidden("number")));
-    return element("table", { class: "steps" }, element("thead", {}, element("tr", {}, head)), body);
+    const head = element(
+      "tr",
+      element("th.number", { scope: "col" }, hidden("number")),
+      element("th.step", { scope: "col" }, "step"),
+      element("th", { scope: "col" }, "state"),
+    );
+    return element("table.steps", element("thead", head), body);
   }
 
   function stepRow(problem, step, place, classes, failure) {
     const mark = classes.includes("deviates") ? ["◆ ", hidden("deviates here, step ")] : [];
     const why = !failure || place < failure.step ? "" : place === failure.step ? failure.message : "not run";
-    const state = step.values ? stateOf(problem, step) : element("span", { class: "why" }, why);
+    const state = step.values ? stateOf(problem, step) : element("span.why", why);
     return element(
       "tr",
-      { class: classes.join(" ") || false },
-      element("td", { class: "number" }, mark, String(place + 1)),
-      element("td", { class: "step" }, code(step.text)),
-      element("td", {}, state, classes.includes("matching") ? hidden(" the longest beginning that is right") : null),
+      { class: classes.join(" ").trim() || false },
+      element("td.number", mark, String(place + 1)),
+      element("td.step", code(step.text)),
+      element(
+        "td",
+        state,
+        classes.includes("matching") ? hidden(" the longest beginning that is right") : null,
+      ),
     );
   }
 
   function whyRow(failure, place) {
-    return element("tr", { class: "dropped" }, element("td", { class: "number" }, String(place + 1)), element("td", { colspan: "2" }, element("span", { class: "why" }, failure.message)));
+    return element(
+      "tr.dropped",
+      element("td.number", String(place + 1)),
+      element("td", { colspan: "2" }, element("span.why", failure.message)),
+    );
   }
 
-  function stateOf(problem, { values, state }, { short = false } = {}) {
+  function stateOf(problem, { values = [], state }, { short = false } = {}) {
     const known = state === undefined ? null : problem.states[state];
     const hue = known?.hue === undefined ? "" : ` hue-${known.hue}`;
-    const listed = values.flatMap(([text, isNew], place) => [place ? ", " : "", isNew ? element("b", {}, text) : text]);
+    const listed = values.flatMap(([text, isNew], place) => [
+      place ? ", " : "",
+      isNew ? element("b", text) : brief(text),
+    ]);
     return element(
       "span",
-      { class: `state${hue}`, "data-state": known ? String(state) : false, title: known ? stateText(problem, state) : false },
-      element("span", { class: "letter" }, known?.letter ? [hidden("state "), known.letter] : null),
-      short ? null : element("span", { class: "values", dir: "ltr" }, "{", listed, "}"),
+      {
+        class: `state${hue}`,
+        "data-state": known ? String(state) : false,
+        title: known ? stateText(problem, state) : false,
+      },
+      element("span.letter", known?.letter ? [hidden("state "), known.letter] : null),
+      short ? null : element("span.values", { dir: "ltr" }, "{", listed, "}"),
     );
   }
 
@@ -600,7 +762,8 @@
     main.classList.toggle("has-lit", state !== null);
     for (const chip of main.querySelectorAll(".state.is-lit")) chip.classList.remove("is-lit");
     if (state === null) return;
-    for (const chip of main.querySelectorAll(`.state[data-state="${Number(state)}"]`)) chip.classList.add("is-lit");
+    for (const chip of main.querySelectorAll(`.state[data-state="${Number(state)}"]`))
+      chip.classList.add("is-lit");
   }
 
   // Typing a program.
@@ -612,13 +775,34 @@
       "Try a program",
       null,
       element(
-        "div",
-        { class: "try" },
-        element("div", {}, element("label", { class: "sr", for: "typed" }, "A program, one step per line"),
-          element("textarea", { id: "typed", spellcheck: "false", autocapitalize: "off", autocomplete: "off", maxlength: "10000", placeholder: "n0 = 14\nn1 = 8\nanswer = n0 + n1", "aria-keyshortcuts": "t", "aria-describedby": "try-note", on: { input: () => { clearTimeout(latest.typing); latest.typing = setTimeout(runTyped, TYPING_PAUSE); } } })),
-        element("div", { class: "card", id: "typed-result", role: "status", "aria-live": "polite" }, element("p", { class: "empty" }, "Its states and verdict appear here.")),
+        "div.try",
+        element(
+          "div",
+          element("label.sr", { for: "typed" }, "A program, one step per line"),
+          element("textarea", {
+            id: "typed",
+            spellcheck: "false",
+            autocapitalize: "off",
+            autocomplete: "off",
+            maxlength: "10000",
+            placeholder: "n0 = 14\nn1 = 8\nanswer = n0 + n1",
+            "aria-keyshortcuts": "t",
+            "aria-describedby": "try-note",
+            on: {
+              input: () => {
+                clearTimeout(latest.typing);
+                latest.typing = setTimeout(runTyped, TYPING_PAUSE);
+              },
+            },
+          }),
+        ),
+        element(
+          "div.card",
+          { id: "typed-result", role: "status", "aria-live": "polite" },
+          element("p.empty", "Its states and verdict appear here."),
+        ),
       ),
-      element("p", { class: "note", id: "try-note" }, note),
+      element("p.note", { id: "try-note" }, note),
     );
   }
 
@@ -635,29 +819,40 @@
     const signal = newest("trace");
     const [problem, text, result] = [shown.problem, byId("typed").value, byId("typed-result")];
     if (!text.trim()) {
-      result.replaceChildren(element("p", { class: "empty" }, "Its states and verdict appear here."));
+      result.replaceChildren(element("p.empty", "Its states and verdict appear here."));
       return;
     }
     try {
       const view = await source.trace(problem.key, text, signal);
       if (!signal.aborted) result.replaceChildren(...typedParts(problem, view));
     } catch (error) {
-      if (error.name !== "AbortError") result.replaceChildren(element("p", { class: "empty is-wrong" }, error.message));
+      if (error.name !== "AbortError") result.replaceChildren(element("p.empty.is-wrong", error.message));
     }
   }
 
   function typedParts(problem, view) {
     const look = view.is_right ? "is-right" : view.matching ? "is-partial" : "is-wrong";
     const footer = [];
-    if (view.answer !== undefined) footer.push("answer ", code(view.answer), view.is_right ? " is right. " : " is wrong. ");
+    if (view.answer !== undefined)
+      footer.push("answer ", code(view.answer), view.is_right ? " is right. " : " is wrong. ");
     if (view.same_as !== undefined) footer.push(`This is ${plainName(problem, view.same_as)}. `);
-    else if (view.matching) footer.push(`Longest matching prefix: ${count(view.matching, "step")}, reaching ${stateText(problem, stateAt(view))}.`);
+    else if (view.matching)
+      footer.push(
+        `Longest matching prefix: ${count(view.matching, "step")}, reaching ${stateText(problem, stateAt(view))}.`,
+      );
     else if (!view.is_right) footer.push("No prefix reaches a known state.");
     return [
-      element("header", {}, element("span", { class: `verdict ${look}` }, VERDICTS[view.verdict])),
-      element("p", { class: "meta" }, view.deviates === null || !problem.solutions.length ? "" : `deviates from ${plainName(problem, 0)} at step ${view.deviates + 1}`),
-      view.steps.length || view.failure ? stepsTable(problem, view.steps, { deviates: view.deviates, matching: view.is_right ? 0 : view.matching, failure: view.failure }) : null,
-      element("footer", {}, footer),
+      element("header", element("span", { class: `verdict ${look}` }, VERDICTS[view.verdict])),
+      element(
+        "p.meta",
+        view.deviates === null || !problem.solutions.length
+          ? ""
+          : `deviates from ${plainName(problem, 0)} at step ${view.deviates + 1}`,
+      ),
+      view.steps.length || view.failure
+        ? stepsTable(problem, view.steps, view, view.is_right ? 0 : view.matching)
+        : null,
+      element("footer", footer),
     ].filter(Boolean);
   }
 
@@ -667,28 +862,52 @@
 
   function treePart(problem) {
     if (problem.solutions.length < 2) return null;
-    const root = element("p", { class: "root" }, "start");
-    return part("tree", "Tree", "Solutions part where their steps differ.", element("div", { class: "tree", tabindex: "0", role: "group", "aria-label": "Tree of solutions" }, root, branchList(problem, problem.tree)));
+    const root = element("p.root", "start");
+    return part(
+      "tree",
+      "Tree",
+      "Solutions part where their steps differ.",
+      element(
+        "div.tree",
+        { tabindex: "0", role: "group", "aria-label": "Tree of solutions" },
+        root,
+        branchList(problem, problem.tree),
+      ),
+    );
   }
 
   function branchList(problem, branches) {
-    return element("ul", {}, branches.map((branch) => {
-      const steps = problem.solutions[branch.solution].steps.slice(branch.start, branch.start + branch.length);
-      const lines = steps.map((step) => element("div", { class: "line" }, stateOf(problem, step, { short: true }), code(step.text)));
-      if (branch.leaf !== undefined) lines.at(-1).append(leafButton(problem, branch.leaf));
-      return element("li", {}, lines, branch.branches.length ? branchList(problem, branch.branches) : null);
-    }));
+    return element(
+      "ul",
+      branches.map((branch) => {
+        const steps = problem.solutions[branch.solution].steps.slice(
+          branch.start,
+          branch.start + branch.length,
+        );
+        const lines = steps.map((step) =>
+          element("div.line", stateOf(problem, step, { short: true }), code(step.text)),
+        );
+        if (branch.leaf !== undefined) lines.at(-1).append(leafButton(problem, branch.leaf));
+        return element("li", lines, branch.branches.length ? branchList(problem, branch.branches) : null);
+      }),
+    );
   }
 
   function leafButton(problem, place) {
-    const kind = { reference: "is-reference", fully_correct: "is-right", partially_correct: "is-partial" }[problem.solutions[place].kind];
+    const kind = { reference: "is-reference", fully_correct: "is-right", partially_correct: "is-partial" }[
+      problem.solutions[place].kind
+    ];
     const target = () => {
       const found = byId(`solution-${place}`);
       found.scrollIntoView({ behavior: "smooth", block: "center" });
       for (const other of document.querySelectorAll(".card.is-lit")) other.classList.remove("is-lit");
       found.classList.add("is-lit");
     };
-    return element("button", { type: "button", class: `leaf badge ${kind}`, on: { click: target } }, nameOf(problem, place));
+    return element(
+      "button",
+      { type: "button", class: `leaf badge ${kind}`, on: { click: target } },
+      nameOf(problem, place),
+    );
   }
 
   // Samples.
@@ -696,17 +915,35 @@
   function evaluationPart(problem) {
     const { evaluation } = problem;
     if (!evaluation) return null;
-    const choose = element("select", { "aria-label": "Evaluation", on: { change: (event) => go({ step: event.target.value }) } },
-      evaluation.steps.map((step) => element("option", { value: String(step), selected: step === evaluation.step }, `at step ${number(step)}`)));
+    const choose = element(
+      "select",
+      { "aria-label": "Evaluation", on: { change: (event) => go({ step: event.target.value }) } },
+      evaluation.steps.map((step) =>
+        element(
+          "option",
+          { value: String(step), selected: step === evaluation.step },
+          `at step ${number(step)}`,
+        ),
+      ),
+    );
     const total = `${number(evaluation.passed)} of ${number(evaluation.drawn)} right`;
     const which = evaluation.steps.length > 1 ? [choose] : [`at step ${number(evaluation.step)}`];
-    return part("evaluation", "Evaluation samples", null, element("p", { class: "legend" }, total, " ", ...which), groupList(problem, evaluation, evaluationLabel));
+    return part(
+      "evaluation",
+      "Evaluation samples",
+      null,
+      element("p.legend", total, " ", ...which),
+      groupList(problem, evaluation, evaluationLabel),
+    );
   }
 
   function evaluationLabel(group) {
     const reason = group.result.replace(/^failed: /, "");
     const label = group.is_right ? "✓ right" : group.failure ? "✕ fails" : `✕ ${reason}`;
-    const notes = [!group.is_right && group.matching ? `right up to step ${group.matching}` : null, group.pass1 ? "also at low temperature" : null];
+    const notes = [
+      !group.is_right && group.matching ? `right up to step ${group.matching}` : null,
+      group.pass1 ? "also at low temperature" : null,
+    ];
     return [label, group.is_right ? "is-right" : "is-wrong", notes.filter(Boolean).join(" · ")];
   }
 
@@ -714,61 +951,112 @@
     const { samples } = problem;
     if (!samples) return null;
     const verdicts = Object.keys(VERDICTS).filter((verdict) => samples.verdicts[verdict]);
-    const bar = element("div", { class: "shares", "aria-hidden": "true" }, verdicts.map((verdict) => {
-      const share = element("span", { class: `v-${verdict}` });
-      share.style.flexGrow = samples.verdicts[verdict];
-      return share;
-    }));
-    const legend = element("ul", { class: "legend" }, verdicts.map((verdict) => element("li", { class: `v-${verdict}` }, `${VERDICTS[verdict]}: ${number(samples.verdicts[verdict])}`)));
-    return part("samples", `Self-samples (${number(samples.drawn)})`, null, bar, legend, groupList(problem, samples, sampleLabel));
+    const bar = element(
+      "div.shares",
+      { "aria-hidden": "true" },
+      verdicts.map((verdict) => {
+        const share = element("span", { class: `v-${verdict}` });
+        share.style.flexGrow = samples.verdicts[verdict];
+        return share;
+      }),
+    );
+    const legend = element(
+      "ul.legend",
+      verdicts.map((verdict) =>
+        element(
+          "li",
+          { class: `v-${verdict}` },
+          `${VERDICTS[verdict]}: ${number(samples.verdicts[verdict])}`,
+        ),
+      ),
+    );
+    return part(
+      "samples",
+      `Self-samples (${number(samples.drawn)})`,
+      null,
+      bar,
+      legend,
+      groupList(problem, samples, sampleLabel),
+    );
   }
 
   function sampleLabel(group) {
     const often = Object.entries(group.verdicts).sort((a, b) => b[1] - a[1])[0][0];
-    const look = often.endsWith("fully_correct") ? "is-right" : often.endsWith("partially_correct") || often === "too_long" ? "is-partial" : "is-wrong";
+    const look = often.endsWith("fully_correct")
+      ? "is-right"
+      : often.endsWith("partially_correct") || often === "too_long"
+        ? "is-partial"
+        : "is-wrong";
     const sign = { "is-right": "✓", "is-partial": "◐", "is-wrong": "✕" }[look];
-    const when = group.first === group.last ? `step ${number(group.first)}` : `steps ${number(group.first)}–${number(group.last)}`;
-    return [`${sign} ${VERDICTS[often]}`, look, group.guided ? `${when}, ${number(group.guided)} guided` : when];
+    const when =
+      group.first === group.last
+        ? `step ${number(group.first)}`
+        : `steps ${number(group.first)}–${number(group.last)}`;
+    return [
+      `${sign} ${VERDICTS[often]}`,
+      look,
+      group.guided ? `${when}, ${number(group.guided)} guided` : when,
+    ];
   }
 
   function groupList(problem, { groups, others, drawn }, labelOf) {
     const item = (group) => groupItem(problem, group, drawn, labelOf);
-    const list = element("ol", { class: "groups" }, groups.slice(0, FEW_GROUPS).map(item));
-    const rarer = others ? element("p", { class: "note more" }, `and ${count(others, "rarer one")}`) : null;
-    if (groups.length <= FEW_GROUPS) return element("div", {}, list, rarer);
+    const list = element("ol.groups", groups.slice(0, FEW_GROUPS).map(item));
+    const rarer = others ? element("p.note.more", `and ${count(others, "rarer one")}`) : null;
+    if (groups.length <= FEW_GROUPS) return element("div", list, rarer);
     const all = () => {
       more.remove();
       list.append(...groups.slice(FEW_GROUPS).map(item));
       list.children[FEW_GROUPS].querySelector("summary").focus();
     };
-    const more = element("button", { type: "button", class: "more", on: { click: all } }, `Show ${number(groups.length - FEW_GROUPS)} more`);
-    return element("div", {}, list, more, rarer);
+    const more = element(
+      "button",
+      { type: "button", class: "more", on: { click: all } },
+      `Show ${number(groups.length - FEW_GROUPS)} more`,
+    );
+    return element("div", list, more, rarer);
   }
 
   function groupItem(problem, group, drawn, labelOf) {
     const [label, look, note] = labelOf(group);
-    const often = element("span", { class: "count" }, `${number(group.count)}×`);
+    const often = element("span.count", `${number(group.count)}×`);
     often.style.setProperty("--share", `${group.count > 1 ? (100 * group.count) / drawn : 0}%`);
     const preview = group.steps.map((step) => step.text).join("; ") || group.written || "";
-    const details = element("details", {},
-      element("summary", {}, often, element("span", { class: "label" }, element("span", { class: look }, label), note ? element("span", { class: "note" }, ` · ${note}`) : null), element("code", { class: "preview", dir: "ltr" }, preview.replaceAll("\n", " "))));
+    const details = element(
+      "details",
+      element(
+        "summary",
+        often,
+        element(
+          "span.label",
+          element("span", { class: look }, label),
+          note ? element("span.note", ` · ${note}`) : null,
+        ),
+        element("code.preview", { dir: "ltr" }, preview.replaceAll("\n", " ")),
+      ),
+    );
     details.addEventListener("toggle", () => {
       if (details.open && details.children.length === 1) details.append(groupInside(problem, group));
     });
-    return element("li", {}, details);
+    return element("li", details);
   }
 
   function groupInside(problem, group) {
-    const { steps, deviates, matching, failure, written, same_as: same } = group;
+    const { steps, matching, failure, written, same_as: same } = group;
     const remarks = [];
     if (same !== undefined) remarks.push(`This is ${plainName(problem, same)}.`);
-    else if (!group.is_right && matching) remarks.push(`Right up to step ${matching}: ${stateText(problem, stateAt(group))}.`);
+    else if (!group.is_right && matching)
+      remarks.push(`Right up to step ${matching}: ${stateText(problem, stateAt(group))}.`);
     else if (!group.is_right && problem.solutions.length) remarks.push("No prefix reaches a known state.");
-    return element("div", { class: "inside" },
-      element("p", { class: "note" }, remarks),
-      steps.length || failure ? stepsTable(problem, steps, { deviates, matching: group.is_right || same !== undefined ? 0 : matching, failure }) : null,
-      written === undefined ? null : element("p", { class: "note" }, "As written:"),
-      written === undefined ? null : element("code", { class: "written", dir: "ltr" }, written));
+    return element(
+      "div.inside",
+      element("p.note", remarks),
+      steps.length || failure
+        ? stepsTable(problem, steps, group, group.is_right || same !== undefined ? 0 : matching)
+        : null,
+      written === undefined ? null : element("p.note", "As written:"),
+      written === undefined ? null : element("code.written", { dir: "ltr" }, written),
+    );
   }
 
   // From the keyboard.
@@ -816,19 +1104,34 @@
   function listen() {
     const form = byId("query");
     const changed = () => {
-      const fields = Object.fromEntries(["text", ...SHOWN_FILTERS].map((name) => [name, form.elements[name].value.trim()]));
+      const fields = Object.fromEntries(
+        ["text", ...SHOWN_FILTERS].map((name) => [name, form.elements[name].value.trim()]),
+      );
       go({ ...fields, page: "" }, { replacing: true });
     };
-    form.addEventListener("submit", (event) => { event.preventDefault(); changed(); focusEntry(0); });
-    form.addEventListener("input", (event) => { clearTimeout(latest.search); latest.search = setTimeout(changed, event.target.tagName === "SELECT" ? 0 : 120); });
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      changed();
+      focusEntry(0);
+    });
+    form.addEventListener("input", (event) => {
+      clearTimeout(latest.search);
+      latest.search = setTimeout(changed, event.target.tagName === "SELECT" ? 0 : 120);
+    });
     form.addEventListener("reset", () => setTimeout(changed));
-    for (const id of ["page-before", "page-after"]) byId(id).addEventListener("click", (event) => go({ page: event.currentTarget.dataset.page }));
+    for (const id of ["page-before", "page-after"])
+      byId(id).addEventListener("click", (event) => go({ page: event.currentTarget.dataset.page }));
     byId("entries").addEventListener("keydown", onListKey);
     byId("news").addEventListener("click", refresh);
     byId("help").addEventListener("click", () => byId("keys").showModal());
-    byId("skip").addEventListener("click", (event) => { event.preventDefault(); byId("main").focus(); });
+    byId("skip").addEventListener("click", (event) => {
+      event.preventDefault();
+      byId("main").focus();
+    });
     const main = byId("main");
-    main.addEventListener("pointerover", (event) => light(event.target.closest("[data-state]")?.dataset.state ?? null));
+    main.addEventListener("pointerover", (event) =>
+      light(event.target.closest("[data-state]")?.dataset.state ?? null),
+    );
     main.addEventListener("pointerleave", () => light(null));
     document.addEventListener("keydown", onKey);
     addEventListener("hashchange", () => follow());
@@ -840,7 +1143,7 @@
     try {
       showFacts(await source.run());
     } catch (error) {
-      byId("main").replaceChildren(element("p", { class: "message", role: "alert" }, error.message));
+      byId("main").replaceChildren(element("p.message", { role: "alert" }, error.message));
       return;
     }
     await follow({ anew: true });
