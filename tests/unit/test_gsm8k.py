@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from partway.datasets import Conversion, convert_gsm8k
+from partway.datasets.gsm8k.tokens import MARK
 from partway.datasets.raw import GSM8K, read_raw
-from partway.execution import is_correct, trace_all
+from partway.execution import is_correct, trace, trace_all
 from partway.problem import Problem
 
 OPERATORS = (" + ", " - ", " * ", " / ", "round(", "math.")
@@ -368,6 +371,50 @@ def test_paper_style(name: str) -> None:
     assert steps(question, solution, answer, style="paper") == expected
 
 
+SCRAPS = st.sampled_from(
+    [
+        *"0123456789+-*/()=.,%$x<>:#^ \n",
+        "<<",
+        ">>",
+        "=<<2*3=6>>6",
+        " dollars ",
+        " of ",
+        " is equal to ",
+        "√",
+        MARK,
+    ]
+)
+LONG = [
+    "9" * 5000,
+    "(" * 500 + "1" + ")" * 500 + "=1",
+    "1" + "+1" * 500 + "=501",
+    "9999**64=1",
+    "1/0=0",
+    "<<=>>",
+]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(SCRAPS, max_size=60).map("".join) | st.text(max_size=60), st.integers(-50, 50))
+def test_any_text_is_converted_or_refused(text: str, answer: int) -> None:
+    check_any_text(text, str(answer))
+
+
+@pytest.mark.parametrize("text", [*LONG, *(f"<<{text}>>" for text in LONG)])
+@pytest.mark.parametrize("answer", ["501", "9" * 5000, "1e999999999", "nan", "1/0"])
+def test_hostile_text_is_converted_or_refused(text: str, answer: str) -> None:
+    check_any_text(text, answer)
+
+
+def check_any_text(text: str, answer: str) -> None:
+    for style in ("partway", "paper"):
+        conversion = convert_gsm8k([], [row(text, text, answer)], style=style)
+        (problem,) = conversion.splits["test"]
+        assert (problem.reference is None) == bool(conversion.rejects)
+        if problem.reference is not None:
+            assert is_correct(trace(problem.reference).answer, problem.answer)
+
+
 @pytest.fixture(scope="module")
 def raw(real_data: Path) -> Mapping[str, list[Mapping[str, object]]]:
     return read_raw(GSM8K, real_data / "gsm8k")
@@ -401,9 +448,9 @@ def test_real_rows_get_programs(real: Conversion) -> None:
 def test_real_programs_compute_their_answers(real: Conversion) -> None:
     problems = referenced(real, "train", "dev", "test")
     traces = trace_all([problem.reference for problem in problems])
-    for problem, trace in zip(problems, traces, strict=True):
-        assert trace.failure is None, problem.id
-        assert is_correct(trace.answer, problem.answer), problem.id
+    for problem, traced in zip(problems, traces, strict=True):
+        assert traced.failure is None, problem.id
+        assert is_correct(traced.answer, problem.answer), problem.id
         steps = problem.reference.steps
         assert any(operator in step for step in steps for operator in OPERATORS) or "= -n" in steps[-1], (
             problem.id

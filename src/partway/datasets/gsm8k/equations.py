@@ -11,12 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from partway.datasets.gsm8k.expressions import (
-    Expression,
-    close,
-    has_operation,
-    value_of,
-)
+from partway.datasets.gsm8k.expressions import Expression, close, has_operation, value_of
 from partway.datasets.gsm8k.reading import Phrase, parse, phrases, with_mixed_numbers, with_tight_fractions
 from partway.datasets.gsm8k.tokens import MARK, Token, plain_spelling, tokens
 from partway.datasets.gsm8k.units import percents_in, points, readings
@@ -61,7 +56,7 @@ class Line:
     @classmethod
     def read(cls, index: int, raw: str, unknowns: frozenset[str] = frozenset()) -> Line:
         """The line, with `unknowns` read as letters."""
-        text = plain_spelling(ANNOTATION.sub(MARK, raw))
+        text = plain_spelling(marked(raw))
         segments: list[list[Token]] = [[]]
         marks: list[int] = []
         for token in with_mixed_numbers(list(tokens(text, unknowns))):
@@ -79,13 +74,18 @@ class Line:
         return self.text[start:end].replace(MARK, "").strip()
 
 
+def marked(raw: str) -> str:
+    """The line with a mark in place of each annotation."""
+    return ANNOTATION.sub(MARK, raw.replace(MARK, " "))
+
+
 _ANNOTATED_EQUALS = re.compile(rf"=\s*[$£€]?\s*{MARK}")
 
 
 def annotated_claims(index: int, raw: str) -> list[Claim] | None:
     """The claims of a line whose every equals sign is annotated with a computation, None for another line."""
     annotations = ANNOTATION.findall(raw)
-    text = ANNOTATION.sub(MARK, raw)
+    text = marked(raw)
     if "=" in _ANNOTATED_EQUALS.sub("", text) or "equal" in text:
         return None
     claims = [_annotation_claim(index, position, text) for position, text in enumerate(annotations)]

@@ -142,7 +142,10 @@ def close(a: Fraction, b: Fraction) -> bool:
     """Whether two values are the same but for the last decimals an annotator wrote."""
     if a == b:
         return True
-    first, second = float(a), float(b)
+    try:
+        first, second = float(a), float(b)
+    except OverflowError:
+        return False
     return abs(first - second) <= TOLERANCE * max(abs(second), 1.0)
 
 

@@ -36,12 +36,14 @@ _SPACED = re.compile(r"(?<![\d.])\d{1,3}(?: \d{3})+(?![\d,.])")
 _AND_A_HALF = re.compile(r"(\d+)[ -](?:and[ -])?(?:an?[ -]|one[ -])?half")
 _ITEM = r"[\w'’-]+(?: [\w'’-]+){0,3}"
 _LIST = re.compile(rf"\b{_ITEM}((?:, {_ITEM})+),? (?:and|or) ")
+_ENDLESS = re.compile(r"\d{30,}")
 _WORD = re.compile(r"[a-z]+")
 _AMOUNT = re.compile(rf"(\d+(?:,\d{{3}})*(?:\.\d+)?|\b(?:{'|'.join([*UNITS, *TENS])}))[ -]([a-z]+)")
 
 
 def said_numbers(question: str) -> Said:
     """Every number in a question; ordinals and the lengths of lists are other forms of one."""
+    question = _ENDLESS.sub(" ", question)
     yield from _digit_numbers(question)
     for whole, top, bottom in _FRACTION.findall(question):
         if int(bottom):
@@ -58,7 +60,7 @@ def said_numbers(question: str) -> Said:
 
 def said_amounts(question: str) -> Iterator[tuple[Fraction, str]]:
     """Numbers with the word behind them: 2 and week of `two weeks`."""
-    for number, word in _AMOUNT.findall(question.lower()):
+    for number, word in _AMOUNT.findall(_ENDLESS.sub(" ", question.lower())):
         value = UNITS.get(number, TENS.get(number))
         yield Fraction(number.replace(",", "") if value is None else value), word
 

@@ -10,6 +10,7 @@ from partway.datasets.gsm8k.expressions import Expression, Letter, Negative, Num
 from partway.datasets.gsm8k.tokens import Token
 
 MAX_WORDS_BEFORE_OPERAND = 3
+MAX_TOKENS = 150  # longer expressions nest deeper than Python parses
 OPERANDS = ("number", "letter", "close")
 
 
@@ -132,6 +133,8 @@ def _balanced(items: list[Token]) -> Iterator[list[Token]]:
 
 def parse(tokens: Sequence[Token]) -> Expression | None:
     """The expression the tokens spell, None if they do not spell exactly one."""
+    if len(tokens) > MAX_TOKENS:
+        return None
     parser = _Parser(tokens)
     expression = parser.sum()
     return expression if parser.position == len(tokens) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,6 +17,7 @@ from partway.problem import Problem
 Style = Literal["partway", "paper"]
 TRAIN_SHARE = 0.8
 ROWS_AT_ONCE = 500
+_NUMBER = re.compile(r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})")
 STEP_RULES = ("annotation", "equation", "linear", "letter", "units", "percent", "cents", "rounding")
 
 
@@ -39,14 +41,22 @@ class Row:
         return tuple(str(self.record["answer"]).rpartition("####")[0].removesuffix("\n").split("\n"))
 
     @property
+    def value(self) -> Fraction | None:
+        """The number behind ####, None if there is none."""
+        text = self._ending.replace(",", "").replace("$", "")
+        return Fraction(text) if _NUMBER.fullmatch(text) else None
+
+    @property
     def answer(self) -> int | float | str:
-        """The number behind ####, the text there if it is no number."""
-        text = str(self.record["answer"]).rpartition("####")[2].strip()
-        try:
-            value = Fraction(text.replace(",", "").replace("$", ""))
-        except (ValueError, ZeroDivisionError):
-            return text
+        """What stands behind ####: a number, or text if it is none."""
+        value = self.value
+        if value is None:
+            return self._ending
         return int(value) if value.denominator == 1 else float(value)
+
+    @property
+    def _ending(self) -> str:
+        return str(self.record["answer"]).rpartition("####")[2].strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +121,9 @@ def _convert(rows: Sequence[Row], style: Style) -> Iterator[Converted | NoProgra
 
 
 def _drafted(row: Row, style: Style) -> _Draft | NoProgram:
-    answer = row.answer
-    if isinstance(answer, str):
-        return NoProgram("the answer is no number", f"found {answer!r} behind ####")
+    value = row.value
+    if value is None:
+        return NoProgram("the answer is no number", f"found {row.answer!r} behind ####")
     if style == "paper":
         paper = read_paper_program(row.lines)
         if isinstance(paper, NoProgram):
@@ -124,7 +134,7 @@ def _drafted(row: Row, style: Style) -> _Draft | NoProgram:
             constants + ["annotation"] * len(paper.steps),
             [""] * len(constants) + paper.sources,
         )
-    program = read_program(Written(row.question, row.lines, Fraction(answer)))
+    program = read_program(Written(row.question, row.lines, value))
     if isinstance(program, NoProgram):
         return program
     return _Draft(program.text, program.rules, program.sources)

@@ -9,14 +9,24 @@ from fractions import Fraction
 
 from partway.datasets.gsm8k.equations import ANNOTATION, Claim, Line, annotated_claims, claims_in
 from partway.datasets.gsm8k.explanations import QuestionNumbers
-from partway.datasets.gsm8k.expressions import HUNDRED, Operation, Reference, Rounded, close, rounded
+from partway.datasets.gsm8k.expressions import (
+    HUNDRED,
+    Operation,
+    Reference,
+    Rounded,
+    close,
+    rounded,
+    value_of,
+)
 from partway.datasets.gsm8k.letters import Unknowns
 from partway.datasets.gsm8k.programs import Program, program
+from partway.datasets.gsm8k.reading import parse
 from partway.datasets.gsm8k.steps import Steps, added_later
 from partway.datasets.gsm8k.tokens import plain_spelling, tokens
 
-_PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s?(?:%|percent)")
-_COMPARISON = re.compile(r"(\d[\d,]*(?:\.\d+)?)\s*[<>]\s*\$?(\d[\d,]*(?:\.\d+)?)")
+_AMOUNT = r"(\d[\d,]{0,20}(?:\.\d{1,12})?)"
+_PERCENT = re.compile(rf"(?<![\d.,]){_AMOUNT}\s?(?:%|percent)")
+_COMPARISON = re.compile(rf"(?<![\d.,]){_AMOUNT}\s*[<>]\s*\$?{_AMOUNT}")
 _PERCENT_CUE = re.compile(r"%|percent", re.IGNORECASE)
 _CENTS_CUE = re.compile(r"\bcents?\b|¢", re.IGNORECASE)
 _ROUNDING_CUE = re.compile(
@@ -64,6 +74,7 @@ class _Reader:
         self.numbers = numbers
         self.thorough = thorough
         self.body = ANNOTATION.sub("", "\n".join(written.lines))
+        self.last_line = self.body.rpartition("\n")[2]
 
     def read(self) -> Program | NoProgram:
         unknowns = Unknowns.of(self.written.lines)
@@ -82,7 +93,8 @@ class _Reader:
         return claims_in(Line.read(index, raw)) if found is None else found
 
     def _program(self, claims: Sequence[Claim]) -> Program | NoProgram:
-        steps = Steps(self.numbers, frozenset(map(Fraction, _PERCENT.findall(self.body))))
+        percents = (Fraction(text.replace(",", "")) for text in _PERCENT.findall(self.body))
+        steps = Steps(self.numbers, frozenset(percents))
         ordered = sorted(claims, key=lambda claim: claim.place)
         results: list[tuple[int, int]] = []
         for claim, later in zip(ordered, added_later(ordered), strict=True):
@@ -105,24 +117,19 @@ class _Reader:
                 if close(steps.steps[step].value, self.written.answer):
                     return step
         if close(value * 100, self.written.answer) and (rule := self._hundred_rule()):
-            return steps.append(Operation("*", Reference(last), HUNDRED), rule, self.written.lines[-1])
+            return steps.append(Operation("*", Reference(last), HUNDRED), rule, self.last_line)
         if how := self._rounding(value, line):
-            return steps.append(Rounded(how, Reference(last)), "rounding", self.written.lines[-1])
+            return steps.append(Rounded(how, Reference(last)), "rounding", self.last_line)
         return None
 
     def _is_restated(self, line: int) -> bool:
         """Whether a line after `line` repeats the answer: `<<250=250>>`, or `50 < 52` with 50 computed."""
         answer = self.written.answer
-        for raw in self.written.lines[line + 1 :]:
-            if any(
-                text.split("=")[0] == text.split("=")[-1] and _is(text.split("=")[0], answer)
-                for text in ANNOTATION.findall(raw)
-            ):
-                return True
-            compared = [number for pair in _COMPARISON.findall(raw) for number in pair]
-            if answer not in self.numbers.plain and any(_is(number, answer) for number in compared):
-                return True
-        return False
+        later = "\n".join(self.written.lines[line + 1 :])
+        constants = [left for left, _, right in map(_sides, ANNOTATION.findall(later)) if left == right]
+        compared = [number for pair in _COMPARISON.findall(later) for number in pair]
+        is_computed = answer not in self.numbers.plain
+        return any(_is(text, answer) for text in constants + (compared if is_computed else []))
 
     def _hundred_rule(self) -> str | None:
         text = f"{self.written.question}\n{self.body}"
@@ -141,16 +148,21 @@ class _Reader:
 
     def _failure(self, value: Fraction) -> NoProgram:
         answer = self.written.answer
-        last_line = tokens(plain_spelling(self.body.split("\n")[-1]))
-        stated = any(token.kind == "number" and token.value == answer for token in last_line)
-        reason = "the answer is stated but not computed" if stated else "the solution ends in another number"
-        return NoProgram(
-            reason, f"the last value computed is {float(value):g}, the answer is {float(answer):g}"
-        )
+        numbers = {token.value for token in tokens(plain_spelling(self.last_line)) if token.kind == "number"}
+        detail = f"the last value computed is {_shown(value)}, the answer is {_shown(answer)}"
+        if answer in numbers:
+            return NoProgram("the answer is stated but not computed", detail)
+        return NoProgram("the solution ends in another number", detail)
+
+
+def _sides(annotation: str) -> tuple[str, str, str]:
+    return annotation.partition("=")
 
 
 def _is(text: str, value: Fraction) -> bool:
-    try:
-        return Fraction(text.replace(",", "").strip("+ ")) == value
-    except ValueError:
-        return False
+    expression = parse(list(tokens(text)))
+    return expression is not None and value_of(expression) == value
+
+
+def _shown(value: Fraction) -> str:
+    return str(value.numerator) if value.denominator == 1 else f"{float(value):g}"

@@ -26,6 +26,7 @@ class Token:
 
 
 MARK = "\ue000"  # stands where an annotation was
+MAX_DIGITS = 40
 
 _CHARACTERS = str.maketrans({
     **dict.fromkeys("×∗·•", "*"), **dict.fromkeys("–—−", "-"), **dict.fromkeys("[{", "("),
@@ -79,18 +80,18 @@ def tokens(line: str, unknowns: frozenset[str] = frozenset()) -> Iterator[Token]
     for match in _TOKEN.finditer(line):
         kind, text = match.lastgroup, match.group()
         start, end = match.span()
-        if kind in ("number", "percent"):
+        if kind in ("number", "percent") and len(text) <= MAX_DIGITS:
             yield _number(text, start, end, match["percent"] is not None)
         elif kind == "letter":
             yield _letter(text, start, end, line, unknowns)
         elif kind == "operator":
             yield Token("operator", "**" if text == "^" else text, start, end)
         else:
-            yield Token(_KINDS[kind or "stop"], text, start, end)
+            yield Token(_KINDS.get(kind or "", "stop"), text, start, end)
 
 
 _KINDS: dict[str, Kind] = {
-    "open": "open", "close": "close", "equals": "equals", "mark": "mark", "word": "word", "stop": "stop",
+    "open": "open", "close": "close", "equals": "equals", "mark": "mark", "word": "word",
 }  # fmt: skip
 
 
