@@ -1,0 +1,175 @@
+"""`partway bench train`: whole training steps against the straightforward loop, in one run."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from partway.cli.benches.tables import print_table
+
+if TYPE_CHECKING:
+    from partway.problem import Problem
+    from partway.training import SelfSamplingTrainer
+
+PARTS = ("exploring", "executing", "learning")
+
+
+@click.command()
+@click.option("--model", default="tiny-storyproblems", show_default=True, help="A fine-tuned model.")
+@click.option("--problems", "path", metavar="FILE", help="Problems of that model; built-in ones if left out.")
+@click.option("--batch", default=32, show_default=True, help="Problems per step.")
+@click.option("-n", "--num-generations", default=4, show_default=True, help="Samples per problem and step.")
+@click.option("--max-completion-length", default=96, show_default=True, help="Longest sample, in tokens.")
+@click.option(
+    "--warm-up", default=8, show_default=True, help="Rounds of exploring that fill the buffers first."
+)
+@click.option("--steps", default=5, show_default=True, help="Steps of each contender, interleaved.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(
+    model: str,
+    path: str | None,
+    batch: int,
+    num_generations: int,
+    max_completion_length: int,
+    warm_up: int,
+    steps: int,
+    as_json: bool,
+) -> None:
+    """Whole steps, explore and learn and update, against the loop one would write first.
+
+    \b
+    The straightforward loop, in the same run, with the same model, buffers, batches and loss:
+      exploring   model.generate on left-padded prompts
+      executing   a forked process for every program
+      learning    a padded row for every target through the stock model, 32 rows at a time
+    \b
+    Examples:
+      partway bench train
+      partway bench train --model runs/gsm8k --problems data/gsm8k/train.jsonl -n 1 --json
+    """
+    from partway.datasets import load_problems
+
+    problems = load_problems(path) if path else built_in_problems(batch)
+    with trainers(model, problems[:batch], batch, num_generations, max_completion_length) as contenders:
+        warm(contenders, warm_up)
+        result = measure(contenders, steps)
+    if as_json:
+        click.echo(json.dumps(result))
+    else:
+        show(result)
+
+
+def built_in_problems(count: int) -> list[Problem]:
+    from partway.datasets.storyproblems import generate_problems
+
+    return generate_problems(count, seed=7)
+
+
+@contextmanager
+def trainers(
+    model: str, problems: Sequence[Problem], batch: int, num_generations: int, max_completion_length: int
+) -> Iterator[dict[str, SelfSamplingTrainer]]:
+    """Two trainers that begin alike."""
+    from partway.cli.benches.plain_loop import PlainTrainer
+    from partway.training import SelfSamplingConfig, SelfSamplingTrainer
+
+    def trainer(kind: type[SelfSamplingTrainer], directory: str) -> SelfSamplingTrainer:
+        args = SelfSamplingConfig(
+            output_dir=directory,
+            per_device_train_batch_size=batch,
+            num_generations=num_generations,
+            max_completion_length=max_completion_length,
+            learning_rate=1e-5,
+            eval_strategy="no",
+            disable_tqdm=True,
+        )
+        made = kind(model, args, problems)
+        made.create_optimizer()
+        return made
+
+    with tempfile.TemporaryDirectory() as ours, tempfile.TemporaryDirectory() as plain:
+        yield {"partway": trainer(SelfSamplingTrainer, ours), "straightforward": trainer(PlainTrainer, plain)}
+
+
+def warm(contenders: dict[str, SelfSamplingTrainer], rounds: int) -> None:
+    """Fill the first one's buffers by exploring, and give the other one the same."""
+    first, second = contenders.values()
+    for number in range(rounds):
+        first.state.global_step = number
+        first.before_step()
+        first.explore(first.batch)
+    second.buffers = first.buffers.copy()
+
+
+def measure(contenders: dict[str, SelfSamplingTrainer], steps: int) -> dict[str, Any]:
+    """Seconds per step, whole and by part, as medians of interleaved steps; one step each is not counted."""
+    from partway.training.ledger import Clock
+
+    seconds: dict[str, list[dict[str, float]]] = {name: [] for name in contenders}
+    targets = kept(contenders["partway"])
+    losses: dict[str, float] = {}
+    for number in range(steps + 1):
+        for name, trainer in contenders.items():
+            trainer.state.global_step = 1000 + number
+            trainer.clock = Clock()
+            started = time.perf_counter()
+            loss = one_step(trainer)
+            whole = time.perf_counter() - started
+            losses.setdefault(name, loss)
+            if number:
+                parts = {part: trainer.clock.spent[part] for part in PARTS}
+                seconds[name].append({**parts, "updating": whole - sum(parts.values()), "step": whole})
+    medians = {
+        name: {part: statistics.median(row[part] for row in rows) for part in rows[0]}
+        for name, rows in seconds.items()
+    }
+    ours, plain = medians["partway"], medians["straightforward"]
+    return {
+        "speedup": round(plain["step"] / ours["step"], 2),
+        "speedups": {part: round(plain[part] / ours[part], 2) for part in PARTS},
+        "seconds": medians,
+        "targets_per_problem": targets,
+        "samples_per_step": contenders["partway"].args.num_generations * len(contenders["partway"].batch),
+        "loss": losses,
+    }
+
+
+def one_step(trainer: SelfSamplingTrainer) -> float:
+    """Learn, update, explore; learning comes first so that both losses are of the same buffers at first."""
+    trainer.before_step()
+    loss = trainer.learn(trainer.model, trainer.batch).item()
+    trainer.optimizer.step()
+    trainer.optimizer.zero_grad()
+    trainer.explore(trainer.batch)
+    return loss
+
+
+def kept(trainer: SelfSamplingTrainer) -> float:
+    return round(sum(trainer.buffers.per_problem()), 2)
+
+
+def show(result: dict[str, Any]) -> None:
+    ours, plain = result["seconds"]["partway"], result["seconds"]["straightforward"]
+    rows = [
+        (
+            part,
+            f"{plain[part]:.3f}",
+            f"{ours[part]:.3f}",
+            f"{plain[part] / ours[part]:.1f}x",
+            f"{ours[part] / ours['step']:.0%}",
+        )
+        for part in (*PARTS, "updating", "step")
+    ]
+    work = f"{result['samples_per_step']} samples, {result['targets_per_problem']} targets per problem"
+    print_table(
+        f"Seconds per step: {work}",
+        ["", "straightforward", "partway", "faster", "share of ours"],
+        rows,
+    )
