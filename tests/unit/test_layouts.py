@@ -1,0 +1,137 @@
+"""The check at start: models for which a layout is wrong, on purpose or by their nature, get another."""
+
+from __future__ import annotations
+
+import logging
+import random
+from typing import Any
+
+import pytest
+import torch
+from transformers import GPTNeoConfig, GPTNeoForCausalLM, LlamaForCausalLM
+
+from partway.errors import ConfigError
+from partway.models.layouts import LONGEST, Layout, checked_layout
+from partway.models.scoring import Scorer
+from scoring_cases import CONFIGS, alone, branching, tiny
+
+
+class IgnoresPositions(LlamaForCausalLM):
+    """Counts by place in the row, whatever positions it is given: wrong on trees, right behind a cache."""
+
+    def forward(self, *args: Any, position_ids: Any = None, **inputs: Any) -> Any:
+        return super().forward(*args, **inputs)
+
+
+class IgnoresMasks(LlamaForCausalLM):
+    """Sees everything before it in the row: wrong on trees, right behind a cache."""
+
+    def forward(self, *args: Any, attention_mask: Any = None, **inputs: Any) -> Any:
+        return super().forward(*args, **inputs)
+
+
+class ForgetsGradients(IgnoresPositions):
+    """Its cache has the right values and no gradients, so targets would not teach it to read the prompt."""
+
+    def forward(self, *args: Any, **inputs: Any) -> Any:
+        output = super().forward(*args, **inputs)
+        if output.past_key_values is not None:
+            for layer in output.past_key_values.layers:
+                layer.keys, layer.values = layer.keys.detach(), layer.values.detach()
+        return output
+
+
+class RefusesCaches(IgnoresPositions):
+    """Has no cache to share a prompt with."""
+
+    def forward(self, *args: Any, use_cache: bool = False, **inputs: Any) -> Any:
+        return super().forward(*args, use_cache=False, **inputs)
+
+
+def made(kind: type[LlamaForCausalLM]) -> LlamaForCausalLM:
+    torch.manual_seed(0)
+    return kind(CONFIGS["llama"]).eval()
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama", "qwen3", "gpt_neox"])
+def test_trees_are_right_for_ordinary_models(family: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert checked_layout(tiny(family)) == Layout("tree", LONGEST)
+    assert not caplog.records
+
+
+def test_other_attention_than_that_of_pytorch_gets_rows() -> None:
+    assert checked_layout(tiny("llama", "eager")) == Layout("tree_rows", LONGEST)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (IgnoresPositions, "shared_prompt"),
+        (IgnoresMasks, "shared_prompt"),
+        (ForgetsGradients, "flat"),
+        (RefusesCaches, "flat"),
+    ],
+)
+def test_a_model_wrong_on_purpose_gets_a_layout_that_is_right_and_says_so(
+    kind: type[LlamaForCausalLM], expected: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = made(kind)
+    assert checked_layout(model).name == expected
+    (message,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert message.startswith(f"{kind.__name__} scores differently with the layout tree")
+    assert message.endswith(f"than one sequence at a time; using {expected}")
+    scorer = Scorer(model, 0, tokens_per_pass=512)
+    problem = branching(random.Random(0), 12, 4, 10)
+    (found,) = scorer.log_probs(model, [problem])
+    expected_log_probs = [alone(model, problem.prompt, target) for target in problem.targets]
+    torch.testing.assert_close(found, torch.stack(expected_log_probs).detach())
+
+
+@pytest.mark.parametrize(("family", "longest"), [("gpt_neo", 56), ("mistral", 56), ("gemma2", 56)])
+def test_local_attention_limits_trees_to_its_window(
+    family: str, longest: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    layout = checked_layout(tiny(family))
+    assert layout.name in ("tree", "tree_rows")
+    assert layout.longest == longest
+    (record,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert record.getMessage().endswith("using trees of at most 56 tokens")
+
+
+def test_the_window_of_gpt_neo_as_published_allows_trees_of_224_tokens() -> None:
+    torch.manual_seed(0)
+    config = GPTNeoConfig(
+        vocab_size=61, hidden_size=32, num_layers=2, num_heads=4, attention_types=[[["global", "local"], 1]]
+    )
+    assert config.window_size == 256
+    assert checked_layout(GPTNeoForCausalLM(config).eval()) == Layout("tree_rows", 224)
+
+
+def test_a_model_that_cannot_take_a_mask_of_ours_shares_prompts() -> None:
+    assert checked_layout(tiny("bloom")).name == "shared_prompt"
+
+
+def test_a_model_without_attention_is_scored_flat() -> None:
+    assert checked_layout(tiny("mamba")).name == "flat"
+
+
+def test_the_check_leaves_the_model_in_the_mode_it_found_it_in() -> None:
+    model = tiny("llama").train()
+    checked_layout(model)
+    assert model.training
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_the_check_is_the_same_in_training_mode_with_dropout() -> None:
+    torch.manual_seed(0)
+    config = GPTNeoConfig(**{**CONFIGS["gpt_neo"].to_dict(), "resid_dropout": 0.5})
+    assert checked_layout(GPTNeoForCausalLM(config).train()).longest == 56
+
+
+def test_a_frozen_model_can_be_checked() -> None:
+    assert checked_layout(tiny("llama").requires_grad_(False)).name == "tree"
+
+
+def test_an_unknown_layout_is_named() -> None:
+    with pytest.raises(ConfigError, match="layout is 'rows', expected one of tree, shared_prompt, flat"):
+        checked_layout(tiny("llama"), "rows")
