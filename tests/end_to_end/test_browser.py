@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
+from browser_cases import (
+    CHROMIUM,
+    HOSTILE,
+    NARROW,
+    OPTIONS,
+    WIDE,
+    assert_accessible,
+    assert_fits,
+    focused,
+    go,
+    hostile_run,
+    open_only,
+    served,
+    sizes,
+    take,
+    watch,
+)
 from explorer_cases import Writer, finished_run
-from partway.problem import Problem
 from partway.runs import Run
 
 if TYPE_CHECKING:
@@ -28,19 +39,6 @@ api = pytest.importorskip("playwright.sync_api", reason="playwright is not insta
 expect = api.expect
 expect.set_options(timeout=60_000)
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-OPTIONS = [
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync", "--disable-default-apps", "--mute-audio"),
-]
-WIDE, NARROW = {"width": 1360, "height": 900}, {"width": 390, "height": 844}
-HOSTILE = [
-    "<script>document.title = 'broken'</script>",
-    '<img src=x onerror="document.title = 1">',
-    "javascript:document.title=1",
-    "safe \u202egnp.exe\u202c or not",
-    "</h1></main><style>* { display: none }</style>",
-]
 Opener = Callable[..., "Page"]
 
 
@@ -65,18 +63,7 @@ def visit(browser: Browser) -> Iterator[Opener]:
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(60_000)
-        home = re.match(r"http://[^/]+/|file://", address)[0]
-
-        def check(request: Any) -> None:
-            if not request.url.startswith((home, "data:")):
-                errors.append(f"a request left the machine: {request.url}")
-
-        page.on("request", check)
-        page.on("pageerror", lambda error: errors.append(f"a script failed: {error}"))
-        page.on(
-            "console",
-            lambda message: errors.append(message.text) if message.type in ("error", "warning") else None,
-        )
+        watch(page, address, errors)
         page.goto(address)
         return page
 
@@ -95,17 +82,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     for name, seed in (("run", 0), ("other", 1)):
         small_trainer(folder / name, seed=seed).train()
     return folder / "run", folder / "other"
-
-
-@contextmanager
-def served(*args: object) -> Iterator[str]:
-    command = [sys.executable, "-m", "partway", "explore", *map(str, args), "--no-open"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield process.stdout.readline().strip()
-        finally:
-            process.kill()
 
 
 @pytest.fixture(scope="module")
@@ -130,45 +106,8 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def take(page: Page, path: Path) -> bytes:
-    picture = page.screenshot(path=path, animations="disabled")
-    assert len(picture) > 10_000, f"{path} is nearly empty"
-    return picture
-
-
-def focused(page: Page) -> str:
-    return str(page.evaluate("document.activeElement.id || document.activeElement.tagName"))
-
-
-def assert_accessible(page: Page) -> None:
-    """No violation that axe-core finds, where it is installed."""
-    if find_spec("axe_playwright_python") is None:
-        return
-    from axe_playwright_python.sync_playwright import Axe
-
-    found = Axe().run(page).response["violations"]
-    assert [(one["id"], [node["html"][:120] for node in one["nodes"]]) for one in found] == []
-
-
 def test_accessibility_is_checked():
     pytest.importorskip("axe_playwright_python", reason="no axe-core, nothing checked; try make test-browser")
-
-
-def assert_fits(page: Page) -> None:
-    wide, window = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
-    assert wide <= window, f"{wide} pixels in a window of {window}"
-
-
-def open_only(page: Page, text: str) -> None:
-    """Search, and open the only problem found."""
-    page.fill("#text", text)
-    expect(page.locator("#total")).to_have_text("1 problem")
-    page.click("#entries a")
-    page.wait_for_selector("#solutions")
-
-
-def sizes(directory: Path) -> dict[str, int]:
-    return {split: len(Run(directory).problems(split)) for split in ("train", "dev")}
 
 
 def test_searching_and_opening_a_problem_shows_its_solutions_side_by_side(visit, address, trained):
@@ -314,20 +253,6 @@ def test_a_run_in_progress_offers_its_news(visit, tmp_path):
         assert "step 4 of 100" in page.inner_text("#run-progress")
 
 
-def hostile_run(folder: Path) -> Path:
-    """A run in which ids, questions, answers, steps and samples try to be more than text."""
-    reference = f"s = {HOSTILE[1]!r}\nanswer = {HOSTILE[0]!r}"
-    train = [Problem(text, text, HOSTILE[0], reference) for text in HOSTILE]
-    writer = Writer(folder, train=train, dev=())
-    samples = [f"answer = {text!r}\n" for text in HOSTILE] + [f"answer = '{text}\n" for text in HOSTILE]
-    writer.sample([(1, HOSTILE[0], "", text, -1.0) for text in samples])
-    writer.save("final")
-    broken = {"id": "half", "question": "half a \ud800 pair", "answer": "\udfff"}
-    with (folder / "problems" / "train.jsonl").open("a") as file:
-        file.write(json.dumps(broken) + "\n")
-    return folder
-
-
 def test_hostile_text_stays_text(visit, tmp_path):
     with served(hostile_run(tmp_path / "run")) as address:
         page = visit(address)
@@ -348,13 +273,6 @@ def test_hostile_text_stays_text(visit, tmp_path):
         assert page.title() == "run · partway explorer"
         strange = "img, svg, iframe, style, script:not([src]), [onerror], [href^='javascript']"
         assert page.locator(f"body >> css={strange}").count() == 0
-
-
-def go(page: Page, query: str) -> None:
-    """Change what is looked for, and wait for the list."""
-    change = "query => new Promise(done => { addEventListener('hashchange', done); location.hash = query })"
-    page.evaluate(change, query)
-    expect(page.locator("#entries")).not_to_have_attribute("aria-busy", "true")
 
 
 def test_a_static_copy_works_from_its_folder_and_finds_the_same(visit, trained, address, tmp_path):

@@ -15,7 +15,7 @@ ALONE = ["own_problems.py", "own_answer_type.py", "general_programs.py"]
 def run(name: str, *arguments: str) -> str:
     command = [sys.executable, str(EXAMPLES / name), *arguments]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    result = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=1200, env=environment)
     assert result.returncode == 0, result.stderr
     return result.stdout
 
