@@ -1,4 +1,4 @@
-"""What the browser tests share: the browser, a served explorer, hostile text, and what a page must be like."""
+"""What the browser tests share: the browser, a served explorer, hostile text, what a page must be like."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 OPTIONS = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync", "--disable-default-apps", "--mute-audio"),
+    *("--disable-component-update", "--disable-sync", "--disable-default-apps", "--disable-dev-shm-usage"),
 ]
 WIDE, NARROW = {"width": 1360, "height": 900}, {"width": 390, "height": 844}
 HOSTILE = [

@@ -1,0 +1,111 @@
+"""The contenders of `partway bench sample`: the sampling tree, `generate` and `generate_batch`.
+
+All draw from the same model and prompts, with the same temperature, length limit and end-of-text token,
+and none ends a solution at its answer. Each returns how many tokens its samples have, end-of-text included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from transformers import ContinuousBatchingConfig, GenerationConfig
+
+from partway.models.loading import LanguageModel
+from partway.models.sampling_tree import TreePrompt, TreeSampler
+from partway.models.settings import SamplingSettings
+
+PAGE = 32  # tokens per page of generate_batch's cache
+
+
+@dataclass(frozen=True)
+class Task:
+    """`samples` completions of every prompt."""
+
+    language_model: LanguageModel
+    prompts: Sequence[Sequence[int]]
+    samples: int
+    settings: SamplingSettings
+
+    @property
+    def generation_config(self) -> GenerationConfig:
+        """The settings as transformers spells them."""
+        return GenerationConfig(
+            do_sample=True,
+            temperature=self.settings.temperature,
+            top_k=self.settings.top_k,
+            top_p=self.settings.top_p,
+            max_new_tokens=self.settings.max_completion_length,
+            num_return_sequences=self.samples,
+            eos_token_id=self.language_model.codec.eos_id,
+            pad_token_id=self.language_model.codec.pad_id,
+            use_cache=True,
+        )
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What a contender drew; computed and unique are known of the tree only."""
+
+    tokens_returned: int
+    tokens_computed: int = 0
+    unique_share: float = 0.0
+
+
+def draw_on_tree(task: Task, seed: int) -> Drawn:
+    """Our own: all prompts at once, as many rows as the default budget allows."""
+    sampler = TreeSampler(task.language_model, answer_variable=None)
+    prompts = [TreePrompt(tokens, task.samples, str(number)) for number, tokens in enumerate(task.prompts)]
+    results = sampler.sample(prompts, task.settings, seed)
+    returned = sum(sample.count * len(sample.log_probs) for samples in results for sample in samples)
+    distinct = sum(len(samples) for samples in results)
+    return Drawn(returned, sampler.tokens_computed, distinct / (task.samples * len(prompts)))
+
+
+def draw_with_generate(task: Task, seed: int, rows: int) -> Drawn:
+    """`generate(num_return_sequences=n)` on left-padded batches of about `rows` rows, sorted by length."""
+    torch.manual_seed(seed)
+    size = max(1, rows // task.samples)
+    prompts = sorted(task.prompts, key=len)
+    batches = [prompts[start : start + size] for start in range(0, len(prompts), size)]
+    return Drawn(sum(_generated(task, batch) for batch in batches))
+
+
+def _generated(task: Task, prompts: Sequence[Sequence[int]]) -> int:
+    codec, width = task.language_model.codec, max(map(len, prompts))
+    ids = torch.full((len(prompts), width), codec.pad_id)
+    mask = torch.zeros_like(ids)
+    for row, prompt in enumerate(prompts):
+        ids[row, width - len(prompt) :] = torch.tensor(prompt)
+        mask[row, width - len(prompt) :] = 1
+    device = task.language_model.model.device
+    output: Tensor = task.language_model.model.generate(
+        ids.to(device), attention_mask=mask.to(device), generation_config=task.generation_config
+    )
+    completions = output[:, width:]
+    is_end = completions == codec.eos_id
+    lengths = torch.where(is_end.any(1), is_end.int().argmax(1) + 1, completions.shape[1])
+    return int(lengths.sum())
+
+
+def draw_with_generate_batch(task: Task, seed: int, rows: int) -> Drawn:
+    """`generate_batch`, continuous batching, with a cache that holds about `rows` requests at a time."""
+    longest = max(map(len, task.prompts)) + task.settings.max_completion_length
+    config = ContinuousBatchingConfig(
+        page_size=PAGE,
+        num_blocks=rows * -(-longest // PAGE),
+        max_batch_tokens=max(rows, longest),
+        max_requests_per_batch=rows,
+        seed=seed,
+    )
+    outputs = task.language_model.model.generate_batch(
+        [list(prompt) for prompt in task.prompts],
+        generation_config=task.generation_config,
+        continuous_batching_config=config,
+        progress_bar=False,
+    )
+    if len(outputs) < task.samples * len(task.prompts):
+        raise RuntimeError(f"returned {len(outputs)} of {task.samples * len(task.prompts)} samples")
+    return Drawn(sum(len(output.generated_tokens) for output in outputs.values()))
