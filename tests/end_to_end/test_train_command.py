@@ -215,3 +215,9 @@ def test_the_keys_are_documented():
 
     page = (ROOT / "docs" / "training.md").read_text()
     assert updated(page) == page, "run: python -m partway.training.reference docs/training.md"
+
+
+def test_a_launcher_that_started_one_process_only_is_pointed_out(folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("MASTER_PORT", "29500")
+    output = invoke(folder / "config.yaml", "--output_dir", tmp_path / "run", "--max_steps", 1)
+    assert "one process only: without GPUs, accelerate launch needs --multi_gpu" in output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,6 +67,8 @@ def command(
     if not resume:
         check_free(Path(args.output_dir or "run"))
     trainer = _trainer(args, strict)
+    if "MASTER_PORT" in os.environ and "RANK" not in os.environ:  # what accelerate sets for several processes
+        trainer.say("one process only: without GPUs, accelerate launch needs --multi_gpu to start several")
     try:
         trainer.train(resume_from_checkpoint=resume, force=force)
     except Interrupted as interrupted:

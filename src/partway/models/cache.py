@@ -23,13 +23,8 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
         super().__init__(layers=[])
         self.lengths: NDArray[np.int64] = np.zeros(0, np.int64)
         self.slots = slots
-        self.end = self.width = 0
+        self.start = self.end = self.width = 0  # the longest row is cached at start .. end - 1 of width
         self.stores: list[list[Tensor]] = [[], []]  # keys and values per layer: slot, head, index, dimension
-
-    @property
-    def start(self) -> int:
-        """The index at which the longest row begins."""
-        return self.end - int(self.lengths.max(initial=0))
 
     def mask(self) -> Tensor | None:
         """Which tokens each row sees, its next one included; None if all rows are equally long."""
@@ -42,23 +37,21 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
         """Add rows whose first `lengths` tokens were just computed, right-padded, in `prefilled`."""
         first, last, longest = len(self.lengths), len(self.lengths) + len(lengths), int(lengths.max())
         self._make_room(longest)
-        # Rolled to the right edge; the padding that wraps around lands left of the row, where it is masked.
-        columns_RT = torch.from_numpy((np.arange(longest) + lengths[:, None]) % max(longest, 1))
-        for layer, new_layer in enumerate(prefilled.layers):
-            for store, new in zip(self.stores, (new_layer.keys, new_layer.values), strict=True):
-                slots = self._slots(store, layer, new)
-                index = columns_RT.to(new.device)[:, None, :, None].expand_as(new)
-                slots[first:last, :, : self.end - longest] = 0  # what is masked must still be finite
-                slots[first:last, :, self.end - longest : self.end] = new.gather(2, index)
+        for number, layer in enumerate(prefilled.layers):
+            for store, new in zip(self.stores, (layer.keys, layer.values), strict=True):
+                slots = self._slots(store, number, new)
+                slots[first:last, :, : self.end] = 0  # what is masked must still be finite
                 slots[:first, :, self.end - longest : self.start] = 0
-        self.lengths = np.concatenate([self.lengths, lengths])
+                for row, length in enumerate(lengths.tolist()):
+                    slots[first + row, :, self.end - length : self.end] = new[row, :, :length]
+        self._set_lengths(np.concatenate([self.lengths, lengths]))
 
     def select(self, parents: NDArray[np.int64]) -> None:
         """Let slot i continue the row in slot `parents[i]`; what already stands in its slot is not touched.
 
         No slot is both written and read: see `place`.
         """
-        self.lengths = self.lengths[parents]
+        self._set_lengths(self.lengths[parents])
         moved = np.flatnonzero(parents != np.arange(len(parents)))
         if len(moved) == 0:
             return
@@ -86,7 +79,8 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
         """Count the token that a forward has just appended to every row."""
         self.lengths = self.lengths + 1
         self.end += 1
-        self._make_room()
+        if self.end == self.width:
+            self._make_room()
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         """How many indices the model sees before the next token (called by the model)."""
@@ -101,15 +95,19 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
             store.append(like.new_empty(self.slots, like.shape[1], self.width, like.shape[3]))
         return store[layer]
 
+    def _set_lengths(self, lengths: NDArray[np.int64]) -> None:
+        self.lengths = lengths
+        self.start = self.end - int(lengths.max(initial=0))
+
     def _make_room(self, longest: int = 0) -> None:
         """Have `longest` indices before `end` and one behind it; move the window if need be."""
         if len(self.lengths) == 0:
-            self.end = longest
+            self.start = self.end = longest
         if longest <= self.end < self.width:
             return
         rows, length, window = len(self.lengths), self.end - self.start, slice(self.start, self.end)
         self.end = max(length, longest)
-        self.width = self.end + ROOM
+        self.start, self.width = self.end - length, self.end + ROOM
         for store in self.stores:
             for layer, old in enumerate(store):
                 store[layer] = old.new_empty(self.slots, old.shape[1], self.width, old.shape[3])

@@ -88,7 +88,9 @@ class Frontier:
         watch: AnswerWatch | None,
     ) -> None:
         self.model, self.settings, self.budget, self.watch = model, settings, budget, watch
-        self.end_ids = np.array(end_ids)
+        self.device = model.device
+        self.is_end = np.zeros(model.config.vocab_size, bool)
+        self.is_end[list(end_ids)] = True
         self.cache = RowCache(budget)
         self.rows = np.zeros(0, ROW)
         self.tokens_RL = np.zeros((budget, settings.max_completion_length), TOKEN)
@@ -133,7 +135,8 @@ class Frontier:
         ended_C = finished_C | (parents_C["depth"] + 1 >= parents_C["limit"])
         leaves = list(self._leaves(children, ended_C, finished_C))
         kept_C = self._within_budget(children, ~ended_C)
-        evicted = self._evicted(children, ~ended_C & ~kept_C)
+        evicted_C = ~(ended_C | kept_C)
+        evicted = self._evicted(children, evicted_C) if evicted_C.any() else []
         self._become(children, kept_C)
         return leaves, evicted
 
@@ -152,16 +155,16 @@ class Frontier:
         logits_RV = self._run(
             torch.from_numpy(self.rows["next"][:, None].copy()),
             past_key_values=self.cache,
-            position_ids=torch.from_numpy(self.cache.lengths[:, None]).to(self.model.device),
-            attention_mask=None if mask is None else mask.to(self.model.device),
+            position_ids=torch.from_numpy(self.cache.lengths[:, None]).to(self.device),
+            attention_mask=None if mask is None else mask.to(self.device),
         )
         self.cache.step()
         self.tokens_computed += len(self.rows)
-        return logits_RV.float()
+        return logits_RV.float() if self.device.type != "mps" else logits_RV.float().cpu()  # for float64
 
     def _run(self, ids: Tensor, **inputs: object) -> Tensor:
         logits: Tensor = self.model(
-            input_ids=ids.to(self.model.device), use_cache=True, logits_to_keep=1, **inputs
+            input_ids=ids.to(self.device), use_cache=True, logits_to_keep=1, **inputs
         ).logits
         return logits[:, -1]
 
@@ -177,7 +180,7 @@ class Frontier:
         return Children(parents_C, tokens_C, log_probs_C.cpu().numpy(), of_S)
 
     def _is_finished(self, children: Children) -> NDArray[np.bool_]:
-        finished_C: NDArray[np.bool_] = np.isin(children.tokens, self.end_ids)
+        finished_C = self.is_end[children.tokens]
         if self.watch is not None:
             for child in np.flatnonzero(self.watch.has_newline[children.tokens] & ~finished_C):
                 line_start = int(self.rows["line"][children.parents[child]])
@@ -198,7 +201,7 @@ class Frontier:
         for child in np.flatnonzero(ended_C):
             parent = self.rows[children.parents[child]]
             path: list[int] = self._path(children, child).tolist()
-            if path[-1] in self.end_ids:
+            if self.is_end[path[-1]]:
                 path.pop()
             log_probs = self.log_probs_RL[children.parents[child], : parent["depth"]].tolist()
             yield Leaf(

@@ -192,9 +192,11 @@ def _end_ids(language_model: LanguageModel) -> list[int]:
 @contextmanager
 def evaluating(model: PreTrainedModel) -> Iterator[None]:
     """The model in evaluation mode, afterwards in whatever mode it was."""
-    was_training = model.training
+    if not model.training:
+        yield
+        return
     model.eval()
     try:
         yield
     finally:
-        model.train(was_training)
+        model.train()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from transformers import TrainerCallback
 
 from partway.buffer import Verdict
+from partway.evaluation import Progress as EvaluationProgress
 
 SHORT = {
     Verdict.NEW_FULLY_CORRECT: "new full",
@@ -31,8 +32,17 @@ class Display(TrainerCallback):  # type: ignore[misc]
         self.latest: dict[str, Any] = {}
         self.first_step, self.started = 0, time.monotonic()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the terminal as it was."""
+
     def say(self, line: str) -> None:
         """Show a remark."""
+
+    def evaluating(self, progress: EvaluationProgress) -> None:
+        """Show how far an evaluation is."""
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self.first_step, self.started = state.global_step, time.monotonic()
@@ -56,7 +66,7 @@ class PlainDisplay(Display):
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any], **_: Any) -> None:
         super().on_log(args, state, control, logs)
-        if state.is_world_process_zero and (text := describe(logs)):
+        if text := describe(logs):
             head = f"step {state.global_step}/{state.max_steps}"
             tail = f"  ({self.pace(state)})" if "loss" in logs else ""
             print(f"{head}  {text}{tail}", file=sys.stderr, flush=True)
@@ -67,16 +77,23 @@ class LiveDisplay(Display):
 
     def __init__(self, console: Console) -> None:
         super().__init__()
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
-        self.bar = Progress(*columns, console=console, transient=False)
+        columns = (TextColumn("{task.description}"), BarColumn(20), TextColumn("{task.fields[text]}"))
+        self.bar = Progress(*columns, console=console)
         self.task = self.bar.add_task("training", text="")
+
+    def __enter__(self) -> Self:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
 
     def say(self, line: str) -> None:
         self.bar.console.print(f"partway: {line}", highlight=False)
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        super().on_train_begin(args, state, control)
-        self.bar.start()
+    def evaluating(self, progress: EvaluationProgress) -> None:
+        text = f"{progress.done:,} of {progress.total:,} samples drawn"
+        self.bar.update(self.task, description="evaluating", text=text)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self._show(state)
@@ -87,15 +104,14 @@ class LiveDisplay(Display):
 
     def _show(self, state: Any) -> None:
         text = f"step {state.global_step}/{state.max_steps}  {self.pace(state)}  {describe(self.latest)}"
-        self.bar.update(self.task, total=state.max_steps, completed=state.global_step, text=text)
+        self.bar.update(
+            self.task, description="training", total=state.max_steps, completed=state.global_step, text=text
+        )
 
-    def close(self) -> None:
-        self.bar.stop()
 
-
-def display(quiet: bool) -> Display:
+def display(quiet: bool, console: Console | None = None) -> Display:
     """The display that fits where standard error goes."""
-    console = Console(stderr=True)
+    console = console or Console(stderr=True)
     if quiet:
         return Display()
     return LiveDisplay(console) if console.is_terminal else PlainDisplay()

@@ -83,7 +83,8 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         self.clock = Clock()
         self.signals = StopSignals()
         self.stop_signal = 0  # agreed among processes
-        self.display = display(quiet=bool(kwargs["args"].disable_tqdm))
+        args = kwargs["args"]
+        self.display = display(quiet=bool(args.disable_tqdm) or args.process_index > 0)
         self.has_ended = False
         self.last_logged = 0
         check_writable(run.directory)
@@ -128,7 +129,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         """
         checkpoint = self._begin(bool(resume_from_checkpoint), force)
         self.clock = Clock()
-        with self.signals:
+        with self.signals, self.display:
             result = super().train(resume_from_checkpoint=checkpoint and str(checkpoint), **kwargs)
         self._write_final()
         return result
@@ -285,5 +286,4 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
 
     def say(self, line: str) -> None:
         """Tell the user something that is no metric."""
-        if self.is_world_process_zero():
-            self.display.say(line)
+        self.display.say(line)

@@ -185,7 +185,8 @@ class SelfSamplingTrainer(RecordingTrainer):
         plan = self.args.evaluation
         with self.clock.span("evaluating"), self.sampling_mode():
             own = problems[self.args.process_index :: self.args.world_size]
-            results = evaluate(self.engine, own, plan).results if own else ()
+            watch = self.display.evaluating
+            results = evaluate(self.engine, own, plan, on_progress=watch).results if own else ()
             everything = {r.task_id: r for part in gathered(self.accelerator, results) for r in part}
             evaluation = Evaluation.of(tuple(everything[problem.id] for problem in problems), plan)
         if self.is_world_process_zero() and self.is_in_train:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from partway.problem import Problem
 
 PROBLEMS = 2000
-COLUMNS = ("", "flat, s", "ours, s", "times faster", "flat tokens", "ours", "distinct", "flat MB", "ours MB")
+COLUMNS = ("solutions", "flat s", "ours s", "faster", "flat tokens", "ours", "distinct", "flat MB", "ours MB")
 
 
 @click.command()
@@ -133,7 +133,7 @@ def _cells(line: dict[str, Any]) -> list[str]:
     names = ("flat_seconds", "ours_seconds", "speedup", "flat_tokens", "ours_tokens", "distinct_tokens")
     memory = [line["flat_peak_megabytes"], line["ours_peak_megabytes"]]
     return [
-        f"{line['solutions']} per problem",
+        f"{line['solutions']}",
         *(f"{line[name]:,}" for name in names),
         *("?" if megabytes is None else f"{megabytes:,.0f}" for megabytes in memory),
     ]

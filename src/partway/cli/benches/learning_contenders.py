@@ -61,7 +61,8 @@ def learn_flat(model: PreTrainedModel, problems: Sequence[Targets], pad_id: int,
     tokens = 0
     for start in range(0, len(pairs), rows_at_once):
         inputs = _padded(pairs[start : start + rows_at_once], pad_id)
-        model(**inputs, num_items_in_batch=torch.tensor(len(problems))).loss.backward()
+        loss: Tensor = model(**inputs, num_items_in_batch=torch.tensor(len(problems))).loss
+        torch.autograd.backward(loss)
         tokens += inputs["input_ids"].numel()
     return tokens
 

@@ -2,46 +2,47 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 
-if TYPE_CHECKING:
-    pass
+from partway.cli.benches.tables import print_table
 
-SITUATIONS = ["groceries", "savings", "baking", "parcels"]
-TRAINING_PROBLEMS = 600
+if TYPE_CHECKING:
+    from partway.cli.benches.sampling_contenders import Drawn, Task
+    from partway.models.loading import LanguageModel
+    from partway.models.settings import SamplingSettings
+
 SHARE = 0.25  # of 100 samples on GSM8K, as in the paper
-ROWS = (100, 400)  # the baselines are run with either size of batch, and the faster counts
+BATCH = 32  # problems explored at once in training
+
+COLUMNS = ("", "generate", "generate_batch", "distinct", "tokens returned", "computed")
 
 
 @click.command()
-@click.option("--model", metavar="DIR", help="A fine-tuned model; without it a tiny one is trained first.")
+@click.option("--model", metavar="DIR", help="A fine-tuned model; without it a tiny one is fine-tuned first.")
 @click.option("--problems", "count", default=8, show_default=True, help="How many problems to sample.")
 @click.option("-n", "--samples", default=100, show_default=True, help="Samples of every problem.")
 @click.option("--temperature", default=0.8, show_default=True, help="Of all contenders.")
 @click.option("--max-completion-length", default=128, show_default=True, help="Longest sample, in tokens.")
-@click.option("--rounds", default=2, show_default=True, help="Interleaved rounds; the best of each counts.")
+@click.option("--rows", default=100, show_default=True, help="What the baselines draw at a time.")
+@click.option("--rounds", default=3, show_default=True, help="Interleaved rounds; the best of each counts.")
 @click.option("--seed", default=0, show_default=True, help="Of problems, training and samples.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def command(
-    ctx: click.Context,
-    model: str | None,
-    count: int,
-    samples: int,
-    temperature: float,
-    max_completion_length: int,
-    rounds: int,
-    seed: int,
-    as_json: bool,
+    ctx: click.Context, /, temperature: float, max_completion_length: int, as_json: bool, **options: Any
 ) -> None:
     """Drawing n samples of every problem: the sampling tree against transformers, same model and settings.
 
-    Three races: a fine-tuned model, of which about a quarter of the samples is distinct as in the paper; the
-    same model with fresh weights, where nothing is shared; and one sample each of 32 problems, as in
-    training.
-    Rates are tokens of returned samples per second.
+    Three races: a model fine-tuned on these problems until about a quarter of the samples is distinct, as in
+    the paper; the same model with fresh weights, where nothing is shared, on half of the problems; and one
+    sample each of 32 problems, as in training. Rates are tokens of returned samples per second.
 
     \b
     Baselines, in the same run:
@@ -52,3 +53,120 @@ def command(
       partway bench sample
       partway bench sample --model runs/gsm8k/final --problems 20 --json
     """
+    from partway.models.settings import SamplingSettings
+
+    settings = SamplingSettings(temperature=temperature, max_completion_length=max_completion_length)
+    quiet = ctx.obj["quiet"]
+    result = measure(settings, lambda line: None if quiet else click.echo(line, err=True), **options)
+    if as_json:
+        click.echo(json.dumps(result))
+    else:
+        show(result)
+
+
+def measure(
+    settings: SamplingSettings,
+    report: Callable[[str], None],
+    *,
+    model: str | None,
+    count: int,
+    samples: int,
+    rows: int,
+    rounds: int,
+    seed: int,
+) -> dict[str, Any]:
+    """The three races."""
+    from partway.cli.benches.sampling_contenders import Task
+    from partway.cli.benches.sampling_model import fine_tuned_to_share
+    from partway.datasets.storyproblems import generate_problems
+    from partway.models.loading import load_model
+
+    problems = generate_problems(max(count, BATCH), seed=seed)
+    fine_tuned = (
+        fine_tuned_to_share(problems, SHARE, samples, settings, seed, report)
+        if model is None
+        else load_model(model)
+    )
+    prompts = [fine_tuned.codec.prompt(problem.question) for problem in problems]
+    races = {
+        "fine_tuned": Task(fine_tuned, prompts[:count], samples, settings),
+        "untrained": Task(_untrained(fine_tuned, seed), prompts[: -(-count // 2)], samples, settings),
+        "one_each": Task(fine_tuned, prompts[:BATCH], 1, settings),
+    }
+    results = {}
+    for name, task in races.items():
+        report(f"racing: {name.replace('_', ' ')} ...")
+        results[name] = race(task, rows, rounds if task.samples > 1 else 3 * rounds, seed)
+    return results["fine_tuned"] | {name: results[name] for name in ("untrained", "one_each")}
+
+
+def _untrained(language_model: LanguageModel, seed: int) -> LanguageModel:
+    """The same model with fresh weights."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = type(language_model.model)(language_model.model.config)
+    return replace(language_model, model=model.eval().to(language_model.model.device))
+
+
+def race(task: Task, rows: int, rounds: int, seed: int) -> dict[str, Any]:
+    """Every contender in every round; the best round of each counts."""
+    from partway.cli.benches.sampling_contenders import (
+        draw_on_tree,
+        draw_with_generate,
+        draw_with_generate_batch,
+    )
+
+    contenders: dict[str, Callable[[Task, int], Drawn]] = {
+        "tree": draw_on_tree,
+        "generate": partial(draw_with_generate, rows=rows),
+        "generate_batch": partial(draw_with_generate_batch, rows=rows),
+    }
+    refusal = None
+    for name, draw in list(contenders.items()):
+        try:
+            draw(replace(task, prompts=task.prompts[:1], samples=1), seed)  # warms up
+        except Exception as error:  # whatever continuous batching lacks for this model and machine
+            if name != "generate_batch":
+                raise
+            del contenders[name]
+            refusal = f"{type(error).__name__}: {error}"
+    rates = dict.fromkeys(contenders, 0.0)
+    drawn: dict[str, Drawn] = {}
+    for number in range(rounds):
+        for name, draw in contenders.items():
+            start = time.perf_counter()
+            drawn[name] = draw(task, seed + number)
+            rates[name] = max(rates[name], drawn[name].tokens_returned / (time.perf_counter() - start))
+    tree = drawn["tree"]
+    faster = {name: round(rates["tree"] / rate, 2) for name, rate in rates.items()}
+    return {
+        "speedup_vs_generate": faster["generate"],
+        "speedup_vs_generate_batch": faster.get("generate_batch"),
+        "generate_batch_refused": refusal,
+        "unique_share": round(tree.unique_share, 3),
+        "tokens_returned": tree.tokens_returned,
+        "tokens_computed": tree.tokens_computed,
+        "tokens_per_second": {name: round(rate) for name, rate in rates.items()},
+    }
+
+
+def show(result: dict[str, Any]) -> None:
+    """A row for every race."""
+    races = {"fine-tuned": result, "untrained": result["untrained"], "one sample each": result["one_each"]}
+    print_table(
+        "Drawing samples, times as fast as", COLUMNS, [(name, *_cells(r)) for name, r in races.items()]
+    )
+    if reason := result["generate_batch_refused"]:
+        click.echo(f"generate_batch did not run: {reason}")
+
+
+def _cells(result: dict[str, Any]) -> list[str]:
+    speedups = [result["speedup_vs_generate"], result["speedup_vs_generate_batch"]]
+    return [
+        *("?" if speedup is None else f"{speedup:.1f}x" for speedup in speedups),
+        f"{result['unique_share']:.0%}",
+        f"{result['tokens_returned']:,}",
+        f"{result['tokens_computed']:,}",
+    ]

@@ -1,4 +1,4 @@
-"""The model of `partway bench sample`: the tiny one, trained until as few samples differ as in the paper."""
+"""The model of `partway bench sample`: the demo's, fine-tuned until as few samples differ as in the paper."""
 
 from __future__ import annotations
 
@@ -9,47 +9,44 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from partway.models.loading import LanguageModel
+from partway.models.loading import PRETRAINED_TINY, LanguageModel, load_model
 from partway.models.sampling_tree import TreePrompt, TreeSampler
 from partway.models.settings import SamplingSettings
 from partway.models.text import Codec
-from partway.models.tiny import build_tiny_model
 from partway.problem import Problem
 
 BATCH = 16
-LEARNING_RATE = 2e-3
-WARM_UP = 20
-STEPS_BETWEEN_LOOKS = 20
-MOST_STEPS = 2000
+LEARNING_RATE = 1e-3
+STEPS_BETWEEN_LOOKS = 10
+MOST_STEPS = 400
+LOOKED_AT = 8  # problems
 IGNORED = -100
 
 
-def train_to_share(
-    training: Sequence[Problem],
-    looked_at: Sequence[Problem],
+def fine_tuned_to_share(
+    problems: Sequence[Problem],
     share: float,
     samples: int,
     settings: SamplingSettings,
     seed: int,
     report: Callable[[str], None],
 ) -> LanguageModel:
-    """The tiny model, trained on references until the share of distinct samples has fallen to `share`."""
-    language_model = build_tiny_model(training, seed=seed)
+    """The model, fine-tuned on references until the share of distinct samples has fallen to `share`."""
+    language_model = load_model(PRETRAINED_TINY)
     model, rng = language_model.model, random.Random(seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / WARM_UP))
     for step in range(1, MOST_STEPS + 1):
-        ids, labels = _batch(language_model.codec, rng.sample(list(training), BATCH))
+        ids, labels = _batch(language_model.codec, rng.sample(list(problems), min(BATCH, len(problems))))
+        logits = model(ids.to(model.device)).logits
         loss = cross_entropy(
-            model(ids).logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten(), ignore_index=IGNORED
+            logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten().to(model.device), ignore_index=IGNORED
         )
         torch.autograd.backward(loss)
         optimizer.step()
-        schedule.step()
         optimizer.zero_grad()
         if step % STEPS_BETWEEN_LOOKS == 0:
-            distinct = unique_share(language_model, looked_at, samples, settings)
-            report(f"training, step {step}: loss {loss.item():.3f}, {distinct:.0%} of samples distinct")
+            distinct = unique_share(language_model, problems[:LOOKED_AT], samples, settings)
+            report(f"fine-tuning, step {step}: loss {loss.item():.3f}, {distinct:.0%} of samples distinct")
             if distinct <= share:
                 break
     return language_model
