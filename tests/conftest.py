@@ -7,6 +7,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 
+# Tests run side by side, one process to a core; before torch is imported, and for the processes they start.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 
 @pytest.fixture(scope="session")
 def real_data() -> Path:

@@ -154,7 +154,7 @@ def race(task: Task, rows: int, rounds: int, seed: int) -> dict[str, Any]:
 
 def show(result: dict[str, Any]) -> None:
     """A row for every race."""
-    races = {"fine-tuned": result, "untrained": result["untrained"], "one sample each": result["one_each"]}
+    races = {"fine-tuned": result, "untrained": result["untrained"], "one each": result["one_each"]}
     print_table(
         "Drawing samples, times as fast as", COLUMNS, [(name, *_cells(r)) for name, r in races.items()]
     )

@@ -13,7 +13,7 @@ from partway.buffer import SolutionBuffer
 from partway.errors import PartwayError, RunError
 from partway.problem import Problem
 from partway.reports.explorer.groups import evaluation_view, self_sample_groups, self_samples_view
-from partway.reports.explorer.index import TESTS, Entry, Index, Query, entries_of
+from partway.reports.explorer.index import TESTS, Columns, Entry, Index, Query, entries_of
 from partway.reports.explorer.problem_view import known_of, problem_view, typed_view
 from partway.reports.explorer.reading import RunReader
 from partway.runs import Row, Run
@@ -112,7 +112,7 @@ class Explorer:
                 ],
                 "splits": _split_sizes(index),
                 "evaluations": steps,
-                "totals": totals_of(index.entries),
+                "totals": totals_of(index.columns),
                 "metrics": self.reader.metrics_at(steps[-1]) if steps else [],
             }
 
@@ -181,15 +181,15 @@ def _split_sizes(index: Index) -> dict[str, int]:
     return sizes
 
 
-def totals_of(entries: Sequence[Entry]) -> Row:
+def totals_of(columns: Columns) -> Row:
     """Sums over the problems, and how many of them were gained and lost compared with the other run."""
-    scores = [entry.standing.score for entry in entries]
+    here = columns.here
     return {
-        "fcs": sum(entry.standing.kept.fully_correct for entry in entries),
-        "pcs": sum(entry.standing.kept.partially_correct for entry in entries),
-        "evaluated": sum(score.drawn > 0 for score in scores),
-        "solved": sum(score.passed > 0 for score in scores),
-        **{change: sum(map(TESTS["compared"][change], entries)) for change in ("gained", "lost")},
+        "fcs": int(here.fully_correct.sum()),
+        "pcs": int(here.partially_correct.sum()),
+        "evaluated": int((here.drawn > 0).sum()),
+        "solved": int(here.is_solved.sum()),
+        **{change: int(TESTS["compared"][change](columns).sum()) for change in ("gained", "lost")},
     }
 
 

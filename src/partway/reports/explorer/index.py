@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from partway.reports.explorer.reading import Counts, Listed, RunReader, Score, counts_of
 from partway.runs import Row
 
@@ -27,6 +30,9 @@ class Standing(NamedTuple):
     def solutions(self) -> int:
         """How many solutions are kept, the reference included."""
         return self.kept.fully_correct + self.kept.partially_correct
+
+
+NOT_THERE = Standing(NOTHING_KEPT, NOT_EVALUATED)
 
 
 class Entry(NamedTuple):
@@ -144,57 +150,72 @@ def _whole_number(name: str, text: str) -> int:
     return int(text)
 
 
-TESTS: dict[str, dict[str, Callable[[Entry], bool]]] = {
+class Columns:
+    """What a search compares, one array for all problems, so that it is fast among many."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self.has_buffer = np.array([entry.has_buffer for entry in entries], bool)
+        self.is_compared = np.array([entry.other is not None for entry in entries], bool)
+        self.here = Standings([entry.standing for entry in entries])
+        self.other = Standings([entry.other or NOT_THERE for entry in entries])
+
+
+class Standings:
+    """How problems stand in a run, column by column."""
+
+    def __init__(self, standings: Sequence[Standing]) -> None:
+        numbers = np.array([(*standing.kept, *standing.score) for standing in standings], np.int64)
+        columns = numbers.reshape(len(standings), len(Counts._fields) + len(Score._fields)).T
+        self.fully_correct, self.partially_correct, self.last_found = columns[: len(Counts._fields)]
+        self.drawn, self.passed = columns[len(Counts._fields) :]
+        self.solutions = self.fully_correct + self.partially_correct
+        self.is_solved = self.passed > 0
+        self.is_unsolved = (self.drawn > 0) & ~self.is_solved
+
+    def pass_rates(self, without: float) -> NDArray[np.float64]:
+        """The share of samples that passed; `without` where none was drawn."""
+        return np.where(self.drawn > 0, self.passed / np.maximum(self.drawn, 1), without)
+
+
+TESTS: dict[str, dict[str, Callable[[Columns], NDArray[np.bool_]]]] = {
     "partial": {
-        "yes": lambda entry: entry.standing.kept.partially_correct > 0,
-        "no": lambda entry: entry.has_buffer and entry.standing.kept.partially_correct == 0,
+        "yes": lambda columns: columns.here.partially_correct > 0,
+        "no": lambda columns: columns.has_buffer & (columns.here.partially_correct == 0),
     },
     "evaluation": {
-        "solved": lambda entry: _is_solved(entry.standing),
-        "unsolved": lambda entry: _is_unsolved(entry.standing),
+        "solved": lambda columns: columns.here.is_solved,
+        "unsolved": lambda columns: columns.here.is_unsolved,
     },
     "compared": {
-        "gained": lambda entry: _is_solved(entry.standing) and _is_unsolved(entry.other),
-        "lost": lambda entry: _is_unsolved(entry.standing) and _is_solved(entry.other),
-        "more": lambda entry: entry.other is not None and entry.standing.solutions > entry.other.solutions,
-        "fewer": lambda entry: entry.other is not None and entry.standing.solutions < entry.other.solutions,
+        "gained": lambda columns: columns.here.is_solved & columns.other.is_unsolved,
+        "lost": lambda columns: columns.here.is_unsolved & columns.other.is_solved,
+        "more": lambda columns: columns.is_compared & (columns.here.solutions > columns.other.solutions),
+        "fewer": lambda columns: columns.is_compared & (columns.here.solutions < columns.other.solutions),
     },
 }
-ORDERS: dict[str, Callable[[Entry], float]] = {
-    "solutions": lambda entry: -entry.standing.solutions,
-    "found": lambda entry: -entry.standing.kept.last_found,
-    "hardest": lambda entry: _pass_rate(entry.standing.score, without=2.0),
-    "easiest": lambda entry: -_pass_rate(entry.standing.score, without=-1.0),
+ORDERS: dict[str, Callable[[Columns], NDArray[Any]]] = {
+    "solutions": lambda columns: -columns.here.solutions,
+    "found": lambda columns: -columns.here.last_found,
+    "hardest": lambda columns: columns.here.pass_rates(without=2.0),
+    "easiest": lambda columns: -columns.here.pass_rates(without=-1.0),
 }
 CHOICES = {name: tuple(tests) for name, tests in TESTS.items()} | {"order": tuple(ORDERS)}
 
 
-def _is_solved(standing: Standing | None) -> bool:
-    return standing is not None and standing.score.passed > 0
-
-
-def _is_unsolved(standing: Standing | None) -> bool:
-    return standing is not None and standing.score.drawn > 0 and standing.score.passed == 0
-
-
-def _pass_rate(score: Score, without: float) -> float:
-    return score.passed / score.drawn if score.drawn else without
-
-
-def search(entries: Sequence[Entry], query: Query) -> list[Entry]:
+def search(entries: Sequence[Entry], columns: Columns, query: Query) -> list[Entry]:
     """The entries that fit, in the order asked for; `page` plays no part."""
-    found = entries
-    for word in words_of(query.text):
-        found = [entry for entry in found if word in entry.text]
-    if query.split:
-        found = [entry for entry in found if entry.listed.split == query.split]
+    fits = np.ones(len(entries), bool)
     if query.least is not None or query.most is not None:
         least, most = query.least or 0, float("inf") if query.most is None else query.most
-        found = [entry for entry in found if entry.has_buffer and least <= entry.standing.solutions <= most]
+        fits &= columns.has_buffer & (columns.here.solutions >= least) & (columns.here.solutions <= most)
     for name, tests in TESTS.items():
         if chosen := getattr(query, name):
-            found = list(filter(tests[chosen], found))
-    return sorted(found, key=ORDERS[query.order]) if query.order else list(found)
+            fits &= tests[chosen](columns)
+    order = ORDERS[query.order](columns).argsort(kind="stable") if query.order else np.arange(len(entries))
+    found = [entries[number] for number in order[fits[order]].tolist()]
+    for word in words_of(query.text):
+        found = [entry for entry in found if word in entry.text]
+    return [entry for entry in found if entry.listed.split == query.split] if query.split else found
 
 
 def words_of(text: str) -> list[str]:
@@ -215,13 +236,14 @@ class Index:
 
     def __post_init__(self) -> None:
         self.by_key = {entry.key: entry for entry in self.entries}
+        self.columns = Columns(self.entries)
         self._last: tuple[Query, list[Entry]] = Query(), list(self.entries)
 
     def page(self, query: Query) -> Row:
         """One page of what fits `query`, the last one if there are fewer pages."""
         asked, found = self._last
         if asked != replace(query, page=1):
-            found = search(self.entries, query)
+            found = search(self.entries, self.columns, query)
             self._last = replace(query, page=1), found
         pages = max(1, -(-len(found) // PAGE_SIZE))
         page = min(max(query.page, 1), pages)

@@ -1,0 +1,71 @@
+"""The benchmarks run, compare like with like and print one JSON object; how fast is for quiet machines."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from partway.cli import app
+from partway.cli.benches import sample, sampling_contenders
+from partway.models.loading import load_model
+from partway.models.settings import SamplingSettings
+
+
+def bench(*words):
+    result = CliRunner().invoke(app, ["--quiet", "bench", *words, "--json"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.output)
+
+
+SMALL = ("--problems", "2", "-n", "4", "--max-completion-length", "12", "--rounds", "1", "--rows", "8")
+
+
+@pytest.fixture(scope="module")
+def sampled():
+    return bench("sample", "--model", "tiny-storyproblems", *SMALL)
+
+
+def test_samples_are_raced_fine_tuned_untrained_and_one_each(sampled):
+    for race in (sampled, sampled["untrained"], sampled["one_each"]):
+        assert set(race["tokens_per_second"]) == {"tree", "generate", "generate_batch"}
+        assert race["speedup_vs_generate"] > 0
+        assert 0 < race["unique_share"] <= 1
+    assert sampled["untrained"]["tokens_returned"] == 4 * 12, "fresh weights end at the limit only"
+    assert 32 <= sampled["one_each"]["tokens_returned"] <= 32 * 12
+
+
+def test_a_baseline_that_does_not_run_here_is_named(monkeypatch):
+    def refuse(task, seed, rows):
+        raise RuntimeError("no paged attention here")
+
+    monkeypatch.setattr(sampling_contenders, "draw_with_generate_batch", refuse)
+    language_model = load_model("tiny-storyproblems")
+    prompt = language_model.codec.prompt("How many?")
+    task = sampling_contenders.Task(language_model, [prompt], 2, SamplingSettings(max_completion_length=4))
+    result = sample.race(task, rows=2, rounds=1, seed=0)
+    assert result["tokens_returned"] <= 8
+    assert result["speedup_vs_generate_batch"] is None
+    assert result["generate_batch_refused"] == "RuntimeError: no paged attention here"
+
+
+def test_the_table_of_samples_has_a_row_for_each_race(sampled, capsys):
+    sample.show(sampled | {"speedup_vs_generate_batch": None, "generate_batch_refused": "RuntimeError: no"})
+    output = capsys.readouterr().out
+    assert all(name in output for name in ("fine-tuned", "untrained", "one each"))
+    assert "generate_batch did not run: RuntimeError: no" in output
+
+
+def test_learning_gives_the_gradients_of_flat_rows():
+    result = bench("learn", "--batch", "2", "--sizes", "1,4", "--rounds", "1")
+    assert [row["solutions"] for row in result["rows"]] == [1, 4]
+    assert result["speedup_vs_flat_at_4"] == result["rows"][1]["speedup"]
+    for row in result["rows"]:
+        assert row["gradient_difference"] < 1e-4
+        assert row["ours_tokens"] < row["flat_tokens"]
+        assert 1 <= row["tokens_over_distinct"] <= 1.15
+
+
+@pytest.mark.parametrize("sizes", ["", "0", "one"])
+def test_sizes_that_are_no_numbers_are_refused(sizes):
+    result = CliRunner().invoke(app, ["bench", "learn", "--sizes", sizes])
+    assert "try 1,2,4,8,16" in str(result.exception)
