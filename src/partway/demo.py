@@ -14,7 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from partway.evaluation import Estimate, Plan, Progress, evaluate_into
+from partway.errors import RunError
+from partway.evaluation import Estimate, Plan, evaluate_into
 from partway.evaluation.results import read_results, score_columns
 from partway.models.settings import SamplingSettings
 from partway.problem import Problem
@@ -133,6 +134,19 @@ def experiment_named(name: str) -> Experiment:
 
 
 @dataclass(frozen=True)
+class Stage:
+    """How far an arm is: training steps or test samples, and what there is to say."""
+
+    name: str
+    done: int
+    total: int
+    text: str
+
+
+Tell = Callable[[Stage], None]
+
+
+@dataclass(frozen=True)
 class Outcome:
     """A trained arm: its run directory and the scores of every test problem, by metric."""
 
@@ -142,29 +156,32 @@ class Outcome:
     scores: Mapping[str, Sequence[float]]
 
 
-def run_arm(
-    experiment: Experiment, arm: Arm, seed: int, directory: Path, on_progress: Callable[[Progress], None]
-) -> Outcome:
+def run_arm(experiment: Experiment, arm: Arm, seed: int, directory: Path, tell: Tell) -> Outcome:
     """Train one arm and measure it on the test problems; what is finished already is not done again."""
     problems = experiment.problems(seed)
     run = Run(directory / f"{arm.name.replace(', ', '-').replace('+', '-').lower()}-seed{seed}")
     if not run.is_finished:
-        train(experiment, arm, seed, run, problems)
+        train(experiment, arm, seed, run, problems, tell)
     summary = run.directory / "evaluations" / "test.json"
-    measure(experiment, seed, run, problems["test"], summary, on_progress)
+    if not summary.exists():
+        measure(experiment, seed, run, problems["test"], summary, tell)
     results, plan = read_results(summary)
+    if {result.task_id for result in results} != {problem.id for problem in problems["test"]}:
+        raise RunError(f"{run.directory}: made by a demo of another size; choose another --out")
     in_order = sorted(results, key=lambda result: result.task_id)
     return Outcome(arm, seed, run, score_columns(in_order, plan.ks))
 
 
 def train(
-    experiment: Experiment, arm: Arm, seed: int, run: Run, problems: Mapping[str, list[Problem]]
+    experiment: Experiment, arm: Arm, seed: int, run: Run, problems: Mapping[str, list[Problem]], tell: Tell
 ) -> None:
     """Fine-tune the pretrained model as the arm says."""
     from partway.training import SelfSamplingTrainer
+    from partway.training.progress import Relay
 
     config = training_config(experiment, arm, seed, run.directory)
-    trainer = SelfSamplingTrainer(MODEL, config, problems["train"], problems["dev"])
+    relay = Relay(lambda done, total, text: tell(Stage("training", done, total, text)))
+    trainer = SelfSamplingTrainer(MODEL, config, problems["train"], problems["dev"], callbacks=[relay])
     trainer.train(resume_from_checkpoint=bool(run.is_started and run.checkpoints()))
 
 
@@ -187,6 +204,7 @@ def training_config(experiment: Experiment, arm: Arm, seed: int, directory: Path
         logging_steps=10,
         seed=seed,
         report_to="none",
+        disable_tqdm=True,
     )
 
 
@@ -196,7 +214,7 @@ def measure(
     run: Run,
     problems: Sequence[Problem],
     summary: Path,
-    on_progress: Callable[[Progress], None],
+    tell: Tell,
 ) -> None:
     """pass@k of the chosen checkpoint on the test problems."""
     from partway.models.loading import load_model
@@ -212,7 +230,7 @@ def measure(
         plan,
         model=str(run.directory),
         expand=False,
-        on_progress=on_progress,
+        on_progress=lambda progress: tell(Stage("measuring", progress.done, progress.total, "samples drawn")),
     )
 
 

@@ -18,17 +18,29 @@ EXAMPLES = 3
 
 
 @click.command()
-@click.option("--out", default="demo", show_default=True, help="Where run directories and the page go.")
+@click.option(
+    "--out", help="Where run directories and the page go; demo, demo-quick or demo-full if left out."
+)
 @click.option("--quick", is_flag=True, help="A taste in about a minute; too small to prove anything.")
 @click.option(
     "--full", is_flag=True, help="Three seeds, all objectives: the paper's table, in an hour or so."
 )
 @click.option("--seeds", type=click.IntRange(min=1), help="How many seeds, each with its own problems.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), help="Arms at a time; as many as there are cores if left out."
+)
 @click.option("--pretrain", is_flag=True, help="Make the pretrained model anew in OUT, as it was made.")
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as one JSON object.")
 @click.pass_context
 def command(
-    ctx: click.Context, out: str, quick: bool, full: bool, seeds: int | None, pretrain: bool, as_json: bool
+    ctx: click.Context,
+    out: str | None,
+    quick: bool,
+    full: bool,
+    seeds: int | None,
+    jobs: int | None,
+    pretrain: bool,
+    as_json: bool,
 ) -> None:
     """MLE against self-sampling on built-in problems with a tiny pretrained model.
 
@@ -42,27 +54,20 @@ def command(
       partway demo --seeds 5 --out demo5
     """
     from partway import demo
-    from partway.cli.progress import Bar
+    from partway.cli.demo_arms import cores, run_arms
     from partway.reports import write_report
 
-    if pretrain:
-        demo.pretrain(Path(out))
-        return
     if quick and full:
         raise click.UsageError("--quick and --full exclude each other; choose one")
-    experiment = demo.experiment_named("quick" if quick else "full" if full else "normal")
+    if pretrain:
+        demo.pretrain(Path(out or "tiny-storyproblems"))
+        return
+    size = "quick" if quick else "full" if full else "normal"
+    experiment = demo.experiment_named(size)
     if seeds is not None:
         experiment = replace(experiment, seeds=tuple(range(seeds)))
-    directory = Path(out)
-    outcomes = []
-    for seed in experiment.seeds:
-        for arm in experiment.arms:
-            if not ctx.obj["quiet"]:
-                click.echo(f"{arm.name}, seed {seed}", err=True)
-            with Bar(f"{arm.name}, test", "samples", quiet=ctx.obj["quiet"]) as bar:
-                outcomes.append(
-                    demo.run_arm(experiment, arm, seed, directory, lambda p: bar.show(p.done, p.total))
-                )
+    directory = Path(out or ("demo" if size == "normal" else f"demo-{size}"))
+    outcomes = run_arms(experiment, directory, jobs or cores(), ctx.obj["quiet"])
     page = write_report([outcome.run for outcome in outcomes], directory / "report", title="partway demo")
     if as_json:
         click.echo(json.dumps(numbers(experiment, outcomes)))
@@ -162,7 +167,7 @@ def show_examples(outcomes: Sequence[Outcome]) -> None:
         reference = trace(buffer.fully_correct[0])
         show(
             [
-                ("reference", reference),
+                ("given", reference),
                 ("self-sampled, fully correct", trace(buffer.fully_correct[1])),
                 ("self-sampled, partially correct", trace(buffer.partially_correct[0])),
             ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from rich.console import Console
@@ -107,6 +107,17 @@ class LiveDisplay(Display):
         self.bar.update(
             self.task, description="training", total=state.max_steps, completed=state.global_step, text=text
         )
+
+
+class Relay(Display):
+    """Tells a function how far training is: steps done, steps in all, what the latest line says."""
+
+    def __init__(self, tell: Callable[[int, int, str], None]) -> None:
+        super().__init__()
+        self.tell = tell
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.tell(state.global_step, state.max_steps, describe(self.latest))
 
 
 def display(quiet: bool, console: Console | None = None) -> Display:

@@ -1,0 +1,120 @@
+"""The demo's arms side by side: a process with one thread for each, and a bar for each on standard error."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from queue import Queue
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from partway.demo import Arm, Experiment, Outcome, Stage, run_arm
+
+SECONDS_BETWEEN_LINES = 10.0
+News = tuple[str, Stage] | None  # an arm and how far it is; None comes last
+
+
+def run_arms(experiment: Experiment, directory: Path, jobs: int, quiet: bool) -> list[Outcome]:
+    """Every arm with every seed, `jobs` at a time; the outcomes by seed, then arm."""
+    cells = [(arm, seed) for seed in experiment.seeds for arm in experiment.arms]
+    spawning = multiprocessing.get_context("spawn")
+    with (
+        spawning.Manager() as manager,
+        Bars(manager.Queue(), [_label(*cell) for cell in cells], quiet) as bars,
+        ProcessPoolExecutor(min(jobs, len(cells)), spawning, _begin) as pool,
+    ):
+        others = set(multiprocessing.active_children())
+        futures = [pool.submit(_run, experiment, *cell, directory, bars.news) for cell in cells]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            for process in set(multiprocessing.active_children()) - others:
+                process.terminate()  # training saves first
+            raise
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _label(arm: Arm, seed: int) -> str:
+    return f"{arm.name}, seed {seed}"
+
+
+def _begin() -> None:
+    """Prepare a process: one thread, so that results are the same everywhere, and an end with its parent."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "called in a child"
+    parent.join()
+    os._exit(1)
+
+
+def _run(experiment: Experiment, arm: Arm, seed: int, directory: Path, news: Queue[News]) -> Outcome:
+    return run_arm(experiment, arm, seed, directory, lambda stage: news.put((_label(arm, seed), stage)))
+
+
+class Bars:
+    """Shows the news of all arms: bars on a terminal, now and then a line elsewhere, nothing when quiet."""
+
+    def __init__(self, news: Queue[News], labels: Sequence[str], quiet: bool) -> None:
+        self.news = news
+        self.quiet = quiet
+        self.console = Console(stderr=True)
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(20),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[text]}"),
+        )
+        self.progress = Progress(*columns, console=self.console)
+        self.tasks = {label: self.progress.add_task(label, text="", start=False) for label in labels}
+        self.lines_at = dict.fromkeys(labels, 0.0)
+        self.reader = threading.Thread(target=self._read, daemon=True)
+
+    def __enter__(self) -> Self:
+        if self.console.is_terminal and not self.quiet:
+            self.progress.start()
+        self.reader.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.news.put(None)
+        self.reader.join()
+        self.progress.stop()
+
+    def _read(self) -> None:
+        while (one := self.news.get()) is not None:
+            if not self.quiet:
+                self._show(*one)
+
+    def _show(self, label: str, stage: Stage) -> None:
+        if self.console.is_terminal:
+            self.progress.start_task(self.tasks[label])
+            description, text = f"{label}, {stage.name}", stage.text
+            self.progress.update(
+                self.tasks[label],
+                description=description,
+                completed=stage.done,
+                total=stage.total,
+                text=text,
+            )
+        elif stage.done == stage.total or time.monotonic() > self.lines_at[label] + SECONDS_BETWEEN_LINES:
+            self.lines_at[label] = time.monotonic()
+            line = f"{label}, {stage.name}: {stage.done:,} of {stage.total:,}  {stage.text}"
+            self.console.print(line, soft_wrap=True, markup=False, highlight=False)
