@@ -1,4 +1,4 @@
-"""Writes the pages that are made from the code: `docs/cli.md`. `--check` only compares.
+"""Writes the pages that are made from the code: the commands, the map of files. `--check` only compares.
 
 python docs/generate.py
 python docs/generate.py --check
@@ -6,6 +6,8 @@ python docs/generate.py --check
 
 from __future__ import annotations
 
+import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +17,7 @@ import click
 from partway.cli import app
 
 DOCS = Path(__file__).parent
+PACKAGE = DOCS.parent / "src" / "partway"
 HEADER = """# Command line
 
 Made from `--help` by `make docs`. Exit codes: 0 fine, 1 a mistake in what was given (one line: what, where,
@@ -22,6 +25,10 @@ what to try), 2 usage, 130 interrupted. `--quiet` before the command prints resu
 tracebacks. Shell completion:
 `eval "$(_PARTWAY_COMPLETE=bash_source partway)"` (or `zsh_source`, `fish_source`).
 """
+CODE_HEADER = """# Every file in a phrase
+
+Made from the docstrings by `make docs`. Imports go one way only: problem and solution, execution, buffer,
+datasets, models, sampling, objectives, evaluation, runs, training, reports, command line."""
 
 
 def commands(command: click.Command, context: click.Context) -> Iterator[tuple[str, str]]:
@@ -40,7 +47,24 @@ def cli_page() -> str:
     return "\n".join([HEADER, *sections])
 
 
-PAGES = {"cli.md": cli_page}
+def code_page() -> str:
+    """Every file with the first sentence of its docstring, by folder."""
+    folders: dict[str, list[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        described = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        folder = path.parent.relative_to(PACKAGE.parent).as_posix()
+        sentence = re.split(r"(?<=[.!?])\s", " ".join(described.split()), maxsplit=1)[0]
+        if sentence:
+            folders.setdefault(folder, []).append(
+                f"| `{path.name}` | {sentence.replace('|', chr(92) + '|')} |"
+            )
+    sections = [
+        f"## {folder}\n\n| | |\n| --- | --- |\n" + "\n".join(rows) for folder, rows in folders.items()
+    ]
+    return "\n\n".join([CODE_HEADER, *sections]) + "\n"
+
+
+PAGES = {"cli.md": cli_page, "code.md": code_page}
 
 
 def main() -> int:
