@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, Union
@@ -24,25 +25,29 @@ Settings = dict[str, Any]
 BASE = "base"
 
 
-def read_settings(path: str | Path, _seen: tuple[Path, ...] = ()) -> Settings:
+def read_settings(path: str | Path) -> Settings:
     """The settings in a YAML file, on top of those of its bases."""
-    path = Path(path)
+    return {key: value for _, settings in read_layers(Path(path)) for key, value in settings.items()}
+
+
+def read_layers(path: Path, _seen: tuple[Path, ...] = ()) -> list[tuple[Path, Settings]]:
+    """Every file that `path` begins from and what it says itself, `path` last."""
     if path.resolve() in _seen:
         raise ConfigError(f"{path}: is its own base; remove one of the `base:` lines")
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: what looks like a date but is none
         raise ConfigError(f"{path}: not YAML ({' '.join(str(error).split())})") from None
     if not isinstance(content or {}, dict):
         raise ConfigError(f"{path}: expected lines of `key: value`, found a {type(content).__name__}")
     settings: Settings = {str(key): value for key, value in (content or {}).items()}
     bases = settings.pop(BASE, [])
-    inherited: Settings = {}
+    inherited: list[tuple[Path, Settings]] = []
     for base in bases if isinstance(bases, list) else [bases]:
-        inherited |= read_settings(path.parent / str(base), (*_seen, path.resolve()))
-    return inherited | settings
+        inherited += read_layers(path.parent / str(base), (*_seen, path.resolve()))
+    return [*inherited, (path, settings)]
 
 
 def parse_overrides(arguments: Sequence[str]) -> dict[str, str]:
@@ -65,14 +70,23 @@ def parse_overrides(arguments: Sequence[str]) -> dict[str, str]:
 
 
 def checked(
-    settings: Mapping[str, Any], schema: type, overrides: Mapping[str, str] | None = None
+    settings: Mapping[str, Any],
+    schema: type,
+    overrides: Mapping[str, str] | None = None,
+    source: str | Path | None = None,
 ) -> Settings:
-    """`settings` with `overrides` on top, every key a field of `schema`, every value of that field's type."""
+    """`settings` with `overrides` on top, every key a field of `schema`, every value of that field's type.
+
+    A mistake in `settings` is reported with the file that made it, if `source` is where they were read.
+    """
     hints = typing.get_type_hints(schema)
     names = [field.name for field in dataclasses.fields(schema) if field.init]
     result: Settings = {}
     for key, value in settings.items():
-        result[key] = coerce(key, value, hints[known(key, names)])
+        try:
+            result[key] = coerce(key, value, hints[known(key, names)])
+        except ConfigError as error:
+            raise ConfigError(f"{_file_with(key, source)}{error}") from None
     for key, text in (overrides or {}).items():
         result[key] = coerce(key, from_command_line(text), hints[known(key, names)], text)
     return result
@@ -82,19 +96,33 @@ def known(key: str, names: Sequence[str]) -> str:
     """`key`, if it is one of `names`."""
     if key in names:
         return key
-    close = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
-    hint = f"did you mean '{close[0]}'?" if close else "docs/training.md lists all keys"
-    raise ConfigError(f"unknown key '{key}'; {hint}")
+    hint = suggestion(key, names, cutoff=0.5) or "; docs/training.md lists all keys"
+    raise ConfigError(f"unknown key '{key}'{hint}")
+
+
+def suggestion(word: str, words: Iterable[str], cutoff: float = 0.6) -> str:
+    """The question whether the nearest of `words` was meant; nothing if none is near.
+
+    >>> suggestion("fsc", ["none", "fcs"])
+    "; did you mean 'fcs'?"
+    """
+    close = difflib.get_close_matches(word, words, n=1, cutoff=cutoff)
+    return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def _file_with(key: str, source: str | Path | None) -> str:
+    layers = read_layers(Path(source)) if source is not None else []
+    return next((f"{path}: " for path, settings in reversed(layers) if key in settings), "")
 
 
 def from_command_line(text: str) -> Any:
     """What `text` would be in a YAML file; `a,b` is a list."""
     try:
         value = yaml.safe_load(text)
-    except yaml.YAMLError:
+        if isinstance(value, str) and "," in value:
+            return [yaml.safe_load(part) for part in value.split(",")]
+    except (yaml.YAMLError, ValueError):
         return text
-    if isinstance(value, str) and "," in value:
-        return [yaml.safe_load(part) for part in value.split(",")]
     return value
 
 
@@ -116,10 +144,7 @@ def coerce(key: str, value: Any, hint: Any, text: str | None = None) -> Any:
     choices = [
         str(choice) for option in _options(hint) for choice in typing.get_args(option) if _is_literal(option)
     ]
-    close = difflib.get_close_matches(str(value), choices, n=1)
-    raise ConfigError(
-        f"{key} is {value!r}, expected {expected}" + (f"; did you mean '{close[0]}'?" if close else "")
-    )
+    raise ConfigError(f"{key} is {value!r}, expected {expected}{suggestion(str(value), choices)}")
 
 
 _MISFIT = object()
@@ -161,7 +186,7 @@ def _number(value: Any, kind: type[int] | type[float]) -> Any:
         return _MISFIT
     if kind is float:
         return float(number)
-    return int(number) if number == int(number) else _MISFIT
+    return int(number) if math.isfinite(number) and number == int(number) else _MISFIT
 
 
 def _list(value: Any, hint: Any) -> Any:

@@ -50,7 +50,12 @@ def test_a_file_that_is_its_own_base_is_refused(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("- a\n- b\n", "found a list"), ("a: [", "not YAML"), ("just words", "found a str")],
+    [
+        ("seed: 2024-99-99", "not YAML"),
+        ("- a\n- b\n", "found a list"),
+        ("a: [", "not YAML"),
+        ("just words", "found a str"),
+    ],
 )
 def test_a_file_that_holds_no_settings_is_refused(tmp_path, content, message):
     (tmp_path / "a.yaml").write_text(content)
@@ -116,12 +121,29 @@ def test_values_take_the_type_of_their_field(settings, expected):
         ({"bf16": 1}, "bf16 is 1, expected bool"),
         ({"learning_rate": None}, "learning_rate is None, expected float"),
         ({"self_sampling": "fcs+psc"}, r"expected one of none, fcs, fcs\+pcs; did you mean 'fcs\+pcs'"),
+        ({"max_steps": "nan"}, "max_steps is 'nan', expected int"),
+        ({"max_steps": float("inf")}, "max_steps is inf, expected int"),
         ({"eval_k": ["one"]}, r"eval_k is \['one'\], expected list\[int\] or null"),
     ],
 )
 def test_mistakes_are_named_with_what_was_expected(settings, message):
     with pytest.raises(ConfigError, match=message):
         checked(settings, Schema)
+
+
+def test_a_mistake_is_told_with_the_file_that_makes_it(tmp_path):
+    (tmp_path / "base.yaml").write_text("max_steps: many\n")
+    (tmp_path / "leaf.yaml").write_text("base: base.yaml\nlearning_rat: 1\n")
+    settings = read_settings(tmp_path / "leaf.yaml")
+    with pytest.raises(ConfigError, match=r"base\.yaml: max_steps is 'many'"):
+        checked(settings, Schema, source=tmp_path / "leaf.yaml")
+    with pytest.raises(ConfigError, match=r"leaf\.yaml: unknown key 'learning_rat'"):
+        checked({"learning_rat": 1}, Schema, source=tmp_path / "leaf.yaml")
+
+
+@pytest.mark.parametrize("text", ["2024-99-99", "1,[", "[", "{"])
+def test_what_is_no_yaml_on_the_command_line_is_text(text):
+    assert checked({}, Schema, {"run_name": text}) == {"run_name": text}
 
 
 def test_a_value_without_a_key_is_refused():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import sys
 from importlib import import_module
 from typing import NoReturn
@@ -31,8 +32,22 @@ COMMANDS = {
 }
 
 
-class LazyGroup(click.Group):
-    """A group whose commands are modules imported on first use; unknown names get a suggestion."""
+class Group(click.Group):
+    """A group that suggests a command for a name it does not know."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, names = args[0], self.list_commands(ctx)
+        if name not in names and not name.startswith("-"):
+            close = difflib.get_close_matches(name, names, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else f"try one of: {', '.join(names)}"
+            raise click.UsageError(f"no command '{name}'; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(Group):
+    """A group whose commands are modules imported on first use."""
 
     def __init__(self, *args: object, package: str, commands: dict[str, str], **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
@@ -48,34 +63,41 @@ class LazyGroup(click.Group):
         command: click.Command = import_module(f"{self.package}.{name}").command
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        if name not in self.summaries and not name.startswith("-"):
-            close = difflib.get_close_matches(name, self.summaries, n=1)
-            hint = f"did you mean '{close[0]}'?" if close else f"try one of: {', '.join(self.summaries)}"
-            raise click.UsageError(f"no command '{name}'; {hint}", ctx)
-        return super().resolve_command(ctx, args)
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(self.summaries.items()))
 
 
+class App(LazyGroup):
+    """The outermost group, whose long switches may also stand behind the command."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        ours = [word for word in args[:end] if word in ("--debug", "--quiet")]
+        others = [word for word in args[:end] if word not in ours]
+        return super().parse_args(ctx, [*ours, *others, *args[end:]])
+
+
 @click.group(
-    cls=LazyGroup,
+    cls=App,
     package="partway.cli",
     commands=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Start with: partway demo --quick",
+    epilog='Completion in bash (or zsh, fish): eval "$(_PARTWAY_COMPLETE=bash_source partway)"',
 )
 @click.version_option(package_name="partway", message="partway %(version)s")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.option("-q", "--quiet", is_flag=True, help="Print results only: no progress, no remarks.")
 @click.pass_context
 def app(ctx: click.Context, debug: bool, quiet: bool) -> None:
-    """Fine-tune language models on their own correct and partially-correct solutions."""
+    """Fine-tune language models on their own correct and partially-correct solutions.
+
+    \b
+    Examples:
+      partway demo --quick
+      partway trace solution.py
+      partway doctor
+    """
     ctx.obj = {"debug": debug, "quiet": quiet}
 
 
@@ -84,28 +106,38 @@ def main() -> NoReturn:
     debug = "--debug" in sys.argv
     try:
         app.main(standalone_mode=False, prog_name="partway")
-    except click.ClickException as error:
+        sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else ""
+        _say(f"error: {error.format_message()}" + (f" (see {where} --help)" if where else ""))
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         _say("interrupted")
         sys.exit(130)
-    except PartwayError as error:
-        if debug:
-            raise
-        _say(f"error: {error}")
-        sys.exit(1)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except OSError as error:
+    except Exception as error:  # the one place where nothing may get past
         if debug:
             raise
-        where = f"{error.filename}: " if error.filename else ""
-        _say(f"error: {where}{error.strerror or error}")
+        _say(f"error: {_told(error)}")
         sys.exit(1)
     sys.exit(0)
 
 
+def _told(error: Exception) -> str:
+    """What to tell the user of an error, which is a bug of ours unless it is one of the expected kinds."""
+    if isinstance(error, PartwayError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
+    kind = type(error).__name__
+    return f"{kind}: {error}; this is a bug in partway, please report what --debug shows"
+
+
 def _say(line: str) -> None:
-    print(f"partway: {line}", file=sys.stderr)
+    one_line = re.sub(r"\s*\n\s*", " ", line.strip())
+    print(f"partway: {one_line}", file=sys.stderr)

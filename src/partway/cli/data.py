@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from partway.cli import Group
 from partway.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ REJECTS = click.option(
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
 
 
-@click.group()
+@click.group(cls=Group)
 def command() -> None:
     """Prepare problems: question, answer and a reference solution that runs.
 

@@ -45,6 +45,17 @@ class Options:
     overwrite: bool
 
 
+def check_device(name: str | None) -> None:
+    """Refuses a device that is not here, before a model is loaded for it."""
+    import torch
+
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ConfigError(f"--device is {name!r}, which cannot be used ({reason}); try cpu") from error
+
+
 @contextmanager
 def open_engine(options: Options, problems: list[Problem]) -> Iterator[tuple[Engine, str]]:
     """What draws the samples, and a text that changes when what it draws would."""
@@ -72,6 +83,7 @@ def _local_engine(options: Options, problems: list[Problem]) -> tuple[Engine, st
         raise ConfigError("--few-shot and --extra-body are for remote models; add --engine URL")
     if options.model is None:
         raise click.UsageError("which model? Name a directory, a run, or a server with --engine URL")
+    check_device(options.device)
     from partway.models.loading import load_model
     from partway.models.local_engine import LocalEngine
     from partway.training.preparation import model_digest

@@ -37,7 +37,11 @@ class Bar:
 
     def __enter__(self) -> Self:
         if self.console.is_terminal and not self.quiet:
-            self._bar.start()
+            try:
+                self._bar.start()
+            except KeyboardInterrupt:  # it may be on the screen already
+                self._bar.stop()
+                raise
         return self
 
     def __exit__(

@@ -6,13 +6,14 @@ import ast
 import json
 import math
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from partway.cli.engines import check_device
 from partway.cli.trace import as_object as trace_object
 from partway.cli.trace import show as show_traces
 from partway.errors import ProblemError, SolutionError
@@ -107,6 +108,7 @@ def _sample(options: Options) -> tuple[Problem, Solution, list[Sampled]]:
     problem = Problem("the question", read_question(options.question), answer)
     prefix = parse_prefix(options.prefix, options.answer_variable)
 
+    check_device(options.device)
     from partway.models.loading import load_model
     from partway.models.local_engine import LocalEngine
 
@@ -217,9 +219,16 @@ def _title(sampled: Sampled, total: int) -> str:
     return f"{sampled.count} of {total}{verdict}{'' if sampled.finished else ', cut off'}"
 
 
-def _status(text: str, *, shown: bool) -> AbstractContextManager[object]:
+@contextmanager
+def _status(text: str, *, shown: bool) -> Iterator[None]:
     """What is being done, on a terminal's standard error."""
     from rich.console import Console
 
     console = Console(stderr=True)
-    return console.status(text) if shown and console.is_terminal else nullcontext()
+    status = console.status(text)
+    try:
+        if shown and console.is_terminal:
+            status.start()
+        yield
+    finally:
+        status.stop()

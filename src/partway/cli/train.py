@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from partway.config import checked, parse_overrides, read_settings
+from partway.config import checked, parse_overrides, read_settings, suggestion
 from partway.errors import ConfigError, ProblemError
 
 if TYPE_CHECKING:
@@ -60,9 +60,10 @@ def command(
 
     if ctx.obj["quiet"]:
         overrides.setdefault("disable_tqdm", "true")
-    args = SelfSamplingConfig(**checked(settings, SelfSamplingConfig, overrides))
+    args = SelfSamplingConfig(**checked(settings, SelfSamplingConfig, overrides, config))
+    _check_reporting(args)
     if dry_run:
-        _rehearse(args, strict)
+        _rehearse(args, strict, as_json)
         return
     if not resume:
         check_free(Path(args.output_dir or "run"))
@@ -78,10 +79,26 @@ def command(
         _conclude(trainer, as_json)
 
 
-def _rehearse(args: SelfSamplingConfig, strict: bool) -> None:
+def _check_reporting(args: SelfSamplingConfig) -> None:
+    """Whoever is to be told of the metrics is known and installed."""
+    from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
+
+    for name in args.report_to:
+        if name not in INTEGRATION_TO_CALLBACK:
+            names = ", ".join(["none", *INTEGRATION_TO_CALLBACK])
+            hint = suggestion(name, INTEGRATION_TO_CALLBACK)
+            raise ConfigError(f"report_to is {name!r}, expected one of {names}{hint}")
+        try:
+            INTEGRATION_TO_CALLBACK[name]()
+        except (ImportError, RuntimeError) as error:
+            raise ConfigError(f"report_to is {name}: {error}") from error
+
+
+def _rehearse(args: SelfSamplingConfig, strict: bool, as_json: bool) -> None:
     with tempfile.TemporaryDirectory() as nowhere:
         args.output_dir = nowhere
-        click.echo(_trainer(args, strict).rehearse())
+        rehearsal = _trainer(args, strict).rehearse()
+    click.echo(json.dumps({"rehearsal": rehearsal}) if as_json else rehearsal)
 
 
 def _trainer(args: SelfSamplingConfig, strict: bool) -> SelfSamplingTrainer:
@@ -113,7 +130,7 @@ def _problems(path: str, args: SelfSamplingConfig, strict: bool) -> list[Problem
     result = check_problems(path, answer_variable=args.answer_variable)
     if not result.problems:
         raise ProblemError(f"{result.bad_rows[0]}; none of the {len(result.bad_rows)} rows can be used")
-    if result.bad_rows and args.process_index == 0:
+    if result.bad_rows and args.process_index == 0 and not args.disable_tqdm:
         click.echo(f"partway: left out {len(result.bad_rows)} rows of {path} that cannot be used:", err=True)
         for row in result.bad_rows[:NAMED]:
             click.echo(f"partway:   {row}", err=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from partway.buffer import SolutionBuffer, read_buffers, write_buffers
-from partway.cli.benches.tables import print_table
+from partway.cli.benches.tables import COUNT, print_table
 from partway.execution import trace, tracing
 from partway.problem import Problem
 
@@ -22,7 +22,7 @@ STEPS = 8
 
 
 @click.command()
-@click.option("--problems", default=20_000, show_default=True, help="How many buffers.")
+@click.option("--problems", type=COUNT, default=20_000, show_default=True, help="How many buffers.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(problems: int, as_json: bool) -> None:
     """Buffers of five solutions with eight steps: memory, time to consider, to save and to load.

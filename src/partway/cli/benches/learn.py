@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from partway.cli.benches.tables import print_table
+from partway.cli.benches.tables import COUNT, print_table
 from partway.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -24,11 +24,13 @@ COLUMNS = ("solutions", "flat s", "ours s", "faster", "flat tokens", "ours", "di
 @click.command()
 @click.option("--model", default="tiny", show_default=True, help="tiny, 135m (random weights) or another.")
 @click.option("--problems", "path", metavar="FILE", help="With references; built-in ones if left out.")
-@click.option("--batch", default=32, show_default=True, help="Problems per step.")
+@click.option("--batch", type=COUNT, default=32, show_default=True, help="Problems per step.")
 @click.option("--sizes", default="1,2,4,8,16", show_default=True, help="Solutions per problem.")
-@click.option("--rows", default=32, show_default=True, help="Flat rows at a time.")
-@click.option("--tokens-per-pass", default=2048, show_default=True, help="Our budget.")
-@click.option("--rounds", default=3, show_default=True, help="Interleaved rounds; the best of each counts.")
+@click.option("--rows", type=COUNT, default=32, show_default=True, help="Flat rows at a time.")
+@click.option("--tokens-per-pass", type=COUNT, default=2048, show_default=True, help="Our budget.")
+@click.option(
+    "--rounds", type=COUNT, default=3, show_default=True, help="Interleaved rounds; the best of each counts."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def command(ctx: click.Context, /, sizes: str, as_json: bool, **options: Any) -> None:

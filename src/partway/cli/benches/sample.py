@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from partway.cli.benches.tables import print_table
+from partway.cli.benches.tables import COUNT, print_table
 
 if TYPE_CHECKING:
     from partway.cli.benches.sampling_contenders import Drawn, Task
@@ -26,12 +26,16 @@ COLUMNS = ("", "generate", "generate_batch", "distinct", "tokens returned", "com
 
 @click.command()
 @click.option("--model", metavar="DIR", help="A fine-tuned model; without it a tiny one is fine-tuned first.")
-@click.option("--problems", "count", default=8, show_default=True, help="How many problems to sample.")
-@click.option("-n", "--samples", default=100, show_default=True, help="Samples of every problem.")
+@click.option(
+    "--problems", "count", type=COUNT, default=8, show_default=True, help="How many problems to sample."
+)
+@click.option("-n", "--samples", type=COUNT, default=100, show_default=True, help="Samples of every problem.")
 @click.option("--temperature", default=0.8, show_default=True, help="Of all contenders.")
 @click.option("--max-completion-length", default=128, show_default=True, help="Longest sample, in tokens.")
-@click.option("--rows", default=100, show_default=True, help="What the baselines draw at a time.")
-@click.option("--rounds", default=3, show_default=True, help="Interleaved rounds; the best of each counts.")
+@click.option("--rows", type=COUNT, default=100, show_default=True, help="What the baselines draw at a time.")
+@click.option(
+    "--rounds", type=COUNT, default=3, show_default=True, help="Interleaved rounds; the best of each counts."
+)
 @click.option("--seed", default=0, show_default=True, help="Of problems, training and samples.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context

@@ -1,8 +1,12 @@
-"""How benchmarks print their results."""
+"""What benchmarks share: how they are told numbers and how they print their results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+
+import click
+
+COUNT = click.IntRange(min=1)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

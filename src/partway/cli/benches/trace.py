@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from partway.cli.benches.tables import print_table
+from partway.cli.benches.tables import COUNT, print_table
 from partway.errors import ProblemError
 from partway.execution import tracing
 from partway.execution.arithmetic import NotCovered
@@ -27,7 +27,11 @@ FORKED_PROGRAMS = 30
 @click.command()
 @click.option("--programs", metavar="FILE", help="Problems or solutions as JSONL; built-in ones if left out.")
 @click.option(
-    "--rounds", default=ROUNDS, show_default=True, help="Interleaved rounds; the best of each counts."
+    "--rounds",
+    type=COUNT,
+    default=ROUNDS,
+    show_default=True,
+    help="Interleaved rounds; the best of each counts.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(programs: str | None, rounds: int, as_json: bool) -> None:
@@ -82,9 +86,13 @@ def command(programs: str | None, rounds: int, as_json: bool) -> None:
 
 def read_programs(path: str) -> list[str]:
     """The solutions in a JSONL file: its `solution` fields, or lines that are JSON strings."""
-    rows = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").split("\n") if line.strip()]
-    texts = [row if isinstance(row, str) else row.get("solution") for row in rows]
-    found = [text for text in texts if text]
+    try:
+        lines = Path(path).read_text(encoding="utf-8").split("\n")
+        rows = [json.loads(line) for line in lines if line.strip()]
+    except ValueError as error:
+        raise ProblemError(f"{path}: not JSONL ({error}); expected a JSON value on every line") from None
+    texts = [row.get("solution") if isinstance(row, dict) else row for row in rows]
+    found = [text for text in texts if text and isinstance(text, str)]
     if not found:
         raise ProblemError(f"{path}: no solutions; expected JSONL with a 'solution' field")
     return found

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from partway.cli.benches.tables import print_table
+from partway.cli.benches.tables import COUNT, print_table
 
 if TYPE_CHECKING:
     from partway.problem import Problem
@@ -24,13 +24,17 @@ PARTS = ("exploring", "executing", "learning")
 @click.command()
 @click.option("--model", default="tiny-storyproblems", show_default=True, help="A fine-tuned model.")
 @click.option("--problems", "path", metavar="FILE", help="Problems of that model; built-in ones if left out.")
-@click.option("--batch", default=32, show_default=True, help="Problems per step.")
-@click.option("-n", "--num-generations", default=4, show_default=True, help="Samples per problem and step.")
+@click.option("--batch", type=COUNT, default=32, show_default=True, help="Problems per step.")
+@click.option(
+    "-n", "--num-generations", type=COUNT, default=4, show_default=True, help="Samples per problem and step."
+)
 @click.option("--max-completion-length", default=96, show_default=True, help="Longest sample, in tokens.")
 @click.option(
     "--warm-up", default=8, show_default=True, help="Rounds of exploring that fill the buffers first."
 )
-@click.option("--steps", default=5, show_default=True, help="Steps of each contender, interleaved.")
+@click.option(
+    "--steps", type=COUNT, default=5, show_default=True, help="Steps of each contender, interleaved."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
     model: str,

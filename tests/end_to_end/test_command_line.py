@@ -1,0 +1,323 @@
+"""The manners of the whole command line: help, mistakes, output for machines, terminals, interruptions."""
+
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from partway.cli import app, doctor, main
+from partway.datasets import write_problems
+from training_cases import SMALL, apples, tiny_gpt_neo
+
+PARTWAY = [sys.executable, "-m", "partway"]
+COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3|4|9|10)[0-7]m")
+
+
+def tree(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command with its path, groups included."""
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            assert child is not None
+            yield from tree(child, *path, name)
+
+
+EVERY_COMMAND = dict(tree(app))
+
+
+@pytest.fixture
+def partway(monkeypatch, capfd):
+    """The command line in this process: exit code, standard output, standard error."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["partway", *map(str, words)])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, *capfd.readouterr()
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A model, problems, and a config that names them; `run` is what it trains."""
+    folder = tmp_path_factory.mktemp("manners")
+    problems = apples(8)
+    language_model = tiny_gpt_neo(problems)
+    language_model.model.save_pretrained(folder / "model")
+    language_model.codec.tokenizer.save_pretrained(folder / "model")
+    write_problems(folder / "train.jsonl", problems)
+    write_problems(folder / "dev.jsonl", apples(2, seed=1))
+    (folder / "solution.py").write_text("n0 = 4\nt0 = n0 / 0\nanswer = t0")
+    settings = {key: value for key, value in SMALL.items() if key != "disable_tqdm"}
+    settings |= {"model_name_or_path": str(folder / "model"), "train_file": str(folder / "train.jsonl")}
+    settings |= {"eval_file": str(folder / "dev.jsonl"), "max_steps": 4, "output_dir": str(folder / "run")}
+    (folder / "config.yaml").write_text(yaml.safe_dump(settings))
+    trained = CliRunner().invoke(app, ["--quiet", "train", str(folder / "config.yaml")])
+    assert trained.exit_code == 0, trained.output
+    return folder
+
+
+def test_help_comes_at_once():
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-X", "importtime", "-m", "partway", "--help"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.5
+    imported = set(re.findall(r"\| +([\w.]+)$", result.stderr, re.M))
+    assert "click" in imported
+    assert not imported & {"torch", "transformers", "numpy", "rich", "yaml", "httpx"}
+
+
+@pytest.mark.parametrize("path", EVERY_COMMAND, ids=" ".join)
+def test_every_help_has_examples_of_that_command(path):
+    shown = EVERY_COMMAND[path].get_help(click.Context(EVERY_COMMAND[path]))
+    examples = shown.partition("Examples:\n")[2]
+    assert f"partway {' '.join(path)}".rstrip() in examples
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "complaint"),
+    [
+        (["trian"], 2, "no command 'trian'; did you mean 'train'? (see partway --help)"),
+        (["xyzzy"], 2, "no command 'xyzzy'; try one of: demo, data, train"),
+        (["data", "storyproblem"], 2, "did you mean 'storyproblems'? (see partway data --help)"),
+        (["bench", "leran"], 2, "no command 'leran'; did you mean 'learn'?"),
+        (["trace", "--agianst", "a", "b"], 2, "'--against'? (see partway trace --help)"),
+        (["evaluate", "--temperature", "hot"], 2, "'--temperature': 'hot' is not a valid float"),
+        (["trace", "--state", "bag", "x.py"], 2, "'multiset', 'set', 'strict'"),
+        (["data", "storyproblems"], 2, "Missing option '--out'"),
+        (["evaluate", "model"], 2, "which problems? Add --problems FILE"),
+        (["bench", "buffer", "--problems", "0"], 2, "'--problems': 0 is not in the range x>=1"),
+        (["bench", "trace", "--programs", "{folder}/solution.py"], 1, "solution.py: not JSONL"),
+        (["bench", "learn", "--sizes", "few"], 1, "--sizes is 'few'"),
+        (["bench", "train", "--problems", "{folder}/none.jsonl"], 1, "none.jsonl"),
+        (["sample", "{folder}/model", "How many?", "--device", "abacus"], 1, "--device is 'abacus'"),
+        (["train", "{folder}/none.yaml"], 1, "none.yaml: cannot be read"),
+        (["train", "{folder}/config.yaml", "--learning_rat", "1"], 1, "did you mean 'learning_rate'?"),
+        (["train", "{folder}/config.yaml", "--max_steps", "many"], 1, "max_steps is 'many', expected int"),
+        (
+            ["train", "{folder}/config.yaml", "--self_sampling", "pcs"],
+            1,
+            "expected one of none, fcs, fcs+pcs",
+        ),
+        (["train", "{folder}/config.yaml", "--num_generations", "0"], 1, "nothing would be sampled"),
+        (["train", "{folder}/config.yaml", "--report_to", "tensorbord"], 1, "did you mean 'tensorboard'?"),
+        (["train", "{folder}/config.yaml"], 1, "there is a run already; --resume"),
+        (["buffer", "{folder}/model"], 1, "{folder}/model"),
+        (["report", "{folder}/model"], 1, "{folder}/model"),
+        (["explore", "{folder}/model"], 1, "{folder}/model"),
+    ],
+)
+def test_a_mistake_is_one_line_before_a_model_is_loaded(partway, folder, monkeypatch, words, code, complaint):
+    monkeypatch.setattr("partway.models.loading._load", None)
+    found, out, err = partway(*(word.format(folder=folder) for word in words))
+    assert (found, out) == (code, ""), err
+    assert err.startswith("partway: error: ")
+    assert err.count("\n") == 1
+    assert complaint.format(folder=folder) in err
+
+
+def test_a_mistake_in_a_file_is_told_with_the_file_that_makes_it(partway, tmp_path):
+    (tmp_path / "base.yaml").write_text("learning_rat: 1\n")
+    (tmp_path / "leaf.yaml").write_text("base: base.yaml\nmax_steps: 3\n")
+    told = (
+        f"partway: error: {tmp_path / 'base.yaml'}: unknown key 'learning_rat'; did you mean 'learning_rate'?"
+    )
+    assert partway("train", tmp_path / "leaf.yaml") == (1, "", told + "\n")
+
+
+def break_something(*_, **__):
+    raise LookupError("a wheel\ncame off")
+
+
+def test_an_unexpected_error_is_one_line_that_owns_up(partway, folder, monkeypatch):
+    monkeypatch.setattr("partway.cli.trace.trace_all", break_something)
+    code, out, err = partway("trace", folder / "solution.py")
+    assert (code, out) == (1, "")
+    told = "LookupError: a wheel came off; this is a bug in partway, please report what --debug shows"
+    assert err == f"partway: error: {told}\n"
+
+
+@pytest.mark.parametrize("words", [("--debug", "trace"), ("trace", "--debug")])
+def test_debug_shows_the_traceback(folder, monkeypatch, words):
+    monkeypatch.setattr("partway.cli.trace.trace_all", break_something)
+    monkeypatch.setattr(sys, "argv", ["partway", *words, str(folder / "solution.py")])
+    with pytest.raises(LookupError, match="a wheel"):
+        main()
+
+
+FOR_MACHINES = {
+    "trace": ["{folder}/solution.py"],
+    "data storyproblems": ["--train", "3", "--dev", "1", "--test", "1", "--out", "{new}"],
+    "data check": ["{folder}/train.jsonl"],
+    "train": ["{folder}/config.yaml", "--output_dir", "{new}"],
+    "evaluate": ["{folder}/run", "--samples", "2", "--out", "{new}"],
+    "sample": ["{folder}/run", "How many?", "-n", "2", "--max-completion-length", "4"],
+    "buffer": ["{folder}/run"],
+    "report": ["{folder}/run", "--out", "{new}"],
+    "doctor": [],
+    "bench buffer": ["--problems", "3"],
+    "bench learn": ["--batch", "2", "--sizes", "1", "--rounds", "1"],
+    "bench train": ["--batch", "2", "--warm-up", "1", "--steps", "1", "--max-completion-length", "8"],
+}
+TESTED_ELSEWHERE = {
+    *("data gsm8k", "data mathqa"),  # test_data_command.py
+    *("bench sample", "bench trace"),  # test_bench_commands.py; pins this process to a core
+    "demo",  # takes a minute
+}
+
+
+def test_every_command_with_json_is_tested():
+    offered = {
+        " ".join(path)
+        for path, command in EVERY_COMMAND.items()
+        if any("--json" in parameter.opts for parameter in command.params)
+    }
+    assert offered == {*FOR_MACHINES, *TESTED_ELSEWHERE}
+
+
+@pytest.mark.parametrize("name", FOR_MACHINES)
+def test_quiet_and_json_print_one_document_and_nothing_else(partway, folder, tmp_path, name):
+    words = [word.format(folder=folder, new=tmp_path / "new") for word in FOR_MACHINES[name]]
+    code, out, err = partway("--quiet", *name.split(), *words, "--json")
+    assert (code, err) == (0, ""), err
+    assert isinstance(json.loads(out), dict)
+
+
+def test_progress_goes_to_standard_error(partway, folder, tmp_path):
+    code, out, err = partway("evaluate", folder / "run", "--samples", 2, "--out", tmp_path, "--json")
+    assert code == 0, err
+    assert json.loads(out)["problems"] == 2
+    assert "evaluating: 6 of 6 samples" in err
+    assert "\x1b" not in err
+
+
+class Terminal:
+    """A command on a terminal of its own."""
+
+    def __init__(self, *words: object, **environment: str) -> None:
+        self.seen = ""
+        self.ours, theirs = os.openpty()
+        given = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "CI")}
+        self.process = subprocess.Popen(
+            [*PARTWAY, *map(str, words)],
+            **dict.fromkeys(("stdin", "stdout", "stderr"), theirs),
+            env={**given, "TERM": "xterm-256color", "COLUMNS": "120", **environment},
+        )
+        os.close(theirs)
+
+    def read(self, until: str | None = None) -> str:
+        """What it shows up to `until`, or to its end."""
+        while until is None or until not in self.seen:
+            try:
+                news = os.read(self.ours, 65536)
+            except OSError:  # how Linux says that the other end is closed
+                news = b""
+            if not news:
+                assert until is None, self.seen
+                break
+            self.seen += news.decode(errors="replace")
+        return self.seen
+
+    def end(self) -> int:
+        self.read()
+        os.close(self.ours)
+        return self.process.wait(timeout=60)
+
+
+def test_a_terminal_has_colours_unless_they_are_unwanted(folder):
+    coloured = Terminal("trace", folder / "solution.py")
+    plain = Terminal("trace", folder / "solution.py", NO_COLOR="1")
+    assert (coloured.end(), plain.end()) == (0, 0)
+    assert "ZeroDivisionError" in coloured.seen
+    assert COLOUR.search(coloured.seen)
+    assert "ZeroDivisionError" in plain.seen
+    assert not COLOUR.search(plain.seen)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["sample", "{folder}/model", "How many?", "-n", "100000"], "sampling from"),
+        (
+            ["evaluate", "{folder}/model", "--problems", "{folder}/dev.jsonl", "--samples", "100000"],
+            "evaluating",
+        ),
+        (["bench", "learn"], "filling"),
+    ],
+)
+def test_ctrl_c_ends_with_one_line(folder, tmp_path, monkeypatch, words, shown):
+    monkeypatch.chdir(tmp_path)
+    terminal = Terminal(*(word.format(folder=folder) for word in words))
+    terminal.read(until=shown)
+    terminal.process.send_signal(signal.SIGINT)
+    assert terminal.end() == 130
+    assert terminal.seen.endswith("partway: interrupted\r\n")
+    assert "Traceback" not in terminal.seen
+    assert terminal.seen.count("\x1b[?25l") == terminal.seen.count("\x1b[?25h"), "the cursor is back"
+
+
+def test_ctrl_c_while_input_is_awaited():
+    with subprocess.Popen([*PARTWAY, "trace", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        os.write(process.stdin.fileno(), b"\n" * 100_000)  # more than a pipe holds: it has begun to read
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=60)[1].split() == [b"partway:", b"interrupted"]
+    assert process.returncode == 130
+
+
+@pytest.mark.parametrize(
+    "words", [["trace", "{folder}/solution.py"], ["data", "check", "{folder}/dev.jsonl"]]
+)
+def test_a_closed_pipe_is_no_error(folder, words):
+    command = [*PARTWAY, *(word.format(folder=folder) for word in words)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("partway tr", {"trace", "train"}),
+        ("partway data st", {"storyproblems"}),
+        ("partway evaluate --te", {"--temperature"}),
+        ("partway bench le", {"learn"}),
+    ],
+)
+def test_the_shell_completes_commands_and_options(words, offered, monkeypatch, partway):
+    monkeypatch.setenv("_PARTWAY_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+    code, out, _ = partway()
+    assert code == 0
+    assert {line.partition(",")[2] for line in out.splitlines()} == offered
+
+
+def test_help_tells_how_to_switch_completion_on():
+    shown = " ".join(app.get_help(click.Context(app)).split())
+    assert 'eval "$(_PARTWAY_COMPLETE=bash_source partway)"' in shown
+
+
+def test_the_doctor_refuses_an_installation_without_torch(partway, monkeypatch):
+    monkeypatch.setattr(doctor, "version_of", lambda name: None if name == "torch" else "1.0")
+    code, out, _ = partway("doctor", "--json")
+    assert code == 1
+    assert json.loads(out)["problems"] == ["torch is missing; try: pip install torch"]
