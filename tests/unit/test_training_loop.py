@@ -9,10 +9,12 @@ import torch
 
 from partway.buffer import Verdict
 from partway.errors import ConfigError, ModelError, ProblemError, RunError
+from partway.models.engine import Request
 from partway.problem import Problem
 from partway.runs import Run
+from partway.solution import EMPTY
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
-from training_cases import SMALL, ScriptedTrainer, apples, small_trainer, tiny_gpt_neo
+from training_cases import SMALL, ScriptedEngine, ScriptedTrainer, apples, small_trainer, tiny_gpt_neo
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*TypedStorage is deprecated:UserWarning")
 
@@ -179,6 +181,17 @@ def test_the_real_engine_samples_and_evaluates_with(tmp_path, settings):
     assert all(math.isfinite(line["loss"]) for line in trainer.run.metrics() if "loss" in line)
     saved = {path.name for path in (tmp_path / "run" / "final").iterdir()}
     assert ("adapter_model.safetensors" in saved) == ("use_peft" in settings)
+
+
+def test_an_evaluation_says_how_many_tokens_it_drew(tmp_path):
+    trainer = small_trainer(tmp_path / "run")
+    engine = trainer.engine = ScriptedEngine()
+    drawn = 0
+    for phase in trainer.args.evaluation.phases:
+        requests = [Request(problem, EMPTY, phase.count) for problem in trainer.eval_dataset]
+        draws = engine.complete(requests, phase.settings, phase.seed)
+        drawn += sum(draw.count * draw.tokens for of_problem in draws for draw in of_problem)
+    assert trainer.evaluate()["eval_tokens_drawn"] == drawn > 0
 
 
 def test_problems_without_references_wait_for_their_first_solution(tmp_path):

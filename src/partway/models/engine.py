@@ -64,3 +64,19 @@ class Engine(Protocol):
     ) -> list[list[Draw]]:
         """For every request its distinct draws; their counts sum to the request's count."""
         ...
+
+
+@dataclass
+class Metered:
+    """An engine that counts the tokens another one draws."""
+
+    engine: Engine
+    tokens: int = 0
+
+    def complete(
+        self, requests: Sequence[Request], settings: SamplingSettings, seed: int
+    ) -> list[list[Draw]]:
+        """What the other engine answers."""
+        answers = self.engine.complete(requests, settings, seed)
+        self.tokens += sum(draw.count * draw.tokens for draws in answers for draw in draws)
+        return answers

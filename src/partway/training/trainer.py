@@ -21,7 +21,7 @@ from transformers import EarlyStoppingCallback, PreTrainedModel, PreTrainedToken
 
 from partway.evaluation import Evaluation, evaluate
 from partway.execution import trace_all
-from partway.models.engine import Draw, Request
+from partway.models.engine import Draw, Metered, Request
 from partway.models.loading import LanguageModel
 from partway.models.local_engine import LocalEngine
 from partway.models.scoring import Plan, Scorer, Targets
@@ -186,13 +186,16 @@ class SelfSamplingTrainer(RecordingTrainer):
         with self.clock.span("evaluating"), self.sampling_mode():
             own = problems[self.args.process_index :: self.args.world_size]
             watch = self.display.evaluating
-            results = evaluate(self.engine, own, plan, on_progress=watch).results if own else ()
-            everything = {r.task_id: r for part in gathered(self.accelerator, results) for r in part}
+            engine = Metered(self.engine)
+            results = evaluate(engine, own, plan, on_progress=watch).results if own else ()
+            parts = gathered(self.accelerator, (results, engine.tokens))
+            everything = {r.task_id: r for of_process, _ in parts for r in of_process}
             evaluation = Evaluation.of(tuple(everything[problem.id] for problem in problems), plan)
         if self.is_world_process_zero() and self.is_in_train:
             with self.writing("an evaluation"):
                 self.run.write_evaluation(self.state.global_step, evaluation)
         metrics = evaluation.scalars(f"{metric_key_prefix}_")
+        metrics[f"{metric_key_prefix}_tokens_drawn"] = sum(tokens for _, tokens in parts)
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
