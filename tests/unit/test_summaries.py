@@ -58,7 +58,15 @@ def test_time_tokens_and_samples_are_summed_by_part(tmp_path):
     assert {part.seconds for part in work.values()} == {12.0}  # six lines of 2 seconds each
     assert (work["exploring"].samples, work["exploring"].tokens) == (4 * 12, 4 * 12 * 20)
     assert (work["learning"].tokens, work["learning"].samples) == (4000, None)
-    assert work["evaluating"].samples == 2 * 5 * (6 + 1)
+    assert (work["evaluating"].samples, work["evaluating"].tokens) == (2 * 5 * (6 + 1), 2 * 700)
+
+
+def test_tokens_of_evaluations_are_unknown_where_one_did_not_count_them(tmp_path):
+    run = write_run(tmp_path / "run")
+    path = run.directory / "metrics.jsonl"
+    path.write_text(path.read_text().replace(', "eval_tokens_drawn": 700', "", 1))
+    work = summarize(run).work["evaluating"]
+    assert (work.samples, work.tokens) == (70, None)
 
 
 def test_the_chosen_step_is_the_first_with_the_best_metric():
@@ -107,6 +115,17 @@ def test_seeds_of_one_setting_are_one_setting_and_other_settings_are_told_apart(
     assert sorted(labels(*seeds, faster)) == [
         "FCS+PCS + MLE-Aug (learning_rate 0.001)",
         "FCS+PCS + MLE-Aug (learning_rate 0.01)",
+    ]
+
+
+def test_a_setting_that_only_one_seed_records_has_its_default_in_the_other(tmp_path):
+    older = write_run(tmp_path / "older", seed=0)
+    newer = write_run(tmp_path / "newer", seed=1, length_tolerance=0, gradient_accumulation_steps=1)
+    assert [setting.seeds for setting in study(older, newer).settings] == [(0, 1)]
+    other = write_run(tmp_path / "other", seed=2, length_tolerance=1)
+    assert sorted(labels(older, newer, other)) == [
+        "FCS+PCS + MLE-Aug (length_tolerance 0)",
+        "FCS+PCS + MLE-Aug (length_tolerance 1)",
     ]
 
 
@@ -168,6 +187,17 @@ def test_a_figure_names_only_runs_that_it_shows(tmp_path):
     assert both.origin_over(setting, "buffer/") == (
         "FCS+PCS + MLE-Aug: done, young · steps 10 to 40 · seeds 0, 1"
     )
+
+
+def test_steps_that_differ_between_runs_are_told_in_the_order_of_the_runs(tmp_path):
+    runs = [write_run(tmp_path / f"s{seed}", seed=seed) for seed in range(5)]
+    all_five = study(*runs)
+    (setting,) = all_five.settings
+    pairs = list(zip(setting.runs, (30, 10, 30, 2000, 20), strict=True))
+    assert all_five.origin_at(setting, pairs[:3]).endswith("s0, s1, s2 · steps 30, 10, 30 · seeds 0, 1, 2")
+    told = "s0, s1, … 2 more …, s4 · steps 10 to 2,000 · seeds 0, 1, 2, 3, 4"
+    assert all_five.origin_at(setting, pairs).endswith(told)
+    assert all_five.origin_at(setting, pairs[::2][:2]).endswith("s0, s2 · step 30 · seeds 0, 2")
 
 
 def test_a_band_is_the_mean_of_the_runs_that_have_the_step():

@@ -50,8 +50,9 @@ class Canvas:
         axes.set_title("\n".join(wrap(text, TITLE_CHARACTERS // self.columns)))
 
     def label_outer(self, across: str, up: str) -> None:
-        """Label the axes at the left and those without another below."""
+        """Label the axes at the left and those without another below; what goes across is counted."""
         for index, axes in enumerate(self.axes):
+            axes.locator_params(axis="x", integer=True)
             if index % self.columns == 0:
                 axes.set_ylabel(up)
             if index + self.columns >= len(self.axes):

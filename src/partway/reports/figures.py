@@ -62,7 +62,7 @@ def _bars(
     axes.errorbar(places, heights, [below, above], fmt="none", ecolor=ink, elinewidth=0.8, capsize=2)
     if total <= MOST_LABELLED_BARS:
         for place, height, up in zip(places, heights, above, strict=True):
-            note(axes, f"{height:.1f}", (place, height + up), (0, 3), ha="center")
+            note(axes, f"{height:.1f}".replace("100.0", "100"), (place, height + up), (0, 3), ha="center")
 
 
 def objectives(study: Study, theme: Theme) -> Figure | None:
@@ -143,7 +143,7 @@ def solutions(study: Study, theme: Theme) -> Figure | None:
     left.set_yticks(range(len(settings)), [setting.label for setting in settings])
     left.set_ylim(len(settings) - 0.5, -0.5)
     left.grid(visible=False, axis="y")
-    left.set_xlabel("per problem (plain: FCS, hatched: PCS)")
+    left.set_xlabel("kept per problem (plain: FCS, hatched: PCS)")
     left.margins(x=0.16)
     right.set_xlabel("n, kept solutions (FCS and PCS)")
     right.set_ylabel("problems with at least n (%)")

@@ -201,7 +201,7 @@ def runs_table(study: Study) -> Table:
     """Every run: where it comes from, how far it is, what it ran on."""
     columns = [Column("run"), Column("setting"), Column("seed"), Column("state"), Column("step")]
     columns += [Column("training problems"), Column("dev problems"), Column("model"), Column("parameters")]
-    columns += [Column("device"), Column("minutes", digits=1), Column("started")]
+    columns += [Column("device"), Column("minutes", digits=1), Column("started (UTC)")]
     rows = [
         [study.names[run.directory], setting.label, run.seed, run.state, run.step, *_machine(run)]
         for setting, run in _runs(study)
@@ -213,8 +213,9 @@ def _machine(run: RunSummary) -> list[Cell]:
     data, model = (run.environment.get(key) or {} for key in ("data", "model"))
     problems = [(data.get(split) or {}).get("problems") for split in ("train", "dev")]
     minutes = sum(part.seconds for part in run.work.values()) / 60 if run.work else None
-    device, started = run.environment.get("device"), run.environment.get("started")
-    return [*problems, model.get("name"), model.get("parameters"), device, minutes, started]
+    started = str(run.environment.get("started") or "")[: len("2026-01-01T00:00")].replace("T", " ")
+    device = run.environment.get("device")
+    return [*problems, model.get("name"), model.get("parameters"), device, minutes, started or None]
 
 
 def settings_table(study: Study) -> Table | None:

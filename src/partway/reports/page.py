@@ -37,6 +37,7 @@ def page(study: Study, drawings: Mapping[str, str], title: str) -> str:
 <h1>{escape(title)}</h1>
 {_summary(study)}
 <nav aria-label="Sections"><ol>{links}<li><a href="#runs">Runs and settings</a></li></ol></nav>
+<p class="hint">Figures and tables that are wider than the window can be moved sideways.</p>
 {_notes(study)}
 </header>
 <main>

@@ -110,10 +110,11 @@ SECTIONS = (
         "Time and tokens",
         "",
         "Exploring draws self-samples, executing runs and judges them, learning is forward and backward on "
-        "the buffers. Tokens are those sampled and those computed in learning; evaluations count samples.",
+        "the buffers. Tokens are those of the completions sampled in exploring and evaluating, and those of "
+        "the solutions learned from.",
         figures.work,
         numbers.work_table,
-        numbers.series("num_tokens", "samples/drawn", "completions/"),
+        numbers.series("num_tokens", "samples/drawn", "completions/", "eval_tokens_drawn"),
         absent="No run has timings.",
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -23,6 +23,8 @@ NO_SETTING = {
     *("output_dir", "run_name", "seed", "data_seed", "report_to", "disable_tqdm", "log_level", "project"),
     *("logging_steps", "save_steps", "save_strategy", "save_total_limit", "use_cpu", *DATA),
 }
+
+MOST_NAMED = 4  # runs of a setting below a figure
 
 
 @dataclass(frozen=True)
@@ -115,15 +117,21 @@ class Study:
     def origin(self, setting: Setting, runs: Sequence[RunSummary], steps: str) -> str:
         """Which runs, steps and seeds a figure shows for a setting."""
         names = [_clipped(self.names[run.directory]) for run in runs]
-        if len(names) > 4:
+        if len(names) > MOST_NAMED:
             names = [*names[:2], f"… {len(names) - 3} more …", names[-1]]
         seeds = [run.seed for run in runs]
         return f"{setting.label}: {', '.join(names)} · {steps} · seed{'s' * (len(seeds) > 1)} {listed(seeds)}"
 
     def origin_at(self, setting: Setting, steps: Sequence[tuple[RunSummary, int | None]]) -> str:
-        """The same for numbers of one step of each run."""
+        """The same for numbers of one step of each run, in the order of the runs where they differ."""
         known = [step for _, step in steps if step is not None]
-        return self.origin(setting, [run for run, _ in steps], f"step {listed(known)}")
+        if len(set(known)) < 2:
+            told = f"step {listed(known)}"
+        elif len(known) > MOST_NAMED:
+            told = f"steps {min(known):,} to {max(known):,}"
+        else:
+            told = f"steps {', '.join(f'{step:,}' for step in known)}"
+        return self.origin(setting, [run for run, _ in steps], told)
 
     def origin_over(self, setting: Setting, prefix: str) -> str:
         """The same for logged numbers whose names begin so."""
@@ -142,7 +150,9 @@ def _estimates(results: Sequence[Result]) -> dict[str, Estimate]:
 
 def study_of(runs: Iterable[RunSummary]) -> Study:
     """Group runs into settings in the paper's order, and choose what they can be compared on."""
-    runs = sorted(runs, key=lambda run: (str(run.directory.parent), run.seed, run.directory.name))
+    runs = sorted(
+        _completed(list(runs)), key=lambda run: (str(run.directory.parent), run.seed, run.directory.name)
+    )
     settings = _labelled(_grouped(runs))
     names = _names([run.directory for run in runs])
     evaluated = [setting for setting in settings if any(run.results for run in setting.runs)]
@@ -156,6 +166,17 @@ def study_of(runs: Iterable[RunSummary]) -> Study:
         told = ", ".join(f"{label} on {size}" for label, size in sizes.items())
         notes.append(f"evaluated on different numbers of problems: {told}")
     return Study(settings, split, names, tuple(notes))
+
+
+def _completed(runs: Sequence[RunSummary]) -> list[RunSummary]:
+    """The runs with defaults for settings that only others record: what is not said has its default."""
+    keys = {key for run in runs for key in run.config} - NO_SETTING
+    if all(keys <= run.config.keys() for run in runs):
+        return list(runs)
+    from partway.training import SelfSamplingConfig  # takes seconds, so only when needed
+
+    defaults = {f.name: f.default for f in fields(SelfSamplingConfig) if f.name in keys}
+    return [replace(run, config={**defaults, **run.config}) for run in runs]
 
 
 def _remarks(run: RunSummary, split: str) -> list[str]:

@@ -229,13 +229,17 @@ def work_of(run: Run, curves: Mapping[str, Curve]) -> dict[str, Work]:
     by_step = dict(zip(drawn.steps, drawn.values, strict=True))
     sampled = sum(by_step[step] * mean for step, mean in zip(length.steps, length.values, strict=True))
     learned = curves.get("num_tokens", Curve((0,), (0,))).values[-1]
-    evaluated = sum(e["problems"] * (e["samples"] + e["pass1_samples"]) for e in run.evaluations().values())
+    evaluations = run.evaluations()
+    evaluated = sum(e["problems"] * (e["samples"] + e["pass1_samples"]) for e in evaluations.values())
+    drawn_in_evaluations = curves.get("eval_tokens_drawn", Curve()).values
     known = {
         "exploring": {"tokens": round(sampled), "samples": round(sum(drawn.values))},
         "executing": {"samples": round(sum(drawn.values))},
         "learning": {"tokens": round(learned)},
         "evaluating": {"samples": evaluated},
     }
+    if len(drawn_in_evaluations) == len(evaluations):  # older versions did not count
+        known["evaluating"]["tokens"] = round(sum(drawn_in_evaluations))
     return {span: Work(seconds[span], **known.get(span, {})) for span in SPANS}
 
 

@@ -75,7 +75,7 @@ def to_html(table: Table) -> str:
     label = escape(table.caption, quote=True)
     return (
         f'<div class="wide" tabindex="0" role="region" aria-label="{label}">\n<table>\n'
-        f"<caption>{escape(table.caption)}</caption>\n"
+        f"<caption><span>{escape(table.caption)}</span></caption>\n"
         f"<thead><tr>{headings}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>\n</div>\n"
     )
 

@@ -26,11 +26,6 @@ class Standing(NamedTuple):
     kept: Counts
     score: Score
 
-    @property
-    def solutions(self) -> int:
-        """How many solutions are kept, the reference included."""
-        return self.kept.fully_correct + self.kept.partially_correct
-
 
 NOT_THERE = Standing(NOTHING_KEPT, NOT_EVALUATED)
 
