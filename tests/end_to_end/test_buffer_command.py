@@ -36,8 +36,7 @@ def test_the_tables_show_kinds_verdicts_and_problems(partway, trained):
     code, shown, remarks = partway("buffer", trained.directory, "--top", 2)
     assert (code, remarks) == (0, "")
     problems, samples = len(trained.problems()), sum(sample.count for sample in trained.samples())
-    assert f"{trained.directory} at step 8: {problems} problems" in shown
-    assert f"fully-correct ({problems} references)" in shown
+    assert f"{trained.directory} at step 8: {problems} problems, {problems} with a reference\n" in shown
     assert f"\n{samples} self-samples\n" in shown
     assert shown.count("apples-0-") == 4
 

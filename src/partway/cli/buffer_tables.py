@@ -21,11 +21,10 @@ def show_buffers(run: str, summary: BufferSummary, top: int) -> None:
     problems = len(summary.problems)
     kinds = _table("kept", "solutions", "per problem", "steps, mean", "fewest", "most")
     for kind, count in summary.solutions.items():
-        name = kind.replace("_", "-")
-        if kind == "fully_correct":
-            name += f" ({summary.references:,} references)"
-        kinds.add_row(name, f"{count:,}", f"{count / max(1, problems):.2f}", *_lengths(summary.lengths[kind]))
-    _print(f"{run} at step {summary.step:,}: {problems:,} problems", kinds)
+        per_problem = f"{count / max(1, problems):.2f}"
+        kinds.add_row(kind.replace("_", "-"), f"{count:,}", per_problem, *_lengths(summary.lengths[kind]))
+    title = f"{run} at step {summary.step:,}: {problems:,} problems, {summary.references:,} with a reference"
+    _print(title, kinds)
     _print(f"\n{sum(summary.verdicts.values()):,} self-samples", _verdicts(summary.verdicts))
     _print("\nmost explored", _explored(summary.problems[:top]))
     _print("\nleast explored", _explored(summary.problems[::-1][:top]))
@@ -36,7 +35,7 @@ def show_import(source: Path, imported: Import) -> None:
     total = sum(imported.verdicts.values())
     _print(f"{total:,} solutions of {source}, run again", _verdicts(imported.verdicts))
     if imported.unknown:
-        _print(f"{imported.unknown:,} of its problems are not among those of the new run: left out")
+        _print(f"problems that the new run does not have, left out: {imported.unknown:,}")
 
 
 def _print(title: str, table: Table | None = None) -> None:
