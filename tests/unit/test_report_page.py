@@ -14,6 +14,7 @@ from partway.buffer import seed_buffers
 from partway.errors import ConfigError
 from partway.evaluation import Estimate
 from partway.reports import write_report
+from partway.reports.curves import training_progress
 from partway.reports.page import page
 from partway.reports.report import read_study
 from partway.reports.sections import SECTIONS
@@ -213,6 +214,20 @@ def test_no_text_overlaps_another_or_leaves_the_figure(section, crowded, monkeyp
         across = min(one.x1, other.x1) - max(one.x0, other.x0)
         up = min(one.y1, other.y1) - max(one.y0, other.y0)
         assert across < 1 or up < 1, f"{first!r} and {second!r}"
+
+
+def test_a_curve_of_one_point_can_be_seen(tmp_path):
+    study = read_study([write_run(tmp_path / "run", steps=20, finished=False)])
+    assert study.origin_over(study.settings[0], "eval_pass@").endswith("run · step 20 · seed 0")
+    with drawing(LIGHT, "salt"):
+        figure = training_progress(study, LIGHT)
+        figure.draw_without_rendering()
+    for axes in figure.axes:
+        smooth = axes.lines[1]
+        assert list(smooth.get_xdata()) == [20]
+        assert smooth.get_marker() not in ("", "None", None)
+        assert 20 in axes.get_xticks()
+        assert all(tick == int(tick) for tick in axes.get_xticks())
 
 
 def drawn_texts(figure, monkeypatch):

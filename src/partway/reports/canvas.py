@@ -21,6 +21,7 @@ LINE = 0.155  # inches from line to line of the small print
 LEGEND_CHARACTERS = 112  # that fit side by side
 ORIGIN_CHARACTERS = 150
 TITLE_CHARACTERS = 96
+MOST_MARKED = 12
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,11 @@ class Canvas:
         """What `plot` needs to draw the setting's line."""
         return {"color": self.colour(setting), "linestyle": self.styles[setting.label].dashes}
 
+    def curve(self, setting: Setting, points: int) -> dict[str, Any]:
+        """The same for a curve of so many points; few are marked, and one alone could not be seen else."""
+        marked = {"marker": self.marker(setting)} if points <= MOST_MARKED else {}
+        return {**self.line(setting), **marked}
+
     def title(self, axes: Axes, text: str) -> None:
         """A title above a panel, in as many lines as it needs."""
         axes.set_title("\n".join(wrap(text, TITLE_CHARACTERS // self.columns)))
@@ -52,7 +58,7 @@ class Canvas:
     def label_outer(self, across: str, up: str) -> None:
         """Label the axes at the left and those without another below; what goes across is counted."""
         for index, axes in enumerate(self.axes):
-            axes.locator_params(axis="x", integer=True)
+            axes.locator_params(axis="x", integer=True, min_n_ticks=1)
             if index % self.columns == 0:
                 axes.set_ylabel(up)
             if index + self.columns >= len(self.axes):

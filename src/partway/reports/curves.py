@@ -47,7 +47,7 @@ def _smooth_line(axes: Axes, canvas: Canvas, setting: Setting, band: Band) -> No
     smooth = band.smoothed()
     colour = canvas.colour(setting)
     axes.plot(band.steps, [100 * v for v in band.means], color=colour, alpha=0.3, linewidth=1.0)
-    axes.plot(smooth.steps, [100 * v for v in smooth.means], **canvas.line(setting))
+    axes.plot(smooth.steps, [100 * v for v in smooth.means], **canvas.curve(setting, len(smooth.steps)))
     if smooth.has_width:
         lows, highs = ([100 * v for v in ends] for ends in (smooth.lows, smooth.highs))
         axes.fill_between(smooth.steps, lows, highs, color=colour, alpha=0.13, linewidth=0)
@@ -75,7 +75,8 @@ def buffer_growth(study: Study, theme: Theme) -> Figure | None:
 
 
 def _line(axes: Axes, canvas: Canvas, setting: Setting, band: Band, scale: float = 1.0) -> None:
-    axes.plot(band.steps, [scale * value for value in band.means], **canvas.line(setting))
+    means = [scale * value for value in band.means]
+    axes.plot(band.steps, means, **canvas.curve(setting, len(band.steps)))
     if band.has_width:
         lows, highs = ([scale * value for value in ends] for ends in (band.lows, band.highs))
         axes.fill_between(band.steps, lows, highs, color=canvas.colour(setting), alpha=0.15, linewidth=0)

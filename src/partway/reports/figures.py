@@ -31,7 +31,7 @@ def pass_at_k(study: Study, theme: Theme) -> Figure | None:
         return None
     canvas = open_canvas(study, theme, _result_origins(study, settings), height=3.6)
     axes = canvas.axes[0]
-    width = 0.84 / len(settings)
+    width = min(0.84 / len(settings), 0.4)
     for index, setting in enumerate(settings):
         estimates = study.estimates[setting.label]
         shown = [(place, estimates[f"pass@{k}"]) for place, k in enumerate(ks) if f"pass@{k}" in estimates]

@@ -138,7 +138,9 @@ class Study:
         curves = [[c for key, c in run.curves.items() if key.startswith(prefix)] for run in setting.runs]
         runs = [run for run, own in zip(setting.runs, curves, strict=True) if own]
         steps = [step for own in curves for curve in own for step in curve.steps]
-        return self.origin(setting, runs, f"steps {min(steps):,} to {max(steps):,}")
+        first, last = min(steps), max(steps)
+        told = f"step {last:,}" if first == last else f"steps {first:,} to {last:,}"
+        return self.origin(setting, runs, told)
 
 
 def _estimates(results: Sequence[Result]) -> dict[str, Estimate]:
