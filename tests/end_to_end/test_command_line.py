@@ -259,6 +259,7 @@ def test_a_terminal_has_colours_unless_they_are_unwanted(folder):
             "evaluating",
         ),
         (["bench", "learn"], "filling"),
+        (["demo", "--quick"], "seed 0"),
     ],
 )
 def test_ctrl_c_ends_with_one_line(folder, tmp_path, monkeypatch, words, shown):
@@ -270,6 +271,15 @@ def test_ctrl_c_ends_with_one_line(folder, tmp_path, monkeypatch, words, shown):
     assert terminal.seen.endswith("partway: interrupted\r\n")
     assert "Traceback" not in terminal.seen
     assert terminal.seen.count("\x1b[?25l") == terminal.seen.count("\x1b[?25h"), "the cursor is back"
+
+
+@pytest.mark.slow
+def test_a_terminated_demo_leaves_no_process_behind(tmp_path):
+    terminal = Terminal("demo", "--quick", "--out", tmp_path)
+    terminal.read(until="seed 0, training")
+    terminal.process.terminate()
+    assert terminal.end() == 143, "which reads until nobody holds the terminal any more"
+    assert "Traceback" not in terminal.seen
 
 
 def test_ctrl_c_while_input_is_awaited():

@@ -1,7 +1,7 @@
 """The command line: a thin, lazily imported layer over the library.
 
 Each command lives in a module of its own beside this one and is imported only when called, so that
-`partway --help` is instant. Exit codes: 0 fine, 1 a user's mistake, 2 usage, 130 interrupted.
+`partway --help` is instant. Exit codes: 0 fine, 1 a user's mistake, 2 usage, 130 interrupted, 143 terminated.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import signal
 import sys
 from importlib import import_module
+from types import FrameType
 from typing import NoReturn
 
 import click
@@ -104,6 +106,7 @@ def app(ctx: click.Context, debug: bool, quiet: bool) -> None:
 def main() -> NoReturn:
     """Run the command line and exit with its code; every error a user can cause is one line."""
     debug = "--debug" in sys.argv
+    previous = signal.signal(signal.SIGTERM, _terminate)
     try:
         app.main(standalone_mode=False, prog_name="partway")
         sys.stdout.flush()
@@ -125,7 +128,14 @@ def main() -> NoReturn:
             raise
         _say(f"error: {_told(error)}")
         sys.exit(1)
+    finally:
+        signal.signal(signal.SIGTERM, previous)
     sys.exit(0)
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    """End in good order, so that nothing that was started or written for a while stays behind."""
+    sys.exit(128 + number)
 
 
 def _told(error: Exception) -> str:

@@ -65,7 +65,10 @@ def _end_with_parent() -> None:
 
 
 def _run(experiment: Experiment, arm: Arm, seed: int, directory: Path, news: Queue[News]) -> Outcome:
-    return run_arm(experiment, arm, seed, directory, lambda stage: news.put((_label(arm, seed), stage)))
+    try:
+        return run_arm(experiment, arm, seed, directory, lambda stage: news.put((_label(arm, seed), stage)))
+    except KeyboardInterrupt:  # saved; without this the process would go on with the next arm
+        os._exit(130)
 
 
 class Bars:
@@ -89,7 +92,11 @@ class Bars:
 
     def __enter__(self) -> Self:
         if self.console.is_terminal and not self.quiet:
-            self.progress.start()
+            try:
+                self.progress.start()
+            except KeyboardInterrupt:  # they may be on the screen already
+                self.progress.stop()
+                raise
         self.reader.start()
         return self
 
