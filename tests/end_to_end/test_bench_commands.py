@@ -1,6 +1,8 @@
 """The benchmarks run, compare like with like and print one JSON object; how fast is for quiet machines."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -69,3 +71,18 @@ def test_learning_gives_the_gradients_of_flat_rows():
 def test_sizes_that_are_no_numbers_are_refused(sizes):
     result = CliRunner().invoke(app, ["bench", "learn", "--sizes", sizes])
     assert "try 1,2,4,8,16" in str(result.exception)
+
+
+def test_tracing_is_raced_against_parsing_and_processes(tmp_path):
+    programs = tmp_path / "programs.jsonl"
+    steps = [f"n0 = {number}\nn1 = 3\nanswer = n0 * n1" for number in range(40)]
+    programs.write_text("".join(json.dumps({"solution": text}) + "\n" for text in steps))
+    words = ["--quiet", "bench", "trace", "--programs", str(programs), "--rounds", "1", "--json"]
+    command = [sys.executable, "-m", "partway", *words]  # it pins its process to a core
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    result = json.loads(done.stdout)
+    assert result["programs"] == 40
+    rates = result["warm_per_second"] / result["ast_parse_per_second"]
+    assert result["warm_vs_ast_parse"] == pytest.approx(rates, rel=0.02)
+    assert result["interpreter_vs_process"] > 1

@@ -177,7 +177,7 @@ FOR_MACHINES = {
 TESTED_ELSEWHERE = {
     *("data gsm8k", "data mathqa"),  # test_data_command.py
     *("bench sample", "bench trace"),  # test_bench_commands.py; pins this process to a core
-    "demo",  # takes a minute
+    "demo",  # test_demo_command.py
 }
 
 

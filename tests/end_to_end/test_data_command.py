@@ -63,6 +63,19 @@ def test_mathqa_writes_three_files_and_says_what_was_left_out(mathqa_source: Pat
     assert (left_out[0]["split"], left_out[0]["row"]) == ("train", 4)
 
 
+def test_gsm8k_is_counted_as_json_too(tmp_path: Path) -> None:
+    row = {
+        "question": "Ann has 48 clips and gets half as many. How many now?",
+        "answer": "Half are 48/2 = <<48/2=24>>24.\nTogether 48+24 = <<48+24=72>>72.\n#### 72",
+    }
+    for name in ("train.jsonl", "test.jsonl"):
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for _ in range(5)))
+    result = partway("-q", "data", "gsm8k", "--source", tmp_path, "--out", tmp_path / "out", "--json")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert isinstance(json.loads(result.stdout), dict)
+    assert len(load_problems(tmp_path / "out" / "train.jsonl")) == 4
+
+
 def test_json_has_the_counts_and_quiet_is_quiet(mathqa_source: Path, tmp_path: Path) -> None:
     result = partway("-q", "data", "mathqa", "--source", mathqa_source, "--out", tmp_path / "out", "--json")
     assert result.stderr == ""
