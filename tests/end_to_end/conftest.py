@@ -1,10 +1,26 @@
-"""What end-to-end tests share: training processes that start in no time."""
+"""What end-to-end tests share: the command line in this process, training processes that start in no time."""
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from partway.cli import main
 from zygote import Zygote
+
+
+@pytest.fixture
+def partway(monkeypatch, capfd) -> Callable[..., tuple[int, str, str]]:
+    """Runs the command line in this process: exit code, standard output, standard error."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["partway", *map(str, words)])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, *capfd.readouterr()
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,9 @@
 """`partway buffer` as a user calls it, on a run that was really trained."""
 
 import json
-import sys
 
 import pytest
 
-from partway import cli
 from partway.errors import ConfigError
 from partway.runs import Run
 from report_cases import write_run
@@ -17,19 +15,6 @@ def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained")
     small_trainer(folder / "run").train()
     return Run(folder / "run")
-
-
-@pytest.fixture
-def partway(monkeypatch, capsys):
-    """Runs the command line in this process: exit code, standard output, standard error."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["partway", *map(str, arguments)])
-        with pytest.raises(SystemExit) as exit:
-            cli.main()
-        return exit.value.code, *capsys.readouterr()
-
-    return run
 
 
 def test_the_tables_show_kinds_verdicts_and_problems(partway, trained):

@@ -37,20 +37,6 @@ def tree(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ...], 
 EVERY_COMMAND = dict(tree(app))
 
 
-@pytest.fixture
-def partway(monkeypatch, capfd):
-    """The command line in this process: exit code, standard output, standard error."""
-
-    def run(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["partway", *map(str, words)])
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return ended.value.code, *capfd.readouterr()
-
-    return run
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     """A model, problems, and a config that names them; `run` is what it trains."""

@@ -8,7 +8,6 @@ import threading
 
 import pytest
 
-from partway import cli
 from partway.problem import Problem
 from scripted_server import completions, scripted_server
 
@@ -33,19 +32,6 @@ def write_problems(path, problems):
         for p in problems:
             row = {"id": p.id, "question": p.question, "answer": p.answer, "solution": p.reference.text}
             stream.write(json.dumps(row) + "\n")
-
-
-@pytest.fixture
-def partway(monkeypatch, capsys):
-    """Runs the command line in this process: exit code, standard output, standard error."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["partway", *map(str, arguments)])
-        with pytest.raises(SystemExit) as exit:
-            cli.main()
-        return exit.value.code, *capsys.readouterr()
-
-    return run
 
 
 def evaluate_tiny(partway, folder, out, *more):

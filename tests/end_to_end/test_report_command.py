@@ -1,11 +1,9 @@
 """`partway report` as a user calls it, on runs that were really trained."""
 
 import json
-import sys
 
 import pytest
 
-from partway import cli
 from training_cases import small_trainer
 
 pytest.importorskip("matplotlib")
@@ -31,19 +29,6 @@ def stop_after(steps):
             control.should_training_stop = state.global_step >= steps
 
     return Stop()
-
-
-@pytest.fixture
-def partway(monkeypatch, capsys):
-    """Runs the command line in this process: exit code, standard output, standard error."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["partway", *map(str, arguments)])
-        with pytest.raises(SystemExit) as exit:
-            cli.main()
-        return exit.value.code, *capsys.readouterr()
-
-    return run
 
 
 def test_one_run_gets_its_report_inside_it(partway, trained):

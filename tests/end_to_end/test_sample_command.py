@@ -8,7 +8,6 @@ import sys
 import pytest
 import torch
 
-from partway.cli import main
 from partway.models.tiny import build_tiny_model
 from sampling_cases import APPLES
 
@@ -34,19 +33,9 @@ def model(tmp_path_factory):
     return str(directory)
 
 
-@pytest.fixture
-def partway(monkeypatch, capsys):
-    """The command line in this process: exit code, standard output, standard error."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["partway", *map(str, arguments)])
-        monkeypatch.setenv("COLUMNS", "160")
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        return ended.value.code, captured.out, captured.err
-
-    return run
+@pytest.fixture(autouse=True)
+def wide(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
 
 
 def test_solutions_are_shown_with_counts_traces_and_verdicts(model):

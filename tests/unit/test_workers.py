@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from hostile_runner import living_sessions
 from partway.errors import SandboxError
 from partway.execution import workers
 from partway.execution.traces import Execution
@@ -439,19 +440,6 @@ exec(sys.argv[2])
 """
 
 
-def sessions() -> set[int]:
-    """The sessions of all living processes; a worker leads its own."""
-    found = set()
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, _, _, session, *_ = path.read_text().rpartition(")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if state != "Z":
-            found.add(int(session))
-    return found
-
-
 @linux_only
 @pytest.mark.parametrize("activity", ["idle", "busy"])
 @pytest.mark.parametrize(
@@ -463,7 +451,7 @@ def test_no_process_stays_behind_however_the_parent_ends(end, activity):
     )
     pids = {int(pid) for pid in done.stdout.split()}
     assert pids, done.stderr
-    soon(lambda: not pids & sessions())
+    soon(lambda: not pids & living_sessions())
 
 
 @linux_only
