@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import yaml
 from accelerate.state import AcceleratorState, PartialState
 from accelerate.utils import DistributedType, FullyShardedDataParallelPlugin
 from transformers import GPTNeoConfig, GPTNeoForCausalLM
 
+from partway.datasets import write_problems
 from partway.models.engine import Draw, Request
 from partway.models.loading import LanguageModel
 from partway.models.settings import SamplingSettings
@@ -75,6 +77,20 @@ def tiny_gpt_neo(problems: Sequence[Problem], seed: int = 0, dropout: float = 0.
         torch.manual_seed(seed)
         model = GPTNeoForCausalLM(config)
     return LanguageModel(model, Codec.of(tokenizer), config.max_position_embeddings)
+
+
+def write_inputs(folder: Path, **settings: object) -> None:
+    """A tiny model, problems, and a `config.yaml` that names them."""
+    problems = apples(8)
+    language_model = tiny_gpt_neo(problems)
+    language_model.model.save_pretrained(folder / "model")
+    language_model.codec.tokenizer.save_pretrained(folder / "model")
+    write_problems(folder / "train.jsonl", problems)
+    write_problems(folder / "dev.jsonl", apples(2, seed=1))
+    named = {"model_name_or_path": "model", "train_file": "train.jsonl", "eval_file": "dev.jsonl"}
+    content = {key: value for key, value in SMALL.items() if key not in ("disable_tqdm", "use_cpu")}
+    content |= {key: str(folder / name) for key, name in named.items()}
+    (folder / "config.yaml").write_text(yaml.safe_dump(content | {"max_steps": 4} | settings))
 
 
 class ScriptedEngine:

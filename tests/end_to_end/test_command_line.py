@@ -12,12 +12,10 @@ from pathlib import Path
 
 import click
 import pytest
-import yaml
 from click.testing import CliRunner
 
 from partway.cli import app, doctor, main
-from partway.datasets import write_problems
-from training_cases import SMALL, apples, tiny_gpt_neo
+from training_cases import write_inputs
 
 PARTWAY = [sys.executable, "-m", "partway"]
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3|4|9|10)[0-7]m")
@@ -41,17 +39,8 @@ EVERY_COMMAND = dict(tree(app))
 def folder(tmp_path_factory) -> Path:
     """A model, problems, and a config that names them; `run` is what it trains."""
     folder = tmp_path_factory.mktemp("manners")
-    problems = apples(8)
-    language_model = tiny_gpt_neo(problems)
-    language_model.model.save_pretrained(folder / "model")
-    language_model.codec.tokenizer.save_pretrained(folder / "model")
-    write_problems(folder / "train.jsonl", problems)
-    write_problems(folder / "dev.jsonl", apples(2, seed=1))
+    write_inputs(folder, output_dir=str(folder / "run"))
     (folder / "solution.py").write_text("n0 = 4\nt0 = n0 / 0\nanswer = t0")
-    settings = {key: value for key, value in SMALL.items() if key != "disable_tqdm"}
-    settings |= {"model_name_or_path": str(folder / "model"), "train_file": str(folder / "train.jsonl")}
-    settings |= {"eval_file": str(folder / "dev.jsonl"), "max_steps": 4, "output_dir": str(folder / "run")}
-    (folder / "config.yaml").write_text(yaml.safe_dump(settings))
     trained = CliRunner().invoke(app, ["--quiet", "train", str(folder / "config.yaml")])
     assert trained.exit_code == 0, trained.output
     return folder

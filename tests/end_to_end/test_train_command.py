@@ -8,14 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 from click.testing import CliRunner
 
 from partway.cli import app
-from partway.datasets import write_problems
 from partway.errors import PartwayError
 from partway.runs import Run
-from training_cases import SMALL, apples, tiny_gpt_neo
+from training_cases import write_inputs
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -24,16 +22,7 @@ ROOT = Path(__file__).parent.parent.parent
 def folder(tmp_path_factory) -> Path:
     """A tiny model, problems, and a config that names them."""
     folder = tmp_path_factory.mktemp("train")
-    problems = apples(8)
-    language_model = tiny_gpt_neo(problems)
-    language_model.model.save_pretrained(folder / "model")
-    language_model.codec.tokenizer.save_pretrained(folder / "model")
-    write_problems(folder / "train.jsonl", problems)
-    write_problems(folder / "dev.jsonl", apples(2, seed=1))
-    settings = {key: value for key, value in SMALL.items() if key not in ("disable_tqdm", "use_cpu")}
-    settings |= {"model_name_or_path": str(folder / "model"), "train_file": str(folder / "train.jsonl")}
-    settings |= {"eval_file": str(folder / "dev.jsonl"), "max_steps": 4, "logging_steps": 1}
-    (folder / "config.yaml").write_text(yaml.safe_dump(settings))
+    write_inputs(folder, logging_steps=1)
     return folder
 
 
