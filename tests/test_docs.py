@@ -51,7 +51,7 @@ def test_the_readmes_python_example_is_short_and_runs(tmp_path: Path):
 def test_every_command_in_the_readme_exists():
     from partway.cli import COMMANDS
 
-    blocks = re.findall(r"```\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)
+    blocks = re.findall(r"```\w*\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)
     used = set(re.findall(r"^partway ([a-z]+)", "\n".join(blocks), re.M))
     assert used
     assert used <= set(COMMANDS)

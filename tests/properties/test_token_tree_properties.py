@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from partway.models.layouts import Layout
@@ -69,6 +69,9 @@ def test_a_split_covers_every_target_once_within_the_limit(problem: Targets, lim
     st.sampled_from(["tree", "tree_rows", "shared_prompt", "flat"]),
     st.integers(1, 60),
     st.integers(4, 40),
+)
+@example(
+    [Targets((0,), ((0,),)), Targets((0,), ((0,), (0, 0, 0, 0))), Targets((0,), ((0, 0, 0),))], "flat", 6, 4
 )
 def test_passes_cover_every_target_once_within_the_budget(
     batch: list[Targets], name: str, tokens_per_pass: int, longest: int

@@ -6,7 +6,7 @@ import ast
 import json
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -87,15 +87,15 @@ def command(ctx: click.Context, /, show: int, as_json: bool, **options: Any) -> 
       partway sample smollm2 "Ben reads 4 pages a day. How many in 3 days?" --prefix "n0 = 4; n1 = 3"
     """
     chosen = Options(**options)
-    with _status(f"sampling from {chosen.model}", shown=not ctx.obj["quiet"]):
-        problem, prefix, solutions = _sample(chosen)
+    with _status(shown=not ctx.obj["quiet"]) as say:
+        problem, prefix, solutions = _sample(chosen, say)
     if as_json:
         click.echo(json.dumps(as_object(problem, prefix, solutions), ensure_ascii=False))
     else:
         show_solutions(solutions, show)
 
 
-def _sample(options: Options) -> tuple[Problem, Solution, list[Sampled]]:
+def _sample(options: Options, say: Callable[[str], None]) -> tuple[Problem, Solution, list[Sampled]]:
     """All that can be wrong with the options is found before the model is loaded."""
     from partway.models.engine import Request
     from partway.models.settings import SamplingSettings
@@ -109,10 +109,12 @@ def _sample(options: Options) -> tuple[Problem, Solution, list[Sampled]]:
     prefix = parse_prefix(options.prefix, options.answer_variable)
 
     check_device(options.device)
+    say(f"loading {options.model}")
     from partway.models.loading import load_model
     from partway.models.local_engine import LocalEngine
 
     language_model = load_model(options.model, device=options.device)
+    say(f"sampling from {options.model}")
     engine = LocalEngine(language_model, answer_variable=options.answer_variable)
     [draws] = engine.complete([Request(problem, prefix, options.samples)], settings, options.seed)
     return problem, prefix, judge(draws, problem, options.answer_variable)
@@ -220,15 +222,15 @@ def _title(sampled: Sampled, total: int) -> str:
 
 
 @contextmanager
-def _status(text: str, *, shown: bool) -> Iterator[None]:
-    """What is being done, on a terminal's standard error."""
+def _status(*, shown: bool) -> Iterator[Callable[[str], None]]:
+    """Says what is being done, on a terminal's standard error."""
     from rich.console import Console
 
     console = Console(stderr=True)
-    status = console.status(text)
+    status = console.status("starting")
     try:
         if shown and console.is_terminal:
             status.start()
-        yield
+        yield status.update
     finally:
         status.stop()

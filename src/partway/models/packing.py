@@ -73,9 +73,9 @@ def pack_chains(problems: Sequence[Sequence[TokenTree]], tokens_per_pass: int) -
         rows = [(chain,) for chain in sorted(chains, key=len, reverse=True)]
         at_once = max(1, tokens_per_pass // len(rows[0][0]))
         for part in batched(rows, at_once):
-            length = max(len(part[0][0]), len(passes[-1][0][0])) if passes else 0
-            if passes and (len(passes[-1]) + len(part)) * length <= tokens_per_pass:
-                passes[-1] += part
+            joined = [*passes[-1], *part] if passes else []
+            if joined and len(joined) * max(len(chain) for (chain,) in joined) <= tokens_per_pass:
+                passes[-1] = joined
             else:
                 passes.append(list(part))
     return [Pass("flat", tuple(rows)) for rows in passes]
