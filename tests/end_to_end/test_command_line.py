@@ -248,6 +248,42 @@ def test_ctrl_c_ends_with_one_line(folder, tmp_path, monkeypatch, words, shown):
     assert terminal.seen.count("\x1b[?25l") == terminal.seen.count("\x1b[?25h"), "the cursor is back"
 
 
+SWALLOWING = """
+import signal, sys, time
+try:
+    for _ in range({presses}):
+        signal.raise_signal(signal.SIGINT)
+    time.sleep(0.2)
+    print("imported", flush=True)
+except KeyboardInterrupt:
+    sys.exit("interrupted at once")
+"""
+IMPORTING = """
+import time
+from partway.cli import app, main
+
+def invoke(context):
+    import swallowing
+    time.sleep(30)
+
+app.invoke = invoke
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("presses", "seen", "code"),
+    [(1, ("imported\n", "\npartway: interrupted\n"), 130), (2, ("", "interrupted at once\n"), 1)],
+)
+def test_ctrl_c_during_an_import_waits_for_it_unless_pressed_again(tmp_path, presses, seen, code):
+    (tmp_path / "swallowing.py").write_text(SWALLOWING.format(presses=presses))
+    (tmp_path / "importing.py").write_text(IMPORTING)
+    command = [sys.executable, tmp_path / "importing.py", "doctor"]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    assert (found.stdout, found.stderr) == seen
+    assert found.returncode == code
+
+
 @pytest.mark.slow
 def test_a_terminated_demo_leaves_no_process_behind(tmp_path):
     terminal = Terminal("demo", "--quick", "--out", tmp_path)

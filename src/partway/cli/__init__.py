@@ -17,6 +17,7 @@ from typing import NoReturn
 
 import click
 
+from partway.cli.interruptions import interrupt
 from partway.errors import PartwayError
 
 COMMANDS = {
@@ -106,7 +107,8 @@ def app(ctx: click.Context, debug: bool, quiet: bool) -> None:
 def main() -> NoReturn:
     """Run the command line and exit with its code; every error a user can cause is one line."""
     debug = "--debug" in sys.argv
-    previous = signal.signal(signal.SIGTERM, _terminate)
+    handlers = {signal.SIGTERM: _terminate, signal.SIGINT: interrupt, signal.SIGALRM: interrupt}
+    previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         app.main(standalone_mode=False, prog_name="partway")
         sys.stdout.flush()
@@ -129,7 +131,9 @@ def main() -> NoReturn:
         _say(f"error: {_told(error)}")
         sys.exit(1)
     finally:
-        signal.signal(signal.SIGTERM, previous)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
     sys.exit(0)
 
 

@@ -15,6 +15,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from partway.cli.interruptions import interruptions_wait
 from partway.demo import Arm, Experiment, Outcome, Stage, run_arm
 
 SECONDS_BETWEEN_LINES = 10.0
@@ -25,20 +26,22 @@ def run_arms(experiment: Experiment, directory: Path, jobs: int, quiet: bool) ->
     """Every arm with every seed, `jobs` at a time; the outcomes by seed, then arm."""
     cells = [(arm, seed) for seed in experiment.seeds for arm in experiment.arms]
     spawning = multiprocessing.get_context("spawn")
+    with interruptions_wait():
+        manager = spawning.Manager()
     with (
-        spawning.Manager() as manager,
+        manager,
         Bars(manager.Queue(), [_label(*cell) for cell in cells], quiet) as bars,
         ProcessPoolExecutor(min(jobs, len(cells)), spawning, _begin) as pool,
     ):
         others = set(multiprocessing.active_children())
-        futures = [pool.submit(_run, experiment, *cell, directory, bars.news) for cell in cells]
         try:
+            with interruptions_wait():
+                futures = [pool.submit(_run, experiment, *cell, directory, bars.news) for cell in cells]
             return [future.result() for future in futures]
         except BaseException:
-            for future in futures:
-                future.cancel()
             for process in set(multiprocessing.active_children()) - others:
                 process.terminate()  # training saves first
+            pool.shutdown(cancel_futures=True)
             raise
 
 
@@ -91,19 +94,17 @@ class Bars:
         self.reader = threading.Thread(target=self._read, daemon=True)
 
     def __enter__(self) -> Self:
-        if self.console.is_terminal and not self.quiet:
-            try:
+        with interruptions_wait():
+            if self.console.is_terminal and not self.quiet:
                 self.progress.start()
-            except KeyboardInterrupt:  # they may be on the screen already
-                self.progress.stop()
-                raise
-        self.reader.start()
+            self.reader.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.news.put(None)
-        self.reader.join()
-        self.progress.stop()
+        with interruptions_wait():
+            self.news.put(None)
+            self.reader.join()
+            self.progress.stop()
 
     def _read(self) -> None:
         while (one := self.news.get()) is not None:

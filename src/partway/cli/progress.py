@@ -10,6 +10,8 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from partway.cli.interruptions import interruptions_wait
+
 SECONDS_BETWEEN_LINES = 10.0
 
 
@@ -37,18 +39,16 @@ class Bar:
 
     def __enter__(self) -> Self:
         if self.console.is_terminal and not self.quiet:
-            try:
+            with interruptions_wait():
                 self._bar.start()
-            except KeyboardInterrupt:  # it may be on the screen already
-                self._bar.stop()
-                raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
         if self._bar.live.is_started:
-            self._bar.stop()
+            with interruptions_wait():
+                self._bar.stop()
 
     def show(self, done: int, total: int, resumed: int = 0) -> None:
         """`done` of `total`; the `resumed` ones cost no time and do not count for the rate."""
