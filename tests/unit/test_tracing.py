@@ -73,11 +73,11 @@ def test_an_empty_program_has_no_states_and_no_failure():
     ],
 )
 def test_costs_are_bounded_before_they_are_paid(text: str):
-    started = time.perf_counter()
+    started = time.process_time()
     seen = interpreted(text)
     assert seen.failure is not None
     assert seen.failure.kind == "memory"
-    assert time.perf_counter() - started < 0.5
+    assert time.process_time() - started < 0.5
 
 
 @pytest.mark.parametrize(
@@ -153,15 +153,15 @@ def test_states_in_the_other_modes():
 
 
 def test_ten_megabytes_of_text_are_refused_at_once():
-    started = time.perf_counter()
+    started = time.process_time()
     found = trace("x = 1\n" * 1_700_000)
     assert found.failure is not None
     assert "at most 100,000" in found.failure.message
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 def test_long_text_that_never_parses_is_given_up_soon():
-    started = time.perf_counter()
+    started = time.process_time()
     found = trace("if x:\n" + "  y = (\n" * 10_000)
     assert found.failure is not None
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5

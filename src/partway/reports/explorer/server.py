@@ -141,6 +141,11 @@ class Server(uvicorn.Server):
         self.force_exit = True
         super().handle_exit(sig, frame)
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()  # as of Python 3.12 an open one would be waited for
+        await super().shutdown(sockets)
+
 
 def serve(explorer: Explorer, host: str, port: int, on_ready: Callable[[Door], None]) -> None:
     """Serve the explorer until interrupted; `on_ready` is called once the door is open."""
