@@ -11,7 +11,7 @@ import ast
 import re
 import warnings
 from dataclasses import dataclass
-from keyword import iskeyword
+from keyword import kwlist
 from typing import TypeAlias
 
 Expression: TypeAlias = "int | float | str | tuple[str, Expression] | tuple[str, Expression, Expression]"
@@ -70,12 +70,14 @@ def parse(text: str, answer_variable: str, cache: dict[str, Statement] | None = 
     for number, line in enumerate(lines):
         statement = cache.get(line)
         if statement is None:
-            if not line or line.isspace():
-                continue
             statement = parse_line(line)
             if statement is None:
+                if not line or line.isspace():
+                    continue
                 return _parse_tail(lines, number, statements, answer_variable)
-            _remember(cache, line, statement)
+            if len(cache) >= MAX_CACHED_LINES:
+                cache.clear()
+            cache[line] = statement
         statements.append(statement)
         if statement.target == answer_variable or (
             statement.node is not None and statement.assigns(answer_variable)
@@ -87,20 +89,14 @@ def parse(text: str, answer_variable: str, cache: dict[str, Statement] | None = 
 _cache: dict[str, Statement] = {}
 
 
-def _remember(cache: dict[str, Statement], line: str, statement: Statement) -> None:
-    if len(cache) >= MAX_CACHED_LINES:
-        cache.clear()
-    cache[line] = statement
-
-
 def parse_line(line: str) -> Statement | None:
     """The simple statement that `line` is on its own, None if it is none or may need its neighbours."""
     match = _SHORT(line)
-    if match is not None and (statement := _short_statement(line, *match.groups())) is not None:
+    if match is not None and (statement := _short_statement(line, match)) is not None:
         return statement
     if len(line) <= MAX_ARITHMETIC and _ARITHMETIC(line) and (statement := _arithmetic(line)) is not None:
         return statement
-    if line[0].isspace() or len(line) > MAX_ARITHMETIC:
+    if line[:1].isspace() or len(line) > MAX_ARITHMETIC:
         return None
     try:
         body = _ast_statements(line)
@@ -111,6 +107,7 @@ def parse_line(line: str) -> Statement | None:
 
 # Plain arithmetic. Only ASCII: a name may be spelled in several ways otherwise, and \d has many digits.
 
+_KEYWORDS = frozenset(kwlist)
 _NAME = r"[A-Za-z][A-Za-z0-9_]*"
 _NUMBER = r"(?:[1-9][0-9]{0,17}|0)(?:\.[0-9]{1,17})?"
 _ATOM = rf"(?:({_NUMBER})|({_NAME}))"
@@ -118,7 +115,7 @@ _SHORT = re.compile(rf"({_NAME}) = {_ATOM}(?: (\*\*|//|[-+*/%]) {_ATOM})?").full
 _ARITHMETIC = re.compile(rf"{_NAME} *=[-+*/%(). A-Za-z0-9_]+").fullmatch
 _TOKEN = re.compile(rf"{_NUMBER}(?![0-9.A-Za-z_])|{_NAME}|//|\*\*|[-+*/%()=]").findall
 
-_SUM, _TERM, _UNARY, _ATOMIC = range(4)
+_NO_OPERATOR, _SUM, _TERM, _UNARY, _ATOMIC = range(5)
 _PRECEDENCE = {"+": _SUM, "-": _SUM, "*": _TERM, "/": _TERM, "//": _TERM, "%": _TERM}
 
 
@@ -126,44 +123,24 @@ class _NotArithmetic(Exception):
     """The line is something else: leave it to `ast`."""
 
 
-def _short_statement(
-    line: str,
-    target: str,
-    left_number: str | None,
-    left_name: str | None,
-    operator: str | None,
-    right_number: str | None,
-    right_name: str | None,
-) -> Statement | None:
-    """`name = atom` and `name = atom op atom`, the bulk of all lines."""
-    if iskeyword(target):
+def _short_statement(line: str, match: re.Match[str]) -> Statement | None:
+    """`name = atom` and `name = atom op atom`, the bulk of all lines; None if spelled unlike Python does."""
+    target, left_number, left_name, operator, right_number, right_name = match.groups()
+    if target in _KEYWORDS or left_name in _KEYWORDS or right_name in _KEYWORDS:
         return None
-    left: Expression
-    text = line
-    if left_name is not None:
-        if iskeyword(left_name):
-            return None
-        left = left_name
-    else:
-        assert left_number is not None
-        left, spelled = _number(left_number)
-        if spelled != left_number:
-            text = text.replace(left_number, spelled, 1) if operator is None else ""
+    left = left_name or _number_as_spelled(left_number)
     if operator is None:
-        return Statement(text, target, left)
-    right: Expression
-    if right_name is not None:
-        if iskeyword(right_name):
-            return None
-        right = right_name
-    else:
-        assert right_number is not None
-        right, spelled = _number(right_number)
-        if spelled != right_number:
-            text = ""
-    if not text:
-        return None  # a number Python spells differently; rare enough for the general way
-    return Statement(text, target, (operator, left, right))
+        return None if left is None else Statement(line, target, left)
+    right = right_name or _number_as_spelled(right_number)
+    return None if left is None or right is None else Statement(line, target, (operator, left, right))
+
+
+def _number_as_spelled(text: str) -> int | float | None:
+    """The number, unless Python spells it differently, as it does 2.50."""
+    if "." not in text:
+        return int(text)
+    value = float(text)
+    return value if repr(value) == text else None
 
 
 def _number(text: str) -> tuple[int | float, str]:
@@ -185,10 +162,10 @@ def _arithmetic(line: str) -> Statement | None:
     target = tokens.pop()
     tokens.pop()
     try:
-        expression, text, _ = _sum(tokens)
+        expression, text, _ = _chain(tokens)
     except _NotArithmetic:
         return None
-    if tokens or iskeyword(target) or not target[0].isalpha():
+    if tokens or target in _KEYWORDS or not target[0].isalpha():
         return None
     return Statement(f"{target} = {text}", target, expression)
 
@@ -196,24 +173,15 @@ def _arithmetic(line: str) -> Statement | None:
 _Piece: TypeAlias = tuple[Expression, str, int]  # an expression, its spelling, how tightly it binds
 
 
-def _sum(tokens: list[str]) -> _Piece:
-    """A left-associative chain of operators; `tokens` is consumed from its end."""
-    return _chain(tokens, ("+", "-"), _SUM)
-
-
-def _chain(tokens: list[str], operators: tuple[str, ...], precedence: int) -> _Piece:
-    operand = _term if precedence == _SUM else _unary
-    left = operand(tokens)
-    while tokens and tokens[-1] in operators:
+def _chain(tokens: list[str], least: int = _SUM) -> _Piece:
+    """Operands joined by operators that bind at least so tightly; `tokens` is consumed from its end."""
+    left = _unary(tokens)
+    while tokens and (precedence := _PRECEDENCE.get(tokens[-1], _NO_OPERATOR)) >= least:
         operator = tokens.pop()
-        right = operand(tokens)
+        right = _chain(tokens, precedence + 1)
         spelled = f"{_bracketed(left, precedence)} {operator} {_bracketed(right, precedence + 1)}"
         left = ((operator, left[0], right[0]), spelled, precedence)
     return left
-
-
-def _term(tokens: list[str]) -> _Piece:
-    return _chain(tokens, ("*", "/", "//", "%"), _TERM)
 
 
 def _unary(tokens: list[str]) -> _Piece:
@@ -227,11 +195,11 @@ def _unary(tokens: list[str]) -> _Piece:
 def _atom(tokens: list[str]) -> _Piece:
     token = tokens.pop() if tokens else ""
     if token == "(":
-        inner = _sum(tokens)
+        inner = _chain(tokens)
         if not tokens or tokens.pop() != ")":
             raise _NotArithmetic
         return inner
-    if not token or token in _PRECEDENCE or token in "()=" or iskeyword(token):
+    if not token or token in _PRECEDENCE or token in "()=" or token in _KEYWORDS:
         raise _NotArithmetic
     if token[0].isdigit():
         value, spelled = _number(token)

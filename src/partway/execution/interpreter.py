@@ -66,16 +66,16 @@ def _failure(error: Exception, step: int) -> Failure:
 
 def evaluate(expression: Expression, environment: Environment) -> Any:
     """The value of plain arithmetic."""
+    if isinstance(expression, tuple):
+        if len(expression) == 2:
+            return -evaluate(expression[1], environment)
+        symbol, left, right = expression
+        if left in environment and right in environment:  # two variables: the usual step
+            return SYMBOLS[symbol](environment[left], environment[right])
+        return SYMBOLS[symbol](evaluate(left, environment), evaluate(right, environment))
     if isinstance(expression, str):
         return environment[expression] if expression in environment else lookup(expression, environment)
-    if not isinstance(expression, tuple):
-        return expression
-    if len(expression) == 2:
-        return -evaluate(expression[1], environment)
-    symbol, left, right = expression
-    if left in environment and right in environment:  # two variables: the usual step
-        return SYMBOLS[symbol](environment[left], environment[right])
-    return SYMBOLS[symbol](evaluate(left, environment), evaluate(right, environment))
+    return expression
 
 
 _runs: dict[str, Run | None] = {}

@@ -133,18 +133,10 @@ def measure(texts: Sequence[str], rounds: int) -> dict[str, float]:
     return best
 
 
-class NoCache(dict[str, Statement]):
-    """Forgets at once: every line is parsed anew."""
-
-    def __setitem__(self, line: str, statement: Statement) -> None:
-        pass
-
-
 def interpret_all(texts: Sequence[str], lines: dict[str, Statement] | None) -> None:
-    """Parse and interpret every program, hash its states; `lines` were parsed before, None: no cache."""
-    cache = NoCache() if lines is None else lines
+    """Parse and interpret every program, hash its states; `lines` were parsed before, None: none was."""
     for text in texts:
-        parsed = parse(text, "answer", cache)
+        parsed = parse(text, "answer", {} if lines is None else lines)
         try:
             hash(tracing.interpreted(parsed, "multiset", "answer").states)
         except NotCovered:
