@@ -43,7 +43,7 @@ class Statement:
         return any(name.id == variable for name in _bound_names(self.node))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Parsed:
     """The statements of the longest beginning of whole lines that parses, and what is wrong behind it."""
 

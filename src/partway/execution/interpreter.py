@@ -37,19 +37,24 @@ def interpret(statements: Sequence[Statement], mode: StateMode) -> Interpreted:
     states, changes, is_set = seen.states, seen.changes, mode == "set"
     environment: Environment = {}
     sorted_texts: list[str] = []  # the canonical texts of all values
-    changed: dict[str, tuple[Any]]
+
+    def assign(name: str, value: Any) -> None:
+        if name in environment:
+            sorted_texts.remove(spell(environment[name]))
+        environment[name] = value
+        insort(sorted_texts, str(value) if type(value) is int else spell(value))
+
     try:
         for statement in statements:
             if statement.node is None:
-                changed = {statement.target: (evaluate(statement.expression, environment),)}
+                value = evaluate(statement.expression, environment)
+                assign(statement.target, value)
+                changes.append({statement.target: (value,)})
             else:
                 changed = _lowered(statement)(environment)
-            for name, (value,) in changed.items():
-                if name in environment:
-                    sorted_texts.remove(spell(environment[name]))
-                environment[name] = value
-                insort(sorted_texts, str(value) if type(value) is int else spell(value))
-            changes.append(changed)
+                for name, (value,) in changed.items():
+                    assign(name, value)
+                changes.append(changed)
             states.append(", ".join(sorted(set(sorted_texts)) if is_set else sorted_texts))
     except MemoryError as error:
         seen.failure = Failure("memory", str(error), len(states))
