@@ -249,39 +249,32 @@ def test_ctrl_c_ends_with_one_line(folder, tmp_path, monkeypatch, words, shown):
 
 
 SWALLOWING = """
-import signal, sys, time
+import signal
 try:
-    for _ in range({presses}):
-        signal.raise_signal(signal.SIGINT)
-    time.sleep(0.2)
-    print("imported", flush=True)
-except KeyboardInterrupt:
-    sys.exit("interrupted at once")
+    signal.raise_signal(signal.SIGINT)
+except BaseException:
+    print("swallowed")
 """
 IMPORTING = """
-import time
 from partway.cli import app, main
 
 def invoke(context):
-    import swallowing
-    time.sleep(30)
+    print("importing")
+    import library
+    print("imported")
 
 app.invoke = invoke
 main()
 """
 
 
-@pytest.mark.parametrize(
-    ("presses", "seen", "code"),
-    [(1, ("imported\n", "\npartway: interrupted\n"), 130), (2, ("", "interrupted at once\n"), 1)],
-)
-def test_ctrl_c_during_an_import_waits_for_it_unless_pressed_again(tmp_path, presses, seen, code):
-    (tmp_path / "swallowing.py").write_text(SWALLOWING.format(presses=presses))
+def test_ctrl_c_is_not_lost_in_an_import_that_would_swallow_it(tmp_path):
+    (tmp_path / "library.py").write_text(SWALLOWING)
     (tmp_path / "importing.py").write_text(IMPORTING)
     command = [sys.executable, tmp_path / "importing.py", "doctor"]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=20)
-    assert (found.stdout, found.stderr) == seen
-    assert found.returncode == code
+    found = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert found.returncode == 130
+    assert (found.stdout, found.stderr) == ("importing\n", "\npartway: interrupted\n")
 
 
 @pytest.mark.slow

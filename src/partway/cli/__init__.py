@@ -17,7 +17,7 @@ from typing import NoReturn
 
 import click
 
-from partway.cli.interruptions import interrupt
+from partway.cli.interruptions import INTERRUPTED, interrupt
 from partway.errors import PartwayError
 
 COMMANDS = {
@@ -121,7 +121,7 @@ def main() -> NoReturn:
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         _say("interrupted")
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)

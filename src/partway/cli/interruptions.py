@@ -1,17 +1,22 @@
-"""Ctrl-C, raised only where it leaves nothing half done."""
+"""Ctrl-C ends a command at once, and never where it would leave something half started."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FrameType
 
+INTERRUPTED = 130
 SECONDS_BETWEEN_TRIES = 0.05
+SHOW_CURSOR = "\x1b[?25h"
+
 _waits = 0  # how many `interruptions_wait` are entered
 
 
-@contextmanager
+@contextlib.contextmanager
 def interruptions_wait() -> Iterator[None]:
     """Hold back a Ctrl-C that comes inside, such as while a display or a process is being started."""
     global _waits
@@ -23,15 +28,19 @@ def interruptions_wait() -> Iterator[None]:
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """Handle SIGINT, and the SIGALRM of another try: raise KeyboardInterrupt as soon as nothing waits.
+    """Handle SIGINT, and the SIGALRM of another try, by raising KeyboardInterrupt.
 
-    Imports are waited for too, because libraries swallow exceptions in them; a second Ctrl-C waits for none.
+    Inside an import, where libraries swallow exceptions or die of them, the process just ends.
     """
-    pressed_again = number == signal.SIGINT and signal.getitimer(signal.ITIMER_REAL)[0] > 0
-    if _waits or (_importing(frame) and not pressed_again):
+    if _waits:
         signal.setitimer(signal.ITIMER_REAL, SECONDS_BETWEEN_TRIES)
+    elif _importing(frame):
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+            shown = SHOW_CURSOR if sys.stderr.isatty() else ""
+            os.write(2, f"{shown}\npartway: interrupted\n".encode())
+        os._exit(INTERRUPTED)
     else:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         raise KeyboardInterrupt
 
 
