@@ -17,7 +17,7 @@ from typing import NoReturn
 
 import click
 
-from partway.cli.interruptions import INTERRUPTED, interrupt
+from partway.cli.interruptions import INTERRUPTED, interruptions_handled
 from partway.errors import PartwayError
 
 COMMANDS = {
@@ -107,11 +107,11 @@ def app(ctx: click.Context, debug: bool, quiet: bool) -> None:
 def main() -> NoReturn:
     """Run the command line and exit with its code; every error a user can cause is one line."""
     debug = "--debug" in sys.argv
-    handlers = {signal.SIGTERM: _terminate, signal.SIGINT: interrupt, signal.SIGALRM: interrupt}
-    previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    previous = signal.signal(signal.SIGTERM, _terminate)
     try:
-        app.main(standalone_mode=False, prog_name="partway")
-        sys.stdout.flush()
+        with interruptions_handled():
+            app.main(standalone_mode=False, prog_name="partway")
+            sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         sys.exit(error.exit_code)
@@ -131,9 +131,7 @@ def main() -> NoReturn:
         _say(f"error: {_told(error)}")
         sys.exit(1)
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+        signal.signal(signal.SIGTERM, previous)
     sys.exit(0)
 
 

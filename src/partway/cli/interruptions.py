@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from types import FrameType
 
 INTERRUPTED = 130
+HAS_TIMER = hasattr(signal, "setitimer")  # not on Windows, where a Ctrl-C does not wait
 SECONDS_BETWEEN_TRIES = 0.05
 SHOW_CURSOR = "\x1b[?25h"
 
@@ -27,12 +28,26 @@ def interruptions_wait() -> Iterator[None]:
         _waits -= 1
 
 
+@contextlib.contextmanager
+def interruptions_handled() -> Iterator[None]:
+    """Handle Ctrl-C as this module says, for the length of a command."""
+    numbers = (signal.SIGINT, signal.SIGALRM) if HAS_TIMER else (signal.SIGINT,)
+    previous = {number: signal.signal(number, interrupt) for number in numbers}
+    try:
+        yield
+    finally:
+        if HAS_TIMER:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
 def interrupt(number: int, frame: FrameType | None) -> None:
     """Handle SIGINT, and the SIGALRM of another try, by raising KeyboardInterrupt.
 
     Inside an import, where libraries swallow exceptions or die of them, the process just ends.
     """
-    if _waits:
+    if _waits and HAS_TIMER:
         signal.setitimer(signal.ITIMER_REAL, SECONDS_BETWEEN_TRIES)
     elif _importing(frame):
         with contextlib.suppress(OSError, ValueError):
