@@ -65,6 +65,22 @@ def test_a_signal_saves_first_and_the_resumed_run_ends_the_same(finished, tmp_pa
     assert result(directory) == result(finished)
 
 
+def test_a_signal_during_an_evaluation_is_answered_at_once_and_obeyed_after_it(tmp_path, monkeypatch):
+    trainer = small_trainer(tmp_path / "run")
+    said: list[str] = []
+    monkeypatch.setattr(
+        trainer.display,
+        "evaluating",
+        lambda _: trainer.signals.received or os.kill(os.getpid(), signal.SIGINT),
+    )
+    monkeypatch.setattr(trainer.display, "say", said.append)
+    with pytest.raises(Interrupted):
+        trainer.train()
+    assert said == ["stops and saves after this evaluation; another Ctrl-C stops at once"]
+    evaluated = [line["step"] for line in trainer.run.metrics() if "eval_pass@1" in line]
+    assert evaluated == [4], "not cut short"
+
+
 def test_a_second_interrupt_does_not_wait(tmp_path):
     trainer = small_trainer(tmp_path / "run")
     trainer.add_callback(Signaller(2, signal.SIGINT, times=2))

@@ -18,6 +18,7 @@ from transformers.trainer_callback import ExportableState
 from transformers.trainer_utils import rotate_checkpoints
 
 from partway.errors import RunError
+from partway.evaluation import Progress as EvaluationProgress
 from partway.models.loading import no_progress_bar
 from partway.runs import Run
 from partway.training import checkpoints
@@ -283,6 +284,12 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
                 f"{self.run.directory}: cannot write {what} at step {self.state.global_step} ({reason}); "
                 "make room or allow writing, then --resume"
             ) from error
+
+    def watch(self, evaluation: EvaluationProgress) -> None:
+        """Show how far an evaluation is, and that a wish to stop waits for its end."""
+        self.display.evaluating(evaluation)
+        if self.signals.is_news():
+            self.say("stops and saves after this evaluation; another Ctrl-C stops at once")
 
     def say(self, line: str) -> None:
         """Tell the user something that is no metric."""

@@ -23,6 +23,7 @@ class StopSignals:
 
     def __init__(self) -> None:
         self.received = 0
+        self._is_told = False
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> StopSignals:
@@ -36,6 +37,11 @@ class StopSignals:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
         self._previous.clear()
+
+    def is_news(self) -> bool:
+        """Whether a signal was received since this was last asked."""
+        was_told, self._is_told = self._is_told, bool(self.received)
+        return self._is_told and not was_told
 
     def _remember(self, number: int, frame: FrameType | None) -> None:
         if self.received and number == signal.SIGINT:

@@ -185,9 +185,8 @@ class SelfSamplingTrainer(RecordingTrainer):
         plan = self.args.evaluation
         with self.clock.span("evaluating"), self.sampling_mode():
             own = problems[self.args.process_index :: self.args.world_size]
-            watch = self.display.evaluating
             engine = Metered(self.engine)
-            results = evaluate(engine, own, plan, on_progress=watch).results if own else ()
+            results = evaluate(engine, own, plan, on_progress=self.watch).results if own else ()
             parts = gathered(self.accelerator, (results, engine.tokens))
             everything = {r.task_id: r for of_process, _ in parts for r in of_process}
             evaluation = Evaluation.of(tuple(everything[problem.id] for problem in problems), plan)
