@@ -1,4 +1,4 @@
-"""The paper's experiment in small: MLE against self-sampling, from one pretrained tiny model.
+"""The paper's experiment in small: MLE against self-sampling, from one pretrained model.
 
 Few problems, one reference each, many epochs: learning from the references alone makes the model
 overconfident. Each arm starts from the same weights, makes the same number of steps on the same problems, is
@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Literal
 
-from partway.errors import RunError
+from partway.errors import ProblemError, RunError
 from partway.evaluation import Estimate, Plan, evaluate_into
 from partway.evaluation.results import read_results, score_columns
 from partway.models.settings import SamplingSettings
@@ -70,6 +71,8 @@ class Experiment:
     batch_size: int = 32
     learning_rate: float = 5e-4
     max_completion_length: int = 120
+    model: str = MODEL
+    data: Path | None = None  # a folder with other problems than the built-in ones
 
     @property
     def ks(self) -> tuple[int, ...]:
@@ -78,9 +81,20 @@ class Experiment:
     def problems(self, seed: int) -> dict[str, list[Problem]]:
         """The problems of a seed: each has its own, so that a result is not one choice of problems."""
         counts = {"train": self.train, "dev": self.dev, "test": self.test}
+        if self.data is not None:
+            return {split: _drawn(self.data / f"{split}.jsonl", n, seed) for split, n in counts.items()}
         drawn = _easy_problems(3 * sum(counts.values()), seed=1_000 + seed)
         unseen = iter([problem for problem in drawn if not _is_for_pretraining(problem)])
         return {split: list(islice(unseen, count)) for split, count in counts.items()}
+
+
+def _drawn(file: Path, count: int, seed: int) -> list[Problem]:
+    from partway.datasets import load_problems
+
+    problems = load_problems(file)
+    if len(problems) < count:
+        raise ProblemError(f"{file}: {len(problems):,} problems, {count:,} are needed")
+    return Random(f"{seed}/{file.name}").sample(problems, count)
 
 
 def pretraining_problems() -> list[Problem]:
@@ -181,7 +195,9 @@ def train(
 
     config = training_config(experiment, arm, seed, run.directory)
     relay = Relay(lambda done, total, text: tell(Stage("training", done, total, text)))
-    trainer = SelfSamplingTrainer(MODEL, config, problems["train"], problems["dev"], callbacks=[relay])
+    trainer = SelfSamplingTrainer(
+        experiment.model, config, problems["train"], problems["dev"], callbacks=[relay]
+    )
     trainer.train(resume_from_checkpoint=bool(run.is_started and run.checkpoints()))
 
 
@@ -190,7 +206,7 @@ def training_config(experiment: Experiment, arm: Arm, seed: int, directory: Path
 
     return SelfSamplingConfig(
         output_dir=str(directory),
-        model_name_or_path=MODEL,
+        model_name_or_path=experiment.model,
         self_sampling=arm.self_sampling,
         objective=arm.objective,
         max_steps=experiment.steps,

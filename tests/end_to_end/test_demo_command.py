@@ -12,6 +12,8 @@ from rich.console import Console
 from partway import demo
 from partway.cli import app
 from partway.cli.demo_arms import Bars
+from partway.datasets import load_problems, write_problems
+from partway.datasets.storyproblems import generate_problems
 from partway.demo import FCS_PCS, MLE, Experiment, Stage
 from partway.errors import RunError
 from partway.runs import Run
@@ -77,6 +79,50 @@ def test_runs_of_another_size_are_not_taken_for_this_one(finished):
     directory, _ = finished
     with pytest.raises(RunError, match="made by a demo of another size; choose another --out"):
         demo.run_arm(Experiment(test=7), MLE, 0, directory, lambda stage: None)
+
+
+@pytest.fixture
+def own_problems(tmp_path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for seed, (split, count) in enumerate({"train": 12, "dev": 5, "test": 8}.items()):
+        write_problems(folder / f"{split}.jsonl", generate_problems(count, seed=seed))
+    return folder
+
+
+def test_own_problems_and_model_take_the_place_of_the_built_in_ones(own_problems, tmp_path, small):
+    words = ["--data", own_problems, "--model", "tiny-storyproblems", "--jobs", "2", "--json"]
+    result = run_demo(tmp_path / "demo", *map(str, words))
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["test_problems"] == 6
+    run = Run.at(tmp_path / "demo" / "fcs-pcs-seed0")
+    assert {p.id for p in run.problems()} < {p.id for p in load_problems(own_problems / "train.jsonl")}
+
+
+def test_each_seed_draws_its_own_of_them(own_problems):
+    experiment = Experiment(train=8, dev=4, test=6, data=own_problems)
+    assert experiment.problems(0) == experiment.problems(0)
+    assert all(experiment.problems(0)[split] != experiment.problems(1)[split] for split in ("train", "test"))
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--model", "tiny"], "--data and --model go together"),
+        (["--data", "{data}"], "--data and --model go together"),
+        (["--data", "{data}/none", "--model", "tiny"], "does not exist"),
+        (["--data", "{few}", "--model", "tiny"], "train.jsonl: 2 problems, "),
+    ],
+)
+def test_too_few_problems_or_no_model_is_a_mistake(partway, own_problems, tmp_path, words, complaint):
+    few = tmp_path / "few"
+    few.mkdir()
+    write_problems(few / "train.jsonl", generate_problems(2, seed=0))
+    words = [word.format(data=own_problems, few=few) for word in words]
+    code, _, err = partway("demo", "--out", tmp_path / "demo", *words)
+    assert code != 0
+    assert complaint in err
+    assert not (tmp_path / "demo").exists()
 
 
 def test_two_sizes_at_once_are_refused(tmp_path):

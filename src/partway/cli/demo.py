@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from partway.evaluation import Estimate
 
 EXAMPLES = 3
+OWN_LENGTH = 256  # tokens of a solution to a problem that is not built in
 
 
 @click.command()
@@ -27,6 +28,12 @@ EXAMPLES = 3
 )
 @click.option("--seeds", type=click.IntRange(min=1), help="How many seeds, each with its own problems.")
 @click.option(
+    "--data",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="A folder with train.jsonl, dev.jsonl and test.jsonl instead of the built-in problems.",
+)
+@click.option("--model", help="The pretrained model to start from; needed with --data.")
+@click.option(
     "--jobs", type=click.IntRange(min=1), help="Arms at a time; as many as there are cores if left out."
 )
 @click.option("--pretrain", is_flag=True, help="Make the pretrained model anew in OUT, as it was made.")
@@ -38,11 +45,13 @@ def command(
     quick: bool,
     full: bool,
     seeds: int | None,
+    data: Path | None,
+    model: str | None,
     jobs: int | None,
     pretrain: bool,
     as_json: bool,
 ) -> None:
-    """MLE against self-sampling on built-in problems with a tiny pretrained model.
+    """MLE against self-sampling on built-in problems with a tiny pretrained model, or on your own.
 
     Every arm starts from the same weights and makes the same steps on the same problems; the checkpoint
     with the best pass@1 on dev is measured on test problems. A demo that was stopped goes on where it was.
@@ -52,6 +61,7 @@ def command(
       partway demo
       partway demo --quick
       partway demo --seeds 5 --out demo5
+      partway demo --data data/mathqa --model runs/pretrained/final --out demo-mathqa
     """
     from partway import demo
     from partway.cli.demo_arms import cores, run_arms
@@ -59,6 +69,8 @@ def command(
 
     if quick and full:
         raise click.UsageError("--quick and --full exclude each other; choose one")
+    if (data is None) != (model is None):
+        raise click.UsageError("--data and --model go together: problems, and a model that has learned such")
     if pretrain:
         demo.pretrain(Path(out or "tiny-storyproblems"))
         return
@@ -66,6 +78,9 @@ def command(
     experiment = demo.experiment_named(size)
     if seeds is not None:
         experiment = replace(experiment, seeds=tuple(range(seeds)))
+    if data is not None and model is not None:
+        experiment = replace(experiment, data=data, model=model, max_completion_length=OWN_LENGTH)
+        experiment.problems(0)  # so that a mistake in a file is told before anything is trained
     directory = Path(out or ("demo" if size == "normal" else f"demo-{size}"))
     outcomes = run_arms(experiment, directory, jobs or cores(), ctx.obj["quiet"])
     page = write_report([outcome.run for outcome in outcomes], directory / "report", title="partway demo")
