@@ -24,7 +24,7 @@ OWN_LENGTH = 256  # tokens of a solution to a problem that is not built in
 )
 @click.option("--quick", is_flag=True, help="A taste in about a minute; too small to prove anything.")
 @click.option(
-    "--full", is_flag=True, help="Three seeds, all objectives: the paper's table, in an hour or so."
+    "--full", is_flag=True, help="Three seeds, all objectives: the paper's table, in half an hour or so."
 )
 @click.option("--seeds", type=click.IntRange(min=1), help="How many seeds, each with its own problems.")
 @click.option(
