@@ -181,7 +181,9 @@ def run_arm(experiment: Experiment, arm: Arm, seed: int, directory: Path, tell: 
         measure(experiment, seed, run, problems["test"], summary, tell)
     results, plan = read_results(summary)
     if {result.task_id for result in results} != {problem.id for problem in problems["test"]}:
-        raise RunError(f"{run.directory}: made by a demo of another size; choose another --out")
+        raise RunError(
+            f"{run.directory}: made by a demo of other problems or another size; choose another --out"
+        )
     in_order = sorted(results, key=lambda result: result.task_id)
     return Outcome(arm, seed, run, score_columns(in_order, plan.ks))
 

@@ -77,7 +77,9 @@ def test_again_nothing_is_trained_and_the_numbers_are_the_same(finished):
 
 def test_runs_of_another_size_are_not_taken_for_this_one(finished):
     directory, _ = finished
-    with pytest.raises(RunError, match="made by a demo of another size; choose another --out"):
+    with pytest.raises(
+        RunError, match="made by a demo of other problems or another size; choose another --out"
+    ):
         demo.run_arm(Experiment(test=7), MLE, 0, directory, lambda stage: None)
 
 
