@@ -137,10 +137,8 @@ def _short_statement(line: str, match: re.Match[str]) -> Statement | None:
 
 def _number_as_spelled(text: str) -> int | float | None:
     """The number, unless Python spells it differently, as it does 2.50."""
-    if "." not in text:
-        return int(text)
-    value = float(text)
-    return value if repr(value) == text else None
+    value, spelled = _number(text)
+    return value if spelled == text else None
 
 
 def _number(text: str) -> tuple[int | float, str]:

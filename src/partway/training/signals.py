@@ -27,7 +27,7 @@ class StopSignals:
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> StopSignals:
-        self.received = 0
+        self.received, self._is_told = 0, False
         if threading.current_thread() is threading.main_thread():  # nobody else may set handlers
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._previous[number] = signal.signal(number, self._remember)
