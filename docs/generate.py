@@ -17,7 +17,7 @@ import click
 from partway.cli import app
 
 DOCS = Path(__file__).parent
-PACKAGE = DOCS.parent / "src" / "partway"
+SOURCE = DOCS.parent / "src"
 HEADER = """# Command line
 
 Made from `--help` by `make docs`. Exit codes: 0 fine, 1 a mistake in what was given (one line: what, where,
@@ -28,7 +28,8 @@ tracebacks. Shell completion:
 CODE_HEADER = """# Every file in a phrase
 
 Made from the docstrings by `make docs`. Imports go one way only: problem and solution, execution, buffer,
-datasets, models, sampling, objectives, evaluation, runs, training, reports, command line."""
+datasets, models, sampling, objectives, evaluation, runs, training, reports, command line.
+`storyproblems` is a package of its own that knows nothing of partway."""
 
 
 def commands(command: click.Command, context: click.Context) -> Iterator[tuple[str, str]]:
@@ -50,9 +51,9 @@ def cli_page() -> str:
 def code_page() -> str:
     """Every file with the first sentence of its docstring, by folder."""
     folders: dict[str, list[str]] = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path in sorted(SOURCE.rglob("*.py")):
         described = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-        folder = path.parent.relative_to(PACKAGE.parent).as_posix()
+        folder = path.parent.relative_to(SOURCE).as_posix()
         sentence = re.split(r"(?<=[.!?])\s", " ".join(described.split()), maxsplit=1)[0]
         if sentence:
             folders.setdefault(folder, []).append(

@@ -1,6 +1,7 @@
 """Imports go one way down the list, and torch stays where it belongs."""
 
 import ast
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,11 @@ def test_imports_point_down_the_list(path: Path):
 @pytest.mark.parametrize("path", [p for p in MODULES if layer(p) not in WITH_TORCH | {"cli"}], ids=str)
 def test_torch_lives_with_the_models(path: Path):
     assert not {name.split(".")[0] for name in imported(path)} & {"torch", "transformers", "accelerate"}
+
+
+def test_the_generator_of_stories_needs_nothing_but_python():
+    paths = list((PACKAGE.parent / "storyproblems").rglob("*.py"))
+    assert paths
+    for path in paths:
+        roots = {name.split(".")[0] for name in imported(path)}
+        assert roots <= sys.stdlib_module_names | {"storyproblems"}, path

@@ -1,11 +1,11 @@
-"""Steps as trees of binary operations, and their text: exactly as `Solution` spells canonical steps."""
+"""Steps as trees of binary operations, and their text: exactly as `ast.unparse` spells them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from partway.datasets.storyproblems.expressions import Expression, Name, Number, Product, Sum, Value
+from storyproblems.expressions import Expression, Name, Number, Product, Sum, Value
 
 
 @dataclass(frozen=True, slots=True)

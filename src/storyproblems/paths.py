@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from partway.datasets.storyproblems.dice import chance, pick, shuffled
-from partway.datasets.storyproblems.expressions import (
+from storyproblems.dice import chance, pick, shuffled
+from storyproblems.expressions import (
     Expression,
     Name,
     Number,
@@ -23,11 +23,12 @@ from partway.datasets.storyproblems.expressions import (
     operations,
     substitute,
 )
-from partway.datasets.storyproblems.quantities import ANSWER, QuantityGraph, is_tidy
-from partway.datasets.storyproblems.rewriting import variants
-from partway.datasets.storyproblems.scribe import Scribe
-from partway.datasets.storyproblems.steps import Step, leaf_text, leaves, numeral, render
-from partway.solution import Solution
+from storyproblems.quantities import ANSWER, QuantityGraph, is_tidy
+from storyproblems.rewriting import variants
+from storyproblems.scribe import Scribe
+from storyproblems.steps import Step, leaf_text, leaves, numeral, render
+
+Path = tuple[str, ...]  # one Python assignment each, the last one to `answer`
 
 MAX_EXTRA_OPERATIONS = 2
 CONSTANT_ORDERS = ("as told", "as told", "as told", "as told", "as used", "any")
@@ -52,7 +53,7 @@ STYLES = (
 )
 
 
-def draw_path(graph: QuantityGraph, rng: Random) -> Solution:
+def draw_path(graph: QuantityGraph, rng: Random) -> Path:
     """One way to the answer, at random."""
     style = pick(rng, STYLES)
     values = graph.values
@@ -61,12 +62,12 @@ def draw_path(graph: QuantityGraph, rng: Random) -> Solution:
     for name, formula in formulas.items():
         scribe.define(name, _rewritten(formula, values, style, rng))
     steps = _reordered(scribe.steps, rng) if chance(rng, style.swapping) else scribe.steps
-    return Solution(_written(steps, graph.numbers, chance(rng, style.declaring), rng))
+    return _written(steps, graph.numbers, chance(rng, style.declaring), rng)
 
 
-def draw_paths(graph: QuantityGraph, rng: Random, count: int, patience: int = 8) -> list[Solution]:
+def draw_paths(graph: QuantityGraph, rng: Random, count: int, patience: int = 8) -> list[Path]:
     """Up to `count` different paths; fewer when `patience` draws per path found no more."""
-    paths: dict[Solution, None] = {}
+    paths: dict[Path, None] = {}
     for _ in range(count * patience):
         paths[draw_path(graph, rng)] = None
         if len(paths) == count:
@@ -122,9 +123,7 @@ def _reordered(steps: Sequence[Step], rng: Random) -> list[Step]:
     return ordered
 
 
-def _written(
-    steps: Sequence[Step], numbers: Mapping[str, Value], declares_all: bool, rng: Random
-) -> tuple[str, ...]:
+def _written(steps: Sequence[Step], numbers: Mapping[str, Value], declares_all: bool, rng: Random) -> Path:
     """Constants first, then steps, as text in the paper's names."""
     used = list(dict.fromkeys(leaf for step in steps for leaf in leaves(step.tree)))
     told = [leaf for leaf in used if isinstance(leaf, Name) and leaf.name in numbers]

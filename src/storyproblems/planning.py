@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from partway.datasets.storyproblems.dice import pick
-from partway.datasets.storyproblems.situation import Ask, Clause, Situation
+from storyproblems.dice import pick
+from storyproblems.situation import Ask, Clause, Situation
 
 ATTEMPTS = 30
 MAX_CHAPTERS = 4

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
-from partway.datasets.storyproblems.dice import chance, pick
-from partway.datasets.storyproblems.expressions import Value
-from partway.datasets.storyproblems.language import NUMBER_WORDS, PARTS, TIMES, dollars, numeral
-from partway.datasets.storyproblems.quantities import is_tidy, tidied
+from storyproblems.dice import chance, pick
+from storyproblems.expressions import Value
+from storyproblems.language import NUMBER_WORDS, PARTS, TIMES, dollars, numeral
+from storyproblems.quantities import is_tidy, tidied
 
 AmountKind = Literal["whole", "decimal", "money", "percent", "times", "part"]
 PERCENTAGES = (5, 10, 15, 20, 25, 30, 40, 50, 60, 75, 80)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from partway.datasets.storyproblems.amounts import Amount
-from partway.datasets.storyproblems.expressions import (
+from storyproblems.amounts import Amount
+from storyproblems.expressions import (
     Expression,
     Name,
     Number,
@@ -17,10 +17,10 @@ from partway.datasets.storyproblems.expressions import (
     evaluate,
     substitute,
 )
-from partway.datasets.storyproblems.planning import Chapter
-from partway.datasets.storyproblems.quantities import ANSWER, QuantityGraph, is_tidy, tidied
-from partway.datasets.storyproblems.situation import Clause, Formula
-from partway.datasets.storyproblems.templates import Template
+from storyproblems.planning import Chapter
+from storyproblems.quantities import ANSWER, QuantityGraph, is_tidy, tidied
+from storyproblems.situation import Clause, Formula
+from storyproblems.templates import Template
 
 LARGEST = 20_000
 IT = "it"

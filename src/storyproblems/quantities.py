@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import isclose
 from typing import Any
 
-from partway.datasets.storyproblems.expressions import Expression, Value, evaluate, operations, parse
-from partway.datasets.storyproblems.steps import spell
+from storyproblems.expressions import Expression, Value, evaluate, operations, parse
+from storyproblems.steps import spell
 
 ANSWER = "answer"
 

@@ -1,6 +1,6 @@
 """Spending money: shops, tickets, meals, fees, discounts."""
 
-from partway.datasets.storyproblems.situation import Ask, Situation
+from storyproblems.situation import Ask, Situation
 
 SPENDING = (
     Situation(

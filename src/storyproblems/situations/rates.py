@@ -1,6 +1,6 @@
 """How much in how long: travel, work, reading, water, schedules."""
 
-from partway.datasets.storyproblems.situation import Ask, Situation
+from storyproblems.situation import Ask, Situation
 
 RATES = (
     Situation(

@@ -1,4 +1,4 @@
-"""Built-in word problems: grade-school stories in varied English, each with many solution paths.
+"""Word problems from a generator: grade-school stories in varied English, each with many solution paths.
 
 A story tells one of some sixty situations, perhaps with sequels; its quantities form a graph, and every
 solution path is a walk through that graph. The same seed gives the same problems, byte for byte.
@@ -6,29 +6,60 @@ solution path is a walk through that graph. The same seed gives the same problem
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from random import Random
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-from partway.datasets.conversion import Conversion
-from partway.datasets.storyproblems.dice import pick, shuffled
-from partway.datasets.storyproblems.paths import draw_path, draw_paths
-from partway.datasets.storyproblems.quantities import QuantityGraph
-from partway.datasets.storyproblems.situation import Situation
-from partway.datasets.storyproblems.situations import OPENINGS, SEQUELS_BY_KIND
-from partway.datasets.storyproblems.stories import DIFFICULTIES, Difficulty, Story, draw_story
-from partway.errors import ConfigError
-from partway.problem import Problem
-from partway.solution import Solution
+from storyproblems.dice import pick, shuffled
+from storyproblems.expressions import Value
+from storyproblems.paths import Path, draw_path, draw_paths
+from storyproblems.quantities import QuantityGraph
+from storyproblems.situation import Situation
+from storyproblems.situations import OPENINGS, SEQUELS_BY_KIND
+from storyproblems.stories import DIFFICULTIES, Difficulty, Story, draw_story
 
 Level = Literal["easy", "medium", "hard", "mixed"]
 
 STORY_DRAWS = 12
 PATIENCE = 200
 
-__all__ = ["Level", "generate_problems", "generate_splits", "situation_names", "solution_paths"]
+__all__ = [
+    "Level",
+    "Splits",
+    "StoryError",
+    "StoryProblem",
+    "generate_problems",
+    "generate_splits",
+    "situation_names",
+    "solution_paths",
+]
+
+
+class StoryError(ValueError):
+    """A setting that the generator cannot work with; the message says what to try."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoryProblem:
+    """A question in words, its answer, one program that computes it, and what the story is made of."""
+
+    id: str
+    question: str
+    answer: Value
+    path: Path
+    meta: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Splits:
+    """Problems for training, for choosing and for testing, and the situations that only the test has."""
+
+    train: list[StoryProblem]
+    dev: list[StoryProblem]
+    test: list[StoryProblem]
+    held_out: list[str]
 
 
 def situation_names() -> list[str]:
@@ -45,7 +76,7 @@ def generate_splits(
     difficulty: Level = "mixed",
     situations: Sequence[str] | None = None,
     holdout_situations: Sequence[str] | int = (),
-) -> Conversion:
+) -> Splits:
     """Problems for three splits that share no question.
 
     Situations held out, by name or as a number of them, make up the whole test split and occur in no other.
@@ -53,17 +84,13 @@ def generate_splits(
     """
     kept, held_out = _divided(situations, holdout_situations, seed)
     questions: set[str] = set()
-    splits = {
-        split: _problems(count, f"story-{seed}-{split}", difficulty, names, questions)
-        for split, count, names in (
-            ("test", test, held_out or kept),
-            ("dev", dev, kept),
-            ("train", train, kept),
-        )
-    }
-    by_situation = Counter(problem.meta["situation"] for problems in splits.values() for problem in problems)
-    notes: dict[str, object] = {"situations": dict(sorted(by_situation.items())), "held out": held_out}
-    return Conversion({split: splits[split] for split in ("train", "dev", "test")}, [], notes)
+
+    def split(name: str, count: int, names: Sequence[str]) -> list[StoryProblem]:
+        return _problems(count, f"story-{seed}-{name}", difficulty, names, questions)
+
+    test_problems = split("test", test, held_out or kept)
+    dev_problems = split("dev", dev, kept)
+    return Splits(split("train", train, kept), dev_problems, test_problems, held_out)
 
 
 def generate_problems(
@@ -72,28 +99,30 @@ def generate_problems(
     seed: int = 0,
     difficulty: Level = "mixed",
     situations: Sequence[str] | None = None,
-) -> list[Problem]:
-    """Problems with different questions, each with one of its solution paths as reference."""
+) -> list[StoryProblem]:
+    """Problems with different questions, each with one of its solution paths.
+
+    >>> generate_problems(1, difficulty="easy", situations=["ages"])[0].path
+    ('n0 = 7', 'n1 = 3', 't0 = n0 - n1', 'answer = n0 + t0')
+    """
     return _problems(count, f"story-{seed}", difficulty, _known(situations), set())
 
 
-def solution_paths(problem: Problem, rng: Random, count: int) -> list[Solution]:
-    """Up to `count` different ways to solve a problem that this module generated."""
-    if "formulas" not in problem.meta:
-        raise ConfigError(
-            f"problem {problem.id} has no quantities in its meta; generate it with storyproblems"
-        )
-    return draw_paths(QuantityGraph.from_json(problem.meta), rng, count)
+def solution_paths(meta: Mapping[str, Any], rng: Random, count: int) -> list[Path]:
+    """Up to `count` different ways to solve a problem that this package generated, told by its `meta`."""
+    if "formulas" not in meta:
+        raise StoryError("no quantities in its meta; generate it with storyproblems")
+    return draw_paths(QuantityGraph.from_json(meta), rng, count)
 
 
 def _problems(
     count: int, prefix: str, difficulty: str, situations: Sequence[str], questions: set[str]
-) -> list[Problem]:
+) -> list[StoryProblem]:
     """Problems whose questions are not among `questions`, to which they are added."""
     if difficulty not in DIFFICULTIES:
-        raise ConfigError(f"unknown difficulty {difficulty!r}; choose from {', '.join(get_args(Level))}")
+        raise StoryError(f"unknown difficulty {difficulty!r}; choose from {', '.join(get_args(Level))}")
     rng = Random(f"{prefix}/{difficulty}")
-    problems: list[Problem] = []
+    problems: list[StoryProblem] = []
     draws_in_vain = 0
     while len(problems) < count:
         story = _draw_story(OPENINGS[pick(rng, situations)], DIFFICULTIES[difficulty], rng)
@@ -102,7 +131,7 @@ def _problems(
             problems.append(_problem(f"{prefix}-{len(problems)}", story, rng))
             draws_in_vain = 0
         elif (draws_in_vain := draws_in_vain + 1) == PATIENCE:
-            raise ConfigError(
+            raise StoryError(
                 f"found only {len(problems)} of {count} {difficulty} questions; allow more situations"
             )
     return problems
@@ -116,14 +145,14 @@ def _draw_story(situation: Situation, difficulty: Difficulty, rng: Random) -> St
     return None
 
 
-def _problem(problem_id: str, story: Story, rng: Random) -> Problem:
+def _problem(problem_id: str, story: Story, rng: Random) -> StoryProblem:
     meta = {
         "situation": story.situation,
         "operations": story.graph.operations,
         **story.graph.to_json(),
         "distractors": dict(story.distractors),
     }
-    return Problem(problem_id, story.question, story.answer, draw_path(story.graph, rng), meta)
+    return StoryProblem(problem_id, story.question, story.answer, draw_path(story.graph, rng), meta)
 
 
 def _divided(
@@ -136,7 +165,7 @@ def _divided(
     held_out = _known(holdout)
     kept = [name for name in names if name not in held_out]
     if not kept:
-        raise ConfigError(f"all {len(names)} situations are held out; leave some for train and dev")
+        raise StoryError(f"all {len(names)} situations are held out; leave some for train and dev")
     return kept, held_out
 
 
@@ -148,5 +177,5 @@ def _known(names: Sequence[str] | None) -> list[str]:
         if name not in OPENINGS:
             near = get_close_matches(name, OPENINGS, n=1)
             hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(OPENINGS)}"
-            raise ConfigError(f"unknown situation {name!r}; {hint}")
+            raise StoryError(f"unknown situation {name!r}; {hint}")
     return list(dict.fromkeys(names))

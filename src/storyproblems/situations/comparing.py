@@ -1,6 +1,6 @@
 """More, less, together, on average: ages, scores, ratios, recipes, mixtures."""
 
-from partway.datasets.storyproblems.situation import Ask, Situation
+from storyproblems.situation import Ask, Situation
 
 COMPARING = (
     Situation(

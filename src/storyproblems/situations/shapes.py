@@ -1,6 +1,6 @@
 """Lengths, areas and blocks: fences, floors, walls, ropes."""
 
-from partway.datasets.storyproblems.situation import Ask, Situation
+from storyproblems.situation import Ask, Situation
 
 SHAPES = (
     Situation(

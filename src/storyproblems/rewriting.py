@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partway.datasets.storyproblems.expressions import (
+from storyproblems.expressions import (
     ONE,
     Expression,
     Number,

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from partway.datasets.storyproblems.dice import chance, pick
-from partway.datasets.storyproblems.drafts import Draft, draw_numbers, quantity_graph
-from partway.datasets.storyproblems.expressions import Value
-from partway.datasets.storyproblems.planning import Chapter, plan_chapters
-from partway.datasets.storyproblems.quantities import ANSWER, QuantityGraph
-from partway.datasets.storyproblems.situation import Situation
-from partway.datasets.storyproblems.telling import tell
-from partway.datasets.storyproblems.templates import Template, Word, parse_template
+from storyproblems.dice import chance, pick
+from storyproblems.drafts import Draft, draw_numbers, quantity_graph
+from storyproblems.expressions import Value
+from storyproblems.planning import Chapter, plan_chapters
+from storyproblems.quantities import ANSWER, QuantityGraph
+from storyproblems.situation import Situation
+from storyproblems.telling import tell
+from storyproblems.templates import Template, Word, parse_template
 
 NUMBER_DRAWS = 40
 MAX_WORDS = 70

@@ -3,7 +3,7 @@
 Names of quantities here must not occur in any other situation.
 """
 
-from partway.datasets.storyproblems.situation import Ask, Situation
+from storyproblems.situation import Ask, Situation
 
 SEQUELS = (
     Situation(

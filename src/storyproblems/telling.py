@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from partway.datasets.storyproblems.dice import chance, pick, shuffled
-from partway.datasets.storyproblems.language import Person, draw_people, polished
-from partway.datasets.storyproblems.planning import Chapter
-from partway.datasets.storyproblems.templates import Narrator, Template, fill
+from storyproblems.dice import chance, pick, shuffled
+from storyproblems.language import Person, draw_people, polished
+from storyproblems.planning import Chapter
+from storyproblems.templates import Narrator, Template, fill
 
 IF_QUESTION = 0.3
 

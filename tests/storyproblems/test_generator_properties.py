@@ -1,14 +1,14 @@
 """Whatever is drawn, solution paths lead to the answer, and rewriting an expression keeps its value."""
 
+import ast
 from math import isclose, prod
 from random import Random
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from partway import Solution, is_correct, trace
-from partway.datasets.storyproblems import generate_problems, generate_splits, solution_paths
-from partway.datasets.storyproblems.expressions import (
+from storyproblems import generate_problems, generate_splits, solution_paths
+from storyproblems.expressions import (
     Expression,
     Name,
     Number,
@@ -20,8 +20,8 @@ from partway.datasets.storyproblems.expressions import (
     parse,
     substitute,
 )
-from partway.datasets.storyproblems.rewriting import variants
-from partway.datasets.storyproblems.steps import spell
+from storyproblems.rewriting import variants
+from storyproblems.steps import spell
 
 VALUES = {"a": 3, "b": 7, "c": 12.5, "p": 20}
 
@@ -44,19 +44,19 @@ seeds = st.integers(0, 2**32)
 @given(seeds, levels)
 def test_every_path_executes_to_the_answer_and_is_canonical(seed, level):
     for problem in generate_problems(3, seed=seed, difficulty=level):
-        for path in solution_paths(problem, Random(seed), 8):
-            result = trace(path)
-            assert result.failure is None
-            assert is_correct(result.answer, problem.answer)
-            assert Solution.parse(path.text) == path
+        for path in solution_paths(problem.meta, Random(seed), 8):
+            scope = {}
+            exec("\n".join(path), scope)
+            assert isclose(scope["answer"], problem.answer, rel_tol=1e-9, abs_tol=1e-4)
+            assert path == tuple(ast.unparse(ast.parse(step)) for step in path)
 
 
 @settings(max_examples=10, deadline=None)
 @given(seeds, levels)
 def test_splits_are_reproducible_and_disjoint(seed, level):
-    first, again = (generate_splits(12, 6, 6, seed=seed, difficulty=level).splits for _ in range(2))
+    first, again = (generate_splits(12, 6, 6, seed=seed, difficulty=level) for _ in range(2))
     assert first == again
-    questions = [problem.question for split in first.values() for problem in split]
+    questions = [problem.question for problem in [*first.train, *first.dev, *first.test]]
     assert len(set(questions)) == len(questions)
 
 

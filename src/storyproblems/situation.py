@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from partway.datasets.storyproblems.expressions import (
+from storyproblems.expressions import (
     Expression,
     Product,
     Sum,
@@ -23,7 +23,7 @@ from partway.datasets.storyproblems.expressions import (
     operations,
     parse,
 )
-from partway.datasets.storyproblems.templates import Template, comparisons, parse_template
+from storyproblems.templates import Template, comparisons, parse_template
 
 SIGNS = {
     ast.Lt: operator.lt,

@@ -1,6 +1,6 @@
 """Counting things: collections, harvests, baking, sharing, people and animals."""
 
-from partway.datasets.storyproblems.situation import Ask, Situation
+from storyproblems.situation import Ask, Situation
 
 THINGS = (
     Situation(

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from functools import cache
 from random import Random
 
-from partway.datasets.storyproblems.amounts import Amount, parse_amount
-from partway.datasets.storyproblems.dice import chance, pick
-from partway.datasets.storyproblems.language import Person, plural
+from storyproblems.amounts import Amount, parse_amount
+from storyproblems.dice import chance, pick
+from storyproblems.language import Person, plural
 
 PRONOUN = 0.7
 

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from random import Random
 
-from partway.datasets.storyproblems.dice import chance, pick
-from partway.datasets.storyproblems.expressions import Value
+from storyproblems.dice import chance, pick
+from storyproblems.expressions import Value
 
 GIRLS = ["Ana", "Clara", "Ella", "Grace", "Ines", "Julia", "Lena", "Maya", "Nora", "Rosa", "Sara", "Zoe"]
 BOYS = ["Adam", "Ben", "Carlos", "Daniel", "Emil", "Felix", "Hugo", "Jack", "Leo", "Omar", "Sam", "Tom"]

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import NamedTuple
 
-from partway.datasets.storyproblems.dice import chance, pick, shuffled
-from partway.datasets.storyproblems.expressions import Expression, Name, Number, Product, Sum, Value
-from partway.datasets.storyproblems.quantities import is_tidy
-from partway.datasets.storyproblems.steps import Operation, Step, Tree, apply, size
+from storyproblems.dice import chance, pick, shuffled
+from storyproblems.expressions import Expression, Name, Number, Product, Sum, Value
+from storyproblems.quantities import is_tidy
+from storyproblems.steps import Operation, Step, Tree, apply, size
 
 MAX_OPERATIONS_PER_STEP = 4
 GROUPING = 0.35

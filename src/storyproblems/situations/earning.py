@@ -1,6 +1,6 @@
 """Getting money: wages, sales, savings, gifts, interest."""
 
-from partway.datasets.storyproblems.situation import Ask, Situation
+from storyproblems.situation import Ask, Situation
 
 EARNING = (
     Situation(
