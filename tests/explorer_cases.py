@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from partway.buffer import Rules, SolutionBuffer, seed_buffers, write_buffers
-from partway.evaluation import Evaluation, Plan
+from partway.evaluation import Evaluation, EvaluationPlan
 from partway.evaluation.samples import ProblemResult, judge
 from partway.execution import trace
 from partway.files import atomic_writer
 from partway.problem import Problem
-from partway.runs import Run, Sample
+from partway.runs import Run, SelfSample
 
 WHEELS = Problem(
     "wheels",
@@ -74,7 +74,9 @@ class Writer:
         for step, problem, prefix, completion, log_prob in samples:
             text = f"{prefix}\n{completion}" if prefix else completion
             verdict = self.buffers[problem].consider(trace(text), step)
-            self.run.append_samples([Sample(step, problem, prefix, completion, 1, True, verdict, log_prob)])
+            self.run.append_samples(
+                [SelfSample(step, problem, prefix, completion, 1, True, verdict, log_prob)]
+            )
             self.run.append_metrics({"step": step}, {"step": step})
 
     def save(self, name: str) -> None:
@@ -89,7 +91,7 @@ class Writer:
             judged = [judge(problem, text, count, trace(text)) for text, count in drawn[problem.id]]
             pass1 = judge(problem, drawn[problem.id][0][0], 1, trace(drawn[problem.id][0][0]))
             results.append(ProblemResult(problem.id, tuple(judged), (pass1,)))
-        plan = Plan(samples=6, ks=(1, 6))
+        plan = EvaluationPlan(samples=6, ks=(1, 6))
         self.run.write_evaluation(step, Evaluation.of(tuple(results), plan))
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from partway.buffer import Rules, SolutionBuffer, Verdict, seed_buffers, write_buffers
-from partway.evaluation import Evaluation, Plan, ProblemResult
+from partway.evaluation import Evaluation, EvaluationPlan, ProblemResult
 from partway.evaluation.samples import judge
 from partway.execution import trace
 from partway.models.settings import SamplingSettings
 from partway.problem import Problem
-from partway.runs import Run, Sample
+from partway.runs import Run, SelfSample
 
-PLAN = Plan(samples=6, settings=SamplingSettings(), ks=(1, 2, 6), seed=0)
+PLAN = EvaluationPlan(samples=6, settings=SamplingSettings(), ks=(1, 2, 6), seed=0)
 SPANS = ("exploring", "executing", "learning", "evaluating", "saving", "other")
 
 
@@ -105,7 +105,7 @@ def explore(
         for _ in range(2):
             text = written(problem, rng)
             verdict = buffers[problem.id].consider(trace(text), step)
-            samples.append(Sample(step, problem.id, "", text, 1, True, verdict))
+            samples.append(SelfSample(step, problem.id, "", text, 1, True, verdict))
             verdicts[verdict] += 1
     run.append_samples(samples)
     line: dict[str, Any] = {

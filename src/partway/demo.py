@@ -16,7 +16,7 @@ from random import Random
 from typing import TYPE_CHECKING, Literal
 
 from partway.errors import ProblemError, RunError
-from partway.evaluation import Estimate, Plan, evaluate_into
+from partway.evaluation import Estimate, EvaluationPlan, evaluate_into
 from partway.evaluation.results import read_results, score_columns
 from partway.models.settings import SamplingSettings
 from partway.problem import Problem
@@ -239,7 +239,9 @@ def measure(
     from partway.models.local_engine import LocalEngine
 
     settings = SamplingSettings(temperature=0.8, max_completion_length=experiment.max_completion_length)
-    plan = Plan(samples=experiment.test_samples, settings=settings, ks=(1, *experiment.ks), seed=seed)
+    plan = EvaluationPlan(
+        samples=experiment.test_samples, settings=settings, ks=(1, *experiment.ks), seed=seed
+    )
     engine = LocalEngine(load_model(run.directory / "final"))
     evaluate_into(
         summary,

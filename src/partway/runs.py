@@ -31,7 +31,7 @@ STEPS_PER_SAMPLE_FILE = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class SelfSample:
     """A self-sample: `count` equal completions of one problem, drawn in one step, with one verdict."""
 
     step: int
@@ -111,7 +111,7 @@ class Run:
         self._append("metrics.jsonl", [metrics])
         self._append("timings.jsonl", [timings])
 
-    def append_samples(self, samples: Sequence[Sample]) -> None:
+    def append_samples(self, samples: Sequence[SelfSample]) -> None:
         """Add self-samples, in the order of their steps."""
         for first, group in groupby(samples, key=_first_step_of_file):
             self._append(f"samples/{first:08d}.jsonl", (asdict(sample) for sample in group))
@@ -124,11 +124,11 @@ class Run:
         """The lines of timings.jsonl."""
         return list(read_rows(self.directory / "timings.jsonl"))
 
-    def samples(self) -> Iterator[Sample]:
+    def samples(self) -> Iterator[SelfSample]:
         """Every self-sample, in the order drawn."""
         for path in sorted((self.directory / "samples").glob("*.jsonl")):
             for row in read_rows(path):
-                yield Sample(**{**row, "verdict": Verdict(row["verdict"])})
+                yield SelfSample(**{**row, "verdict": Verdict(row["verdict"])})
 
     def write_evaluation(self, step: int, evaluation: Evaluation) -> None:
         """Save an evaluation: its samples, then its summary."""
@@ -205,7 +205,7 @@ class Run:
         return atomic_writer(self.directory / name)
 
 
-def _first_step_of_file(sample: Sample) -> int:
+def _first_step_of_file(sample: SelfSample) -> int:
     return (sample.step - 1) // STEPS_PER_SAMPLE_FILE * STEPS_PER_SAMPLE_FILE + 1
 
 

@@ -66,13 +66,13 @@ def test_the_seed_decides_the_samples_and_json_is_one_object(partway, folder, tm
 
 
 def test_a_models_samples_do_not_depend_on_batches_or_order(folder):
-    from partway.evaluation import Plan, evaluate
+    from partway.evaluation import EvaluationPlan, evaluate
     from partway.models.loading import load_model
     from partway.models.local_engine import LocalEngine
     from partway.models.settings import SamplingSettings
 
     engine = LocalEngine(load_model(folder / "tiny"))
-    plan = Plan(samples=9, settings=SamplingSettings(temperature=2.0, max_completion_length=12))
+    plan = EvaluationPlan(samples=9, settings=SamplingSettings(temperature=2.0, max_completion_length=12))
     one = evaluate(engine, PROBLEMS, plan, batch_size=1)
     assert evaluate(engine, PROBLEMS, plan, batch_size=5) == one
     backwards = evaluate(engine, PROBLEMS[::-1], plan)

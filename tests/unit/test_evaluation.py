@@ -7,7 +7,16 @@ from collections import Counter
 import pytest
 
 from partway.errors import ConfigError, EngineError, ProblemError, RunError
-from partway.evaluation import Evaluation, Journal, Plan, ProblemResult, Sample, compare, evaluate, pass_at_k
+from partway.evaluation import (
+    Evaluation,
+    EvaluationJournal,
+    EvaluationPlan,
+    JudgedSample,
+    ProblemResult,
+    compare,
+    evaluate,
+    pass_at_k,
+)
 from partway.evaluation.metrics import bootstrap
 from partway.evaluation.results import read_results, read_samples
 from partway.models.engine import Draw
@@ -47,13 +56,13 @@ def values(evaluation):
 
 def test_metrics_of_known_samples_are_what_they_should_be():
     samples = (
-        Sample("n0 = 6\nanswer = n0", True, "passed", 4, True, "6"),
-        Sample("m = 6\nanswer = (m)", True, "passed", 1, True, "6"),
-        Sample("m = 6\nanswer = m", True, "passed", 1, True, "6"),
-        Sample("answer = 7", False, "failed: wrong answer 7", 3, True, "7"),
-        Sample("answer = (", False, "failed: error in step 1: syntax", 1, False, None),
+        JudgedSample("n0 = 6\nanswer = n0", True, "passed", 4, True, "6"),
+        JudgedSample("m = 6\nanswer = (m)", True, "passed", 1, True, "6"),
+        JudgedSample("m = 6\nanswer = m", True, "passed", 1, True, "6"),
+        JudgedSample("answer = 7", False, "failed: wrong answer 7", 3, True, "7"),
+        JudgedSample("answer = (", False, "failed: error in step 1: syntax", 1, False, None),
     )
-    result = ProblemResult("p", samples, (Sample("answer = 7", False, "failed", 1, True, "7"),))
+    result = ProblemResult("p", samples, (JudgedSample("answer = 7", False, "failed", 1, True, "7"),))
     scores = result.scores([1, 5])
     assert scores["pass@1"] == 0
     assert scores["pass@1_at_temperature"] == 0.6
@@ -63,7 +72,7 @@ def test_metrics_of_known_samples_are_what_they_should_be():
 
 
 def test_every_sample_of_every_problem_counts_whatever_the_batch_size():
-    plan = Plan(samples=7, ks=(1, 7))
+    plan = EvaluationPlan(samples=7, ks=(1, 7))
     for batch_size in (1, 2, 3, 100):
         evaluation = evaluate(ScriptedEngine(), problems(), plan, batch_size=batch_size)
         assert [result.task_id for result in evaluation.results] == ["p0", "p1", "p2", "p3", "p4"]
@@ -72,16 +81,19 @@ def test_every_sample_of_every_problem_counts_whatever_the_batch_size():
 
 
 def test_results_depend_on_the_seed_but_not_on_batch_size_or_order():
-    plan = Plan(samples=7, ks=(1, 7), seed=3)
+    plan = EvaluationPlan(samples=7, ks=(1, 7), seed=3)
     one = evaluate(ScriptedEngine(), problems(), plan, batch_size=2)
     two = evaluate(ScriptedEngine(), problems()[::-1], plan, batch_size=5)
     assert one.metrics == two.metrics
     assert sorted(one.results, key=lambda r: r.task_id) == sorted(two.results, key=lambda r: r.task_id)
-    assert evaluate(ScriptedEngine(), problems(), Plan(samples=7, ks=(1, 7), seed=4)).results != one.results
+    assert (
+        evaluate(ScriptedEngine(), problems(), EvaluationPlan(samples=7, ks=(1, 7), seed=4)).results
+        != one.results
+    )
 
 
 def test_judging_tells_right_wrong_silent_and_failing_solutions_apart():
-    evaluation = evaluate(ScriptedEngine(), problems(3), Plan(samples=40, ks=(1,)))
+    evaluation = evaluate(ScriptedEngine(), problems(3), EvaluationPlan(samples=40, ks=(1,)))
     seen = {s.completion: (s.passed, s.executable, s.answer) for r in evaluation.results for s in r.samples}
     assert seen == {
         RIGHT: (True, True, "6"),
@@ -97,20 +109,20 @@ def test_judging_tells_right_wrong_silent_and_failing_solutions_apart():
 
 
 def test_an_empty_completion_is_not_executable():
-    evaluation = evaluate(ScriptedEngine(texts=("",)), problems(1), Plan(samples=4, ks=(1,)))
+    evaluation = evaluate(ScriptedEngine(texts=("",)), problems(1), EvaluationPlan(samples=4, ks=(1,)))
     assert values(evaluation)["executable"] == 0
 
 
 def test_pass_at_1_is_drawn_apart_at_the_low_temperature():
     engine = ScriptedEngine()
-    evaluate(engine, problems(3), Plan(samples=5), batch_size=3)
+    evaluate(engine, problems(3), EvaluationPlan(samples=5), batch_size=3)
     assert engine.calls == [(3, 0.2), (3, 0.8)]
 
 
 def test_a_cheap_evaluation_can_leave_either_kind_of_samples_out():
-    low = evaluate(ScriptedEngine(), problems(), Plan(samples=0))
+    low = evaluate(ScriptedEngine(), problems(), EvaluationPlan(samples=0))
     assert list(low.scalars()) == ["eval_pass@1"]
-    high = evaluate(ScriptedEngine(), problems(), Plan(samples=4, pass1_samples=0, ks=(1, 4)))
+    high = evaluate(ScriptedEngine(), problems(), EvaluationPlan(samples=4, pass1_samples=0, ks=(1, 4)))
     assert values(high)["pass@1"] == values(high)["maj@1"]
     assert "eval_pass@1_at_temperature" not in high.scalars()
 
@@ -121,27 +133,29 @@ def test_each_text_is_traced_once_however_often_it_is_drawn(monkeypatch):
     monkeypatch.setitem(
         evaluate.__globals__, "trace_all", lambda texts, **kw: traced.extend(texts) or original(texts, **kw)
     )
-    evaluate(ScriptedEngine(), problems(8), Plan(samples=50, pass1_samples=0), batch_size=8)
+    evaluate(ScriptedEngine(), problems(8), EvaluationPlan(samples=50, pass1_samples=0), batch_size=8)
     assert sorted(traced) == sorted({RIGHT, WRONG, CRASH, SILENT})
 
 
 def test_an_interrupted_evaluation_continues_where_it_stopped_with_the_same_numbers(tmp_path):
-    plan = Plan(samples=9, ks=(1, 5))
+    plan = EvaluationPlan(samples=9, ks=(1, 5))
     whole = evaluate(ScriptedEngine(), problems(10), plan, batch_size=2)
     path = tmp_path / "partial.jsonl"
     with pytest.raises(KeyboardInterrupt):
-        evaluate(ScriptedEngine(fails_after=7), problems(10), plan, batch_size=2, journal=Journal(path))
+        evaluate(
+            ScriptedEngine(fails_after=7), problems(10), plan, batch_size=2, journal=EvaluationJournal(path)
+        )
     lines = path.read_bytes().split(b"\n")
     path.write_bytes(b"\n".join([lines[0], b"\xff damaged", *lines[1:-1], b'{"key": "cut off in the mid']))
     engine, seen = ScriptedEngine(), []
     resumed = evaluate(
-        engine, problems(10), plan, batch_size=2, journal=Journal(path), on_progress=seen.append
+        engine, problems(10), plan, batch_size=2, journal=EvaluationJournal(path), on_progress=seen.append
     )
     assert resumed == whole
     assert len(engine.calls) == 3
     assert (seen[0].done, seen[1].resumed, seen[-1].done, seen[-1].total) == (10, 10 + 4 * 9, 100, 100)
     again = ScriptedEngine()
-    assert evaluate(again, problems(10), plan, journal=Journal(path)) == whole
+    assert evaluate(again, problems(10), plan, journal=EvaluationJournal(path)) == whole
     assert again.calls == []
 
 
@@ -149,21 +163,21 @@ def test_an_interrupted_evaluation_continues_where_it_stopped_with_the_same_numb
     "change",
     [
         {"model": "other"},
-        {"plan": Plan(samples=5, seed=1)},
+        {"plan": EvaluationPlan(samples=5, seed=1)},
         {
-            "plan": Plan(
+            "plan": EvaluationPlan(
                 samples=5, settings=SamplingSettings(temperature=0.7, top_p=0.9), pass1_temperature=0.1
             )
         },
-        {"plan": Plan(samples=5, answer_variable="result")},
+        {"plan": EvaluationPlan(samples=5, answer_variable="result")},
     ],
 )
 def test_a_journal_is_not_used_for_anything_else(tmp_path, change):
     path = tmp_path / "partial.jsonl"
-    same = {"plan": Plan(samples=5), "model": "one"}
-    evaluate(ScriptedEngine(), problems(2), journal=Journal(path), **same)
+    same = {"plan": EvaluationPlan(samples=5), "model": "one"}
+    evaluate(ScriptedEngine(), problems(2), journal=EvaluationJournal(path), **same)
     engine = ScriptedEngine()
-    evaluate(engine, problems(2), journal=Journal(path), **{**same, **change})
+    evaluate(engine, problems(2), journal=EvaluationJournal(path), **{**same, **change})
     assert len(engine.calls) == 2
 
 
@@ -176,7 +190,9 @@ def test_streamed_results_are_kept_although_a_later_one_fails(tmp_path):
 
     path = tmp_path / "partial.jsonl"
     with pytest.raises(EngineError, match="died"):
-        evaluate(Dying(), problems(4), Plan(samples=3, pass1_samples=0), journal=Journal(path))
+        evaluate(
+            Dying(), problems(4), EvaluationPlan(samples=3, pass1_samples=0), journal=EvaluationJournal(path)
+        )
     assert len(path.read_text().splitlines()) == 2
 
 
@@ -186,7 +202,7 @@ def test_an_engine_that_returns_too_few_samples_is_refused():
             return [Draw.of(request.prefix, RIGHT, request.count - 1, finished=True)]
 
     with pytest.raises(EngineError, match="problem p0: 4 samples drawn, expected 5"):
-        evaluate(Short(), problems(2), Plan(samples=5, pass1_samples=0))
+        evaluate(Short(), problems(2), EvaluationPlan(samples=5, pass1_samples=0))
 
 
 @pytest.mark.parametrize(
@@ -201,14 +217,14 @@ def test_an_engine_that_returns_too_few_samples_is_refused():
 )
 def test_impossible_plans_are_refused_before_any_work(arguments, message):
     with pytest.raises(ConfigError, match=message):
-        Plan(**arguments)
+        EvaluationPlan(**arguments)
 
 
 def test_no_problems_and_equal_ids_are_refused():
     with pytest.raises(ProblemError, match="no problems"):
-        evaluate(ScriptedEngine(), [], Plan())
+        evaluate(ScriptedEngine(), [], EvaluationPlan())
     with pytest.raises(ProblemError, match="2 problems have the id 'p0'"):
-        evaluate(ScriptedEngine(), problems(1) * 2, Plan())
+        evaluate(ScriptedEngine(), problems(1) * 2, EvaluationPlan())
 
 
 def test_pass_at_k_refuses_more_than_there_are():
@@ -217,7 +233,7 @@ def test_pass_at_k_refuses_more_than_there_are():
 
 
 def test_files_are_human_evals_one_line_per_sample(tmp_path):
-    evaluation = evaluate(ScriptedEngine(), problems(3), Plan(samples=6, ks=(1, 6)))
+    evaluation = evaluate(ScriptedEngine(), problems(3), EvaluationPlan(samples=6, ks=(1, 6)))
     evaluation.write(tmp_path / "step-5.json", about={"step": 5})
     rows = [json.loads(line) for line in (tmp_path / "step-5.jsonl").read_text().splitlines()]
     assert Counter(row["task_id"] for row in rows) == {"p0": 6, "p1": 6, "p2": 6}
@@ -227,12 +243,12 @@ def test_files_are_human_evals_one_line_per_sample(tmp_path):
     assert summary["step"] == 5
     assert summary["problems"] == 3
     assert summary["metrics"]["pass@6"]["value"] == values(evaluation)["pass@6"]
-    assert Plan.from_json(summary) == evaluation.plan
+    assert EvaluationPlan.from_json(summary) == evaluation.plan
 
 
 @pytest.mark.parametrize("expand", [True, False])
 def test_files_read_back_give_the_same_evaluation(tmp_path, expand):
-    evaluation = evaluate(ScriptedEngine(), problems(4), Plan(samples=6, ks=(1, 6), seed=9))
+    evaluation = evaluate(ScriptedEngine(), problems(4), EvaluationPlan(samples=6, ks=(1, 6), seed=9))
     evaluation.write(tmp_path / "a.b.json", expand=expand)
     for name in ("a.b.json", "a.b.jsonl", "a.b.pass1.jsonl", ""):
         results, plan = read_results(tmp_path / name)
@@ -241,8 +257,8 @@ def test_files_read_back_give_the_same_evaluation(tmp_path, expand):
 
 def test_text_no_encoding_can_hold_is_written_and_read_back(tmp_path):
     lone = "answer = '\ud800 \u2028'"
-    result = ProblemResult("p", (Sample(lone, False, "failed", 1, True, None),))
-    Evaluation.of((result,), Plan(samples=1, pass1_samples=0)).write(tmp_path / "a.json")
+    result = ProblemResult("p", (JudgedSample(lone, False, "failed", 1, True, None),))
+    Evaluation.of((result,), EvaluationPlan(samples=1, pass1_samples=0)).write(tmp_path / "a.json")
     assert read_samples(tmp_path / "a.jsonl")["p"][0].completion == lone
 
 

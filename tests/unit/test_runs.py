@@ -8,18 +8,18 @@ import pytest
 from partway import evaluation
 from partway.buffer import SolutionBuffer, Verdict
 from partway.errors import RunError
-from partway.evaluation import Evaluation, Plan, ProblemResult
+from partway.evaluation import Evaluation, EvaluationPlan, ProblemResult
 from partway.problem import Problem
-from partway.runs import Run, Sample, json_line
+from partway.runs import Run, SelfSample, json_line
 
 OIL = Problem("oil", "10 ml for each of 2 wheels?", 20, "n0 = 10\nanswer = n0 * 2", {"split": "train"})
 WEAK = Problem("weak", "What is 3 + 4?", 7)
-RIGHT = ProblemResult("oil", (evaluation.Sample("answer = 20\n", True, "passed", 2, True, "20"),))
-EVALUATION = Evaluation.of((RIGHT,), Plan(samples=2, ks=(2,), pass1_samples=0))
+RIGHT = ProblemResult("oil", (evaluation.JudgedSample("answer = 20\n", True, "passed", 2, True, "20"),))
+EVALUATION = Evaluation.of((RIGHT,), EvaluationPlan(samples=2, ks=(2,), pass1_samples=0))
 
 
-def sample(step: int, verdict: Verdict = Verdict.INCORRECT) -> Sample:
-    return Sample(step, "oil", "", "answer = 1\n", 1, True, verdict, -1.5)
+def sample(step: int, verdict: Verdict = Verdict.INCORRECT) -> SelfSample:
+    return SelfSample(step, "oil", "", "answer = 1\n", 1, True, verdict, -1.5)
 
 
 @pytest.fixture

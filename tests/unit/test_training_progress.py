@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from rich.console import Console
 
-from partway.evaluation import Progress
+from partway.evaluation import EvaluationProgress
 from partway.training.progress import Display, LiveDisplay, PlainDisplay, describe, display
 
 LINE = {
@@ -27,7 +27,7 @@ def shown_by(shows: Display) -> None:
         shows.on_train_begin(None, state(0), None)
         shows.on_step_end(None, state(10), None)
         shows.on_log(None, state(10), None, logs=LINE)
-        shows.evaluating(Progress(5, 20, 0))
+        shows.evaluating(EvaluationProgress(5, 20, 0))
         shows.on_log(None, state(10), None, logs={"eval_pass@1": 0.5, "eval_maj@5": 0.5})
         shows.say("resuming from checkpoint-5")
 
@@ -63,7 +63,7 @@ def test_a_terminal_gets_a_bar_that_leaves_it_as_it_was():
 
 def test_the_bar_says_how_far_an_evaluation_is():
     live = LiveDisplay(Console(file=io.StringIO(), force_terminal=True))
-    live.evaluating(Progress(5, 20, 0))
+    live.evaluating(EvaluationProgress(5, 20, 0))
     assert (live.bar.tasks[0].description, live.bar.tasks[0].fields["text"]) == (
         "evaluating",
         "5 of 20 samples drawn",

@@ -12,7 +12,7 @@ from partway.cli.engines import Options, open_engine
 from partway.errors import ConfigError, EngineError
 
 if TYPE_CHECKING:
-    from partway.evaluation import Plan
+    from partway.evaluation import EvaluationPlan
 
 
 @click.command()
@@ -126,8 +126,8 @@ def _never_varies(summary: dict[str, Any]) -> bool:
     return bool(summary["temperature"] > 0 and summary["samples"] > 1 and distinct < 1.001)
 
 
-def _plan(options: Options) -> Plan:
-    from partway.evaluation import Plan
+def _plan(options: Options) -> EvaluationPlan:
+    from partway.evaluation import EvaluationPlan
     from partway.models.settings import SamplingSettings
 
     try:
@@ -137,7 +137,9 @@ def _plan(options: Options) -> Plan:
     settings = SamplingSettings(
         options.temperature, options.top_p, options.top_k, options.max_completion_length
     )
-    return Plan(options.samples, settings, ks, seed=options.seed, answer_variable=options.answer_variable)
+    return EvaluationPlan(
+        options.samples, settings, ks, seed=options.seed, answer_variable=options.answer_variable
+    )
 
 
 def _run_directory(options: Options) -> Path | None:

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from partway.errors import EngineError, ProblemError, RunError
-from partway.evaluation.journal import Journal, key_of
-from partway.evaluation.plan import Phase, Plan
+from partway.evaluation.journal import EvaluationJournal, key_of
+from partway.evaluation.plan import EvaluationPlan, Phase
 from partway.evaluation.results import Evaluation, read_summary
-from partway.evaluation.samples import ProblemResult, Sample, judge
+from partway.evaluation.samples import JudgedSample, ProblemResult, judge
 from partway.execution import trace_all
 from partway.models.engine import Draw, Engine, Request
 from partway.models.settings import SamplingSettings
@@ -36,7 +36,7 @@ class StreamingEngine(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class EvaluationProgress:
     """How many samples are drawn and judged; `resumed` of them are from an earlier start."""
 
     done: int
@@ -47,12 +47,12 @@ class Progress:
 def evaluate(
     engine: Engine,
     problems: Sequence[Problem],
-    plan: Plan,
+    plan: EvaluationPlan,
     *,
     model: str = "",
-    journal: Journal | None = None,
+    journal: EvaluationJournal | None = None,
     batch_size: int = 16,
-    on_progress: Callable[[Progress], None] = lambda progress: None,
+    on_progress: Callable[[EvaluationProgress], None] = lambda progress: None,
 ) -> Evaluation:
     """Draw what `plan` says from every problem and score it.
 
@@ -60,10 +60,10 @@ def evaluate(
     (a text that changes when the weights or the prompt do).
     """
     check_problems(problems)
-    journal = journal or Journal()
+    journal = journal or EvaluationJournal()
     total = len(problems) * sum(phase.count for phase in plan.phases)
     done = resumed = 0
-    finished: dict[str, dict[str, tuple[Sample, ...]]] = {"samples": {}, "pass1": {}}
+    finished: dict[str, dict[str, tuple[JudgedSample, ...]]] = {"samples": {}, "pass1": {}}
     for phase in plan.phases:
         keys = {
             p.id: key_of(model, phase, plan.answer_variable, p.id, p.question, p.answer) for p in problems
@@ -74,14 +74,14 @@ def evaluate(
         }
         resumed += phase.count * len(of_phase)
         done += phase.count * len(of_phase)
-        on_progress(Progress(done, total, resumed))
+        on_progress(EvaluationProgress(done, total, resumed))
         missing = [problem for problem in problems if problem.id not in of_phase]
         for batch in _drawn(engine, missing, phase, batch_size):
             for problem, samples in _judged(batch, plan.answer_variable):
                 journal.add(keys[problem.id], samples)
                 of_phase[problem.id] = samples
             done += phase.count * len(batch)
-            on_progress(Progress(done, total, resumed))
+            on_progress(EvaluationProgress(done, total, resumed))
     results = (
         ProblemResult(p.id, finished["samples"].get(p.id, ()), finished["pass1"].get(p.id, ()))
         for p in problems
@@ -93,13 +93,13 @@ def evaluate_into(
     path: Path,
     engine: Engine,
     problems: Sequence[Problem],
-    plan: Plan,
+    plan: EvaluationPlan,
     *,
     model: str,
     about: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     expand: bool = True,
-    on_progress: Callable[[Progress], None] = lambda progress: None,
+    on_progress: Callable[[EvaluationProgress], None] = lambda progress: None,
 ) -> dict[str, Any]:
     """The summary in `path`: read if this evaluation is finished, continued if it was begun, else made.
 
@@ -111,7 +111,7 @@ def evaluate_into(
         if summary.get("digest") != digest:
             raise RunError(f"{path}: another evaluation's results; take another name or overwrite them")
         return summary
-    journal = Journal(path.with_suffix(".partial.jsonl"))
+    journal = EvaluationJournal(path.with_suffix(".partial.jsonl"))
     evaluation = evaluate(engine, problems, plan, model=model, journal=journal, on_progress=on_progress)
     about = {**(about or {}), "digest": digest}
     evaluation.write(path, expand=expand, about=about)
@@ -152,7 +152,7 @@ def _checked(request: Request, draws: list[Draw]) -> tuple[Problem, list[Draw]]:
 
 def _judged(
     batch: Sequence[tuple[Problem, list[Draw]]], answer_variable: str
-) -> Iterator[tuple[Problem, tuple[Sample, ...]]]:
+) -> Iterator[tuple[Problem, tuple[JudgedSample, ...]]]:
     """The samples of each problem, most frequent first; a text is run once, however often it was drawn."""
     texts = list(dict.fromkeys(draw.text for _, draws in batch for draw in draws))
     traces = dict(zip(texts, trace_all(texts, answer_variable=answer_variable), strict=True))

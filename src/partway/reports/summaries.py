@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from partway.evaluation import Estimate, Plan, pass_at_k
-from partway.evaluation import Sample as JudgedSample
+from partway.evaluation import Estimate, EvaluationPlan, JudgedSample, pass_at_k
 from partway.evaluation.results import read_samples
 from partway.runs import Row, Run, read_json, read_rows
 
@@ -44,7 +43,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptSolutions:
     """How many solutions of each problem the buffers hold at a step."""
 
     step: int
@@ -73,7 +72,7 @@ class RunSummary:
     is_finished: bool
     curves: Mapping[str, Curve]
     results: Mapping[str, Result]
-    kept: Kept | None
+    kept: KeptSolutions | None
     work: Mapping[str, Work]
     missing: tuple[str, ...] = field(default=())
 
@@ -153,12 +152,12 @@ def chosen_step(evaluations: Mapping[int, Row], config: Row) -> int | None:
 def read_result(path: Path, step: int | None) -> Result:
     """The evaluation whose summary is `path`, with every problem's pass@k if the samples are there."""
     summary = read_json(path)
-    plan = Plan.from_json(summary)
+    plan = EvaluationPlan.from_json(summary)
     metrics = {name: Estimate(**values) for name, values in summary["metrics"].items()}
     return Result(step, summary["problems"], plan.samples, metrics, _scores(path, plan, metrics))
 
 
-def _scores(path: Path, plan: Plan, metrics: Mapping[str, Estimate]) -> dict[str, list[float]]:
+def _scores(path: Path, plan: EvaluationPlan, metrics: Mapping[str, Estimate]) -> dict[str, list[float]]:
     """pass@k of every problem, problems in the order of their ids."""
     drawn = _judged(path.with_suffix(".jsonl"))
     pass1 = _judged(path.with_suffix(".pass1.jsonl"))
@@ -206,7 +205,7 @@ def buffer_step(run: Run, file: Path) -> int:
     return max((int(line["step"]) for line in run.metrics()), default=0)
 
 
-def read_kept(run: Run) -> Kept | None:
+def read_kept(run: Run) -> KeptSolutions | None:
     """How many solutions are kept, None before the first checkpoint."""
     file = buffer_file(run)
     if file is None:
@@ -216,7 +215,7 @@ def read_kept(run: Run) -> Kept | None:
     for row in read_rows(file):
         kinds = Counter(solution["kind"] for solution in row["solutions"])
         full[row["id"]], partial[row["id"]] = kinds["fully_correct"], kinds["partially_correct"]
-    return Kept(buffer_step(run, file), full, partial)
+    return KeptSolutions(buffer_step(run, file), full, partial)
 
 
 def work_of(run: Run, curves: Mapping[str, Curve]) -> dict[str, Work]:
@@ -247,7 +246,7 @@ def _missing(
     run: Run,
     metrics: Sequence[Row],
     results: Mapping[str, Result],
-    kept: Kept | None,
+    kept: KeptSolutions | None,
     work: Mapping[str, Work],
 ) -> list[str]:
     """What a reader of the report would look for in vain."""

@@ -13,7 +13,7 @@ from partway.buffer import SolutionBuffer
 from partway.execution import Trace
 from partway.models.engine import Draw, Request
 from partway.problem import Problem
-from partway.runs import Sample, json_line, read_rows
+from partway.runs import SelfSample, json_line, read_rows
 from partway.training.distributed import gathered
 
 BUFFER = "buffer.jsonl"
@@ -26,7 +26,7 @@ class _Findings:
     No problem is explored by two processes between exchanges, so its buffer in one message is the buffer.
     """
 
-    samples: list[tuple[int, int, Sample]] = field(default_factory=list)
+    samples: list[tuple[int, int, SelfSample]] = field(default_factory=list)
     buffers: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
@@ -55,7 +55,7 @@ class Buffers(Mapping[str, SolutionBuffer]):
         copies = {k: SolutionBuffer.from_json(self._problems[k], b.to_json()) for k, b in self.items()}
         return Buffers(list(self._problems.values()), copies)
 
-    def consider(self, request: Request, draw: Draw, trace: Trace, step: int, place: int) -> list[Sample]:
+    def consider(self, request: Request, draw: Draw, trace: Trace, step: int, place: int) -> list[SelfSample]:
         """Let the problem's buffer judge a traced draw: a sample per verdict, as drawn again it is known."""
         key, samples = request.problem.id, []
         log_prob = None if draw.log_prob is None else round(draw.log_prob, 4)
@@ -63,7 +63,7 @@ class Buffers(Mapping[str, SolutionBuffer]):
             if count:
                 verdict = self._buffers[key].consider(trace, step)
                 text = request.prefix.text, draw.completion
-                samples.append(Sample(step, key, *text, count, draw.finished, verdict, log_prob))
+                samples.append(SelfSample(step, key, *text, count, draw.finished, verdict, log_prob))
                 if verdict.is_new:
                     self._changed.add(key)
                     self._sizes[key] = _sizes(self._buffers[key])
@@ -78,7 +78,7 @@ class Buffers(Mapping[str, SolutionBuffer]):
         """Note that these problems are being explored, each by some process."""
         self._due.update(problem.id for problem in batch)
 
-    def exchange(self, accelerator: Accelerator) -> list[Sample]:
+    def exchange(self, accelerator: Accelerator) -> list[SelfSample]:
         """Give every process every buffer; returns all samples in the order one process would have."""
         if accelerator.num_processes > 1:
             self._findings.buffers = {key: self._buffers[key].to_json() for key in sorted(self._changed)}

@@ -16,7 +16,7 @@ from transformers import TrainingArguments
 from partway.buffer import Rules
 from partway.config import coerce
 from partway.errors import ConfigError
-from partway.evaluation import Plan, ProblemResult, Sample
+from partway.evaluation import EvaluationPlan, JudgedSample, ProblemResult
 from partway.models.settings import SamplingSettings
 from partway.objectives import Objective, objective
 
@@ -172,10 +172,10 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         return SamplingSettings(self.temperature, self.top_p, self.top_k, self.max_completion_length)
 
     @property
-    def evaluation(self) -> Plan:
+    def evaluation(self) -> EvaluationPlan:
         """What an evaluation draws."""
         settings = SamplingSettings(self.eval_temperature, 1.0, 0, self.max_completion_length)
-        return Plan(
+        return EvaluationPlan(
             samples=self.eval_samples,
             settings=settings,
             ks=tuple(self.eval_k or ()),
@@ -259,11 +259,11 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         self.per_device_train_batch_size = self.effective_batch_size // shares
 
 
-def _metric_names(plan: Plan) -> list[str]:
+def _metric_names(plan: EvaluationPlan) -> list[str]:
     """The metrics an evaluation gives, found by scoring a problem with no right sample."""
 
-    def wrong(count: int) -> tuple[Sample, ...]:
-        return (Sample("", False, "", count, executable=False),) if count else ()
+    def wrong(count: int) -> tuple[JudgedSample, ...]:
+        return (JudgedSample("", False, "", count, executable=False),) if count else ()
 
     return list(ProblemResult("", wrong(plan.samples), wrong(plan.pass1_samples)).scores(plan.ks))
 

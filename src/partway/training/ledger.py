@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from partway.buffer import Verdict
-from partway.runs import Sample
+from partway.runs import SelfSample
 
 SPANS = ("exploring", "executing", "learning", "evaluating", "saving")
 
@@ -29,7 +29,7 @@ class Ledger:
     completion_tokens: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
 
-    def add_sample(self, sample: Sample, tokens: int) -> None:
+    def add_sample(self, sample: SelfSample, tokens: int) -> None:
         """Account for a self-sample of `tokens` tokens."""
         self.drawn += sample.count
         self.guided += sample.count if sample.prefix else 0

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from transformers import TrainerCallback
 
 from partway.buffer import Verdict
-from partway.evaluation import Progress as EvaluationProgress
+from partway.evaluation import EvaluationProgress
 
 SHORT = {
     Verdict.NEW_FULLY_CORRECT: "new full",

@@ -18,7 +18,7 @@ from transformers.trainer_callback import ExportableState
 from transformers.trainer_utils import rotate_checkpoints
 
 from partway.errors import RunError
-from partway.evaluation import Progress as EvaluationProgress
+from partway.evaluation import EvaluationProgress
 from partway.models.loading import no_progress_bar
 from partway.runs import Run
 from partway.training import checkpoints

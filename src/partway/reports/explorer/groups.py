@@ -20,7 +20,7 @@ MAX_GROUPS = 100
 
 
 @dataclass(frozen=True)
-class Group:
+class SampleGroup:
     """Samples that are the same solution, or the same text where it is none."""
 
     trace: Trace
@@ -28,25 +28,25 @@ class Group:
     rows: Sequence[Row]
 
 
-def grouped(rows: Sequence[Row], texts: Sequence[str], traces: Sequence[Trace]) -> list[Group]:
+def grouped(rows: Sequence[Row], texts: Sequence[str], traces: Sequence[Trace]) -> list[SampleGroup]:
     """The samples, each with its text and trace, in groups, in the order met."""
     groups: defaultdict[Solution | str, list[int]] = defaultdict(list)
     for number, (trace, text) in enumerate(zip(traces, texts, strict=True)):
         is_whole = trace.failure is None and trace.solution.steps
         groups[trace.solution if is_whole else text.strip()].append(number)
     return [
-        Group(traces[numbers[0]], texts[numbers[0]], [rows[number] for number in numbers])
+        SampleGroup(traces[numbers[0]], texts[numbers[0]], [rows[number] for number in numbers])
         for numbers in groups.values()
     ]
 
 
-def self_sample_groups(rows: Sequence[Row], rules: Rules) -> list[Group]:
+def self_sample_groups(rows: Sequence[Row], rules: Rules) -> list[SampleGroup]:
     """The self-samples of a problem in groups."""
     texts = [sampled_text(row) for row in rows]
     return grouped(rows, texts, traced(texts, rules))
 
 
-def self_samples_view(groups: Sequence[Group], known: Known) -> Row:
+def self_samples_view(groups: Sequence[SampleGroup], known: Known) -> Row:
     """Self-samples as the page shows them: verdicts over all, and the most frequent groups."""
     rows = [row for group in groups for row in group.rows]
     return {
@@ -56,7 +56,7 @@ def self_samples_view(groups: Sequence[Group], known: Known) -> Row:
     }
 
 
-def _self_sample_row(group: Group, known: Known) -> Row:
+def _self_sample_row(group: SampleGroup, known: Known) -> Row:
     steps = [int(row["step"]) for row in group.rows]
     return {
         **_compared(group, known),
@@ -104,7 +104,7 @@ def _exhaustion(result: str) -> Failure | None:
     return Failure("timeout" if match[1] == "timeout" else "memory", match[3], int(match[2]) - 1)
 
 
-def _evaluation_row(group: Group, known: Known) -> Row:
+def _evaluation_row(group: SampleGroup, known: Known) -> Row:
     first = group.rows[0]
     return {
         **_compared(group, known),
@@ -115,7 +115,7 @@ def _evaluation_row(group: Group, known: Known) -> Row:
     }
 
 
-def _compared(group: Group, known: Known) -> Row:
+def _compared(group: SampleGroup, known: Known) -> Row:
     row, trace = known.compared(group.trace), group.trace
     return row if trace.failure is None and trace.solution.steps else row | {"written": group.text}
 

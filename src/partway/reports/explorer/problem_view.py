@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from partway.buffer import SolutionBuffer
 from partway.execution import Trace
 from partway.problem import Problem
-from partway.reports.explorer.groups import Group, drawn
+from partway.reports.explorer.groups import SampleGroup, drawn
 from partway.reports.explorer.known import Known, spelled
 from partway.reports.explorer.states import KnownStates
 from partway.reports.explorer.tracing import traced
@@ -31,7 +31,9 @@ def known_of(problem: Problem, buffer: SolutionBuffer) -> Known:
     )
 
 
-def problem_view(problem: Problem, buffer: SolutionBuffer, known: Known, samples: Sequence[Group]) -> Row:
+def problem_view(
+    problem: Problem, buffer: SolutionBuffer, known: Known, samples: Sequence[SampleGroup]
+) -> Row:
     """The question, the kept solutions and their tree; `samples` say how likely and how frequent each is."""
     kept = buffer.to_json()["solutions"]
     traces = traced([solution.text for solution in known.solutions], known.rules)
@@ -54,7 +56,7 @@ def problem_view(problem: Problem, buffer: SolutionBuffer, known: Known, samples
     }
 
 
-def _history(solution: Solution, kept: Row, samples: Sequence[Group], known: Known) -> Row:
+def _history(solution: Solution, kept: Row, samples: Sequence[SampleGroup], known: Known) -> Row:
     """How a kept solution came about: how often it was drawn, how likely, and how its sample went on."""
     if kept["kind"] == "fully_correct":
         same = [group for group in samples if group.trace.solution == solution and not group.trace.failure]

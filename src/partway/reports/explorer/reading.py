@@ -53,7 +53,7 @@ class Score(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Kept:
+class SavedBuffers:
     """A buffer.jsonl, if one was saved yet: where each problem's row begins and what it counts."""
 
     path: Path | None
@@ -110,13 +110,13 @@ def read_listed(path: Path) -> list[Listed]:
     ]
 
 
-def read_kept(path: Path) -> Kept:
+def read_kept(path: Path) -> SavedBuffers:
     """The offsets and counts of a buffer.jsonl."""
     starts, counts = {}, {}
     for start, _, row in scan(path):
         starts[row["id"]] = start
         counts[row["id"]] = counts_of(row["solutions"])
-    return Kept(path, starts, counts)
+    return SavedBuffers(path, starts, counts)
 
 
 def counts_of(solutions: Sequence[Row]) -> Counts:
@@ -169,12 +169,12 @@ class RunReader:
         parsed = Solution.parse(reference, self.rules.answer_variable) if reference else None
         return Problem(row["id"], row["question"], row["answer"], parsed, row.get("meta"))
 
-    def kept(self) -> Kept:
+    def kept(self) -> SavedBuffers:
         """The newest buffers that were saved, those of the end once there are any."""
         directories = [self.run.directory / "final", *reversed(self.run.checkpoints().values())]
         files = (directory / "buffer.jsonl" for directory in directories)
         path = next((file for file in files if file.is_file()), None)
-        return self._kept.of(path) if path is not None else Kept(None, {}, {})
+        return self._kept.of(path) if path is not None else SavedBuffers(None, {}, {})
 
     def problems_with_news(self) -> set[str]:
         """The problems for which something was found since the buffers were saved."""
