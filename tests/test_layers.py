@@ -8,8 +8,8 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "src" / "partway"
 ORDER = [
-    "errors", "files", "parsing", "solution", "problem", "execution", "buffer", "datasets", "models",
-    "sampling", "objectives", "evaluation", "runs", "config", "training", "reports", "demo", "cli",
+    "errors", "files", "caching", "parsing", "solution", "problem", "execution", "buffer", "datasets",
+    "models", "sampling", "objectives", "evaluation", "runs", "config", "training", "reports", "demo", "cli",
     "__main__",
 ]  # fmt: skip
 WITH_TORCH = {"models", "objectives", "training"}

@@ -46,6 +46,7 @@ class Trace:
     failure: Failure | None = None
     mode: StateMode = "multiset"
     answer_variable: str = ANSWER_VARIABLE
+    isolated: bool = False  # reported by an isolated worker, whose word a program might have forged
 
     @property
     def variables(self) -> dict[str, Any]:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Sized
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from partway.execution.arithmetic import NotCovered
 from partway.execution.interpreter import interpret
+from partway.execution.memo import Key, Memo
 from partway.execution.traces import Execution, Failure, Trace
 from partway.execution.values import State, StateMode, canonical, state_of, strict
 from partway.parsing import Parsed, parse
 from partway.solution import ANSWER_VARIABLE, Solution
 
-MAX_REMEMBERED = 65_536
-MAX_REMEMBERED_ITEMS = 100  # of a text or container
-
-_Key: TypeAlias = tuple[str, StateMode, str]
-_remembered: dict[_Key, Trace] = {}
+_memo = Memo()
 
 
 def trace(
@@ -37,21 +34,23 @@ def trace_all(
     answer_variable: str = ANSWER_VARIABLE,
 ) -> list[Trace]:
     """The traces of many solutions, in order; what the isolated workers have to run they run in one batch."""
-    keys: list[_Key] = [
+    keys: list[Key] = [
         (solution if isinstance(solution, str) else solution.text, state, answer_variable)
         for solution in solutions
     ]
-    traces: dict[_Key, Trace] = {}
-    general: dict[_Key, Parsed] = {}
+    traces: dict[Key, Trace] = {}
+    general: dict[Key, Parsed] = {}
     for key in keys:
         if key in traces or key in general:
             continue
-        if key in _remembered:
-            traces[key] = _remembered[key]
+        known = _memo.recall(key)
+        if known is not None:
+            traces[key] = known
             continue
         parsed = parse(key[0], answer_variable)
         try:
             traces[key] = interpreted(parsed, state, answer_variable)
+            _memo.remember(key, traces[key])
         except NotCovered:
             general[key] = parsed
     executions: list[Execution] = []
@@ -62,27 +61,13 @@ def trace_all(
         executions = run_isolated(programs, answer_variable=answer_variable)
     for (key, parsed), execution in zip(general.items(), executions, strict=True):
         traces[key] = _executed(parsed, execution, state, answer_variable)
-    _remember(traces)
+        _memo.remember(key, traces[key])
     return [traces[key] for key in keys]
-
-
-def _remember(traces: Mapping[_Key, Trace]) -> None:
-    if len(_remembered) + len(traces) > MAX_REMEMBERED:
-        _remembered.clear()
-    _remembered.update((key, found) for key, found in traces.items() if _is_worth_remembering(found))
-
-
-def _is_worth_remembering(found: Trace) -> bool:
-    """Not what ran out of time or memory, which may not happen again, nor what would fill ours."""
-    if found.failure is not None and found.failure.kind not in ("error", "forbidden"):
-        return False
-    values = (value[0] for changed in found.changes for value in changed.values() if value is not None)
-    return all(not isinstance(value, Sized) or len(value) <= MAX_REMEMBERED_ITEMS for value in values)
 
 
 def forget() -> None:
     """Drop what is remembered of earlier programs."""
-    _remembered.clear()
+    _memo.forget()
 
 
 def interpreted(parsed: Parsed, mode: StateMode, answer_variable: str) -> Trace:
@@ -101,7 +86,7 @@ def _executed(parsed: Parsed, execution: Execution, mode: StateMode, answer_vari
     elif failure is None:
         failure = _syntax_failure(parsed)
     states = _states(execution.changes, mode)
-    return Trace(Solution(steps), states, execution.changes, failure, mode, answer_variable)
+    return Trace(Solution(steps), states, execution.changes, failure, mode, answer_variable, isolated=True)
 
 
 def _syntax_failure(parsed: Parsed) -> Failure | None:

@@ -1,0 +1,94 @@
+import tracemalloc
+
+from partway import trace
+from partway.caching import BoundedCache
+from partway.execution import tracing
+from partway.execution.memo import MAX_TRACE_BYTES, Key, Memo, size_of
+from partway.execution.traces import Failure, Trace
+from partway.solution import Solution
+
+
+def key(text: str) -> Key:
+    return (text, "multiset", "answer")
+
+
+def lengths(max_bytes: int) -> BoundedCache[str, str]:
+    return BoundedCache(max_bytes, lambda _, value: len(value))
+
+
+def test_what_does_not_fit_any_more_pushes_out_what_was_not_used_for_longest():
+    cache = lengths(100)
+    for name in "abcdef":
+        cache.put(name, name * 20)
+        cache.get("a")  # used again and again
+    assert cache.get("a") == "a" * 20
+    assert cache.get("b") is None
+    assert cache.get("f") == "f" * 20
+    assert len(cache) <= 5
+
+
+def test_the_bytes_of_a_cache_never_exceed_its_bound():
+    cache = lengths(1_000)
+    for number in range(500):
+        cache.put(str(number), "x" * (number % 90))
+        held = {**cache._older, **cache.recent}
+        assert sum(map(len, held.values())) <= 1_000
+        assert str(number) in held
+
+
+def test_one_value_that_would_push_out_all_others_is_not_kept():
+    cache = lengths(100)
+    cache.put("small", "x" * 10)
+    cache.put("large", "x" * 51)
+    assert cache.get("large") is None
+    assert cache.get("small") is not None
+
+
+def test_the_size_of_a_trace_is_not_less_than_what_it_takes():
+    texts = [
+        f"a = {number}\nb = a * {number}\nc = [a, b, 'x{number}']\nd = {{b: c}}" for number in range(200)
+    ]
+    plain = [f"a = {number}\nb = a * 3.5\nc = a / b\nanswer = c + {number}" for number in range(200)]
+    for programs in (texts, plain):
+        tracing.forget()
+        tracemalloc.start()
+        traces = tracing.trace_all(programs)
+        tracing.forget()
+        held, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        counted = sum(size_of(key(text), found) for text, found in zip(programs, traces, strict=True))
+        assert held / 3 < counted
+        assert len({found.isolated for found in traces}) == 1
+
+
+def test_programs_that_make_large_states_leave_the_memo_within_its_bytes():
+    memo = Memo(max_bytes=1 << 20)
+    state = "1" * 4_000
+    for number in range(1_000):
+        found = Trace(Solution(("x = 1",)), (state + str(number),), ({"x": (1,)},))
+        memo.remember(key(str(number)), found)
+    assert 50 < len(memo) < (1 << 20) / 8_000
+    assert memo.recall(key("999")) is not None
+    assert memo.recall(key("0")) is None
+
+
+def test_a_trace_too_large_to_be_worth_its_room_is_not_remembered():
+    memo = Memo()
+    values = [[0] * 100 for _ in range(MAX_TRACE_BYTES // 800 + 1)]
+    memo.remember(key("x"), Trace(Solution(("x = 1",)), ("1",), ({"x": (values,)},), isolated=True))
+    assert len(memo) == 0
+
+
+def test_what_ran_out_of_time_or_memory_is_run_again():
+    memo = Memo()
+    for kind in ("timeout", "memory", "error", "forbidden"):
+        memo.remember(key(kind), Trace(Solution(("x",)), (), (), Failure(kind, "", 0)))
+    assert [kind for kind in ("timeout", "memory", "error", "forbidden") if memo.recall(key(kind))] == [
+        "error",
+        "forbidden",
+    ]
+
+
+def test_a_trace_says_whether_an_isolated_worker_reported_it():
+    assert not trace("x = 1").isolated
+    assert trace("x = [1]").isolated
