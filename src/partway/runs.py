@@ -13,17 +13,20 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import Any, TextIO
 
 import yaml
 
-from partway.buffer import SolutionBuffer, Verdict
+from partway.buffer import Rules, SolutionBuffer, Verdict
+from partway.datasets.rows import problem_line, problem_of
 from partway.errors import RunError
 from partway.evaluation import Evaluation
 from partway.files import atomic_writer
 from partway.problem import Problem
+from partway.solution import ANSWER_VARIABLE, Solution
 
 Row = dict[str, Any]
 
@@ -94,17 +97,34 @@ class Run:
 
     def write_problems(self, split: str, problems: Sequence[Problem]) -> None:
         """Save the problems of `split` (train or dev) as they are used."""
-        with self._writing(f"problems/{split}.jsonl") as stream:
-            for problem in problems:
-                stream.write(json_line(problem_row(problem)))
+        with atomic_writer(self.problems_file(split)) as stream:
+            stream.writelines(map(problem_line, problems))
 
     def problems(self, split: str = "train") -> list[Problem]:
         """The problems of `split`, none if the run has none."""
-        rows = read_rows(self.directory / "problems" / f"{split}.jsonl")
-        return [
-            Problem(row["id"], row["question"], row["answer"], row.get("solution"), row.get("meta", {}))
-            for row in rows
-        ]
+        rows = read_rows(self.problems_file(split))
+        return [problem_of(row, self.parse) for row in rows]
+
+    def problems_file(self, split: str) -> Path:
+        """Where the problems of `split` are, if there are any."""
+        return self.directory / "problems" / f"{split}.jsonl"
+
+    def parse(self, text: str) -> Solution:
+        """A solution as this run reads it, up to where its own answer variable is assigned."""
+        return Solution.parse(text, self.rules.answer_variable)
+
+    @cached_property
+    def rules(self) -> Rules:
+        """What the buffers keep, and what a solution ends with; settings that are not there have defaults."""
+        config = self.config if self.is_started else {}
+        return Rules(
+            config.get("state", "multiset"),
+            config.get("dedup", "ast"),
+            config.get("length_tolerance", 0),
+            config.get("self_sampling", "fcs+pcs") == "fcs+pcs",
+            config.get("max_solutions_per_problem"),
+            config.get("answer_variable", ANSWER_VARIABLE),
+        )
 
     def append_metrics(self, metrics: Mapping[str, Any], timings: Mapping[str, Any]) -> None:
         """Add a line to metrics.jsonl and its companion to timings.jsonl."""
@@ -207,14 +227,6 @@ class Run:
 
 def _first_step_of_file(sample: SelfSample) -> int:
     return (sample.step - 1) // STEPS_PER_SAMPLE_FILE * STEPS_PER_SAMPLE_FILE + 1
-
-
-def problem_row(problem: Problem) -> Row:
-    """A problem as a line of problems/*.jsonl."""
-    row: Row = {"id": problem.id, "question": problem.question, "answer": problem.answer}
-    if problem.reference is not None:
-        row["solution"] = problem.reference.text
-    return row | ({"meta": dict(problem.meta)} if problem.meta else {})
 
 
 def json_line(row: Mapping[str, Any]) -> str:

@@ -103,6 +103,22 @@ def test_the_results_of_a_run_go_into_the_run_and_use_its_problems(partway, fold
     assert (run / "evaluations" / "dev.json").exists()
 
 
+def test_the_problems_of_a_run_are_judged_as_in_training(partway, folder, tmp_path, monkeypatch):
+    from partway.cli import evaluate as command
+
+    run = tmp_path / "run"
+    (run / "problems").mkdir(parents=True)
+    (run / "config.yaml").write_text("answer_variable: result\n")
+    row = {"id": "bus", "question": "Which bus?", "answer": "72", "solution": "answer = 7\nresult = '72'"}
+    (run / "problems" / "dev.jsonl").write_text(json.dumps(row) + "\n")
+    (run / "final").symlink_to(folder / "tiny")
+    asked = []
+    monkeypatch.setattr(command, "open_engine", lambda _, problems: asked.extend(problems) or 1 / 0)
+    partway("evaluate", run, "--samples", 2)
+    assert asked[0].answer == "72"
+    assert asked[0].reference.steps == ("answer = 7", "result = '72'")
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

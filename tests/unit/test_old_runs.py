@@ -68,6 +68,11 @@ def test_its_lines_samples_and_evaluations_are_read(run):
     assert Progress.read(run.checkpoints()[4]).step == 4
 
 
+def test_its_problems_are_those_it_was_given(run):
+    assert run.problems("train") == TRAIN
+    assert run.problems("dev") == DEV
+
+
 def test_its_buffers_hold_what_they_held(run):
     kept = {id: len(buffer.fully_correct) for id, buffer in run.buffers().items()}
     assert kept == {"apples": 3, "steps": 2, "text": 2, "weak": 1}

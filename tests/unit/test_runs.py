@@ -2,15 +2,19 @@
 
 import json
 import os
+from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 
 from partway import evaluation
 from partway.buffer import SolutionBuffer, Verdict
-from partway.errors import RunError
+from partway.datasets import load_problems
+from partway.errors import ProblemError, RunError
 from partway.evaluation import Evaluation, EvaluationPlan, ProblemResult
 from partway.problem import Problem
 from partway.runs import Run, SelfSample, json_line
+from partway.solution import Solution
 
 OIL = Problem("oil", "10 ml for each of 2 wheels?", 20, "n0 = 10\nanswer = n0 * 2", {"split": "train"})
 WEAK = Problem("weak", "What is 3 + 4?", 7)
@@ -40,6 +44,30 @@ def test_settings_and_problems_come_back_as_written(run):
     assert run.problems() == [OIL, WEAK]
     assert run.problems()[0].meta == {"split": "train"}
     assert run.problems("dev") == []
+
+
+def test_a_text_answer_stays_text_for_the_run_and_for_the_reader_of_files(run):
+    bus = Problem("bus", "Which bus, as text?", "72", "n0 = 72\nanswer = str(n0)")
+    run.write_problems("dev", [bus])
+    assert run.problems("dev") == load_problems(run.problems_file("dev")) == [bus]
+
+
+def test_references_are_read_up_to_the_runs_own_answer(run):
+    run.write_config({"answer_variable": "result"})
+    steps = ("answer = 3", "n1 = 2", "result = answer * n1")
+    run.write_problems("train", [Problem("p", "Twice 3?", 6, Solution(steps))])
+    (problem,) = run.problems()
+    assert problem.reference == Solution(steps)
+    assert Run.at(run.directory).rules.answer_variable == "result"
+
+
+def test_exact_numbers_are_written_as_numbers_and_what_json_cannot_hold_is_refused(run):
+    run.write_problems(
+        "train", [Problem("half", "1 / 2?", Fraction(1, 2)), Problem("q", "3 / 4?", Decimal("0.75"))]
+    )
+    assert [problem.answer for problem in run.problems()] == [0.5, 0.75]
+    with pytest.raises(ProblemError, match="'set' cannot be written as JSON: set is no plain value"):
+        run.write_problems("train", [Problem("set", "Which?", {1, 2})])
 
 
 def test_floats_of_metrics_survive_exactly(run):

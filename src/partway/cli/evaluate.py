@@ -13,6 +13,8 @@ from partway.errors import ConfigError, EngineError
 
 if TYPE_CHECKING:
     from partway.evaluation import EvaluationPlan
+    from partway.problem import Problem
+    from partway.runs import Run
 
 
 @click.command()
@@ -75,13 +77,12 @@ def command(ctx: click.Context, /, compare: tuple[str, str] | None, as_json: boo
 def _evaluate(options: Options, *, quiet: bool) -> dict[str, Any]:
     """The summary of an evaluation; all that can be wrong is found before the long work."""
     from partway.cli.progress import Bar
-    from partway.datasets import load_problems
     from partway.evaluation import evaluate_into
     from partway.evaluation.evaluate import check_problems
 
     plan = _plan(options)
     file = _problems_file(options)
-    problems = load_problems(file, answer_variable=plan.answer_variable)[: options.limit]
+    problems = _problems(options, file, plan)[: options.limit]
     check_problems(problems)
     path = _summary_path(options, file)
     about = {
@@ -142,25 +143,35 @@ def _plan(options: Options) -> EvaluationPlan:
     )
 
 
-def _run_directory(options: Options) -> Path | None:
+def _run(options: Options) -> Run | None:
     from partway.runs import Run
 
     if options.model is None or options.engine is not None or not Run(Path(options.model)).is_started:
         return None
-    return Path(options.model)
+    return Run(Path(options.model))
 
 
 def _problems_file(options: Options) -> Path:
     if options.problems is not None:
         return Path(options.problems)
-    run = _run_directory(options)
+    run = _run(options)
     if run is None:
         raise click.UsageError("which problems? Add --problems FILE")
-    return run / "problems" / "dev.jsonl"
+    return run.problems_file("dev")
+
+
+def _problems(options: Options, file: Path, plan: EvaluationPlan) -> list[Problem]:
+    """The problems in `file`; a run's own are taken as it has them and judged as they were in training."""
+    from partway.datasets import load_problems
+
+    run = _run(options)
+    if run is not None and file == run.problems_file("dev"):
+        return run.problems("dev")
+    return load_problems(file, answer_variable=plan.answer_variable)
 
 
 def _summary_path(options: Options, problems_file: Path) -> Path:
-    run = _run_directory(options)
-    directory = Path(options.out) if options.out else (run or Path()) / "evaluations"
+    run = _run(options)
+    directory = Path(options.out) if options.out else (run.directory if run else Path()) / "evaluations"
     owner = "" if run else f"{Path(options.model or 'remote').name}-"
     return directory / f"{options.name or owner + problems_file.stem}.json"

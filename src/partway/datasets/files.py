@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from partway.datasets.examination import Complaint, Examined, examine
-from partway.datasets.layouts import plain_answer
 from partway.datasets.records import BadRow, Record, number_records, read_records
+from partway.datasets.rows import problem_line
 from partway.errors import ProblemError
 from partway.files import atomic_writer
 from partway.problem import Problem
@@ -82,25 +82,7 @@ def write_problems(path: str | os.PathLike[str], problems: Iterable[Problem]) ->
     """Write problems as JSONL, whole or not at all; `load_problems` gives equal ones back."""
     with atomic_writer(path) as stream:
         for problem in problems:
-            stream.write(_line(problem) + "\n")
-
-
-def _line(problem: Problem) -> str:
-    record: dict[str, Any] = {
-        "id": problem.id,
-        "question": problem.question,
-        "answer": problem.answer,
-        "solution": None if problem.reference is None else problem.reference.text,
-        "meta": dict(problem.meta),
-    }
-    if isinstance(problem.answer, str) and plain_answer(problem.answer) != problem.answer:
-        record["answer_type"] = "text"
-    try:
-        line = json.dumps(record, ensure_ascii=False, allow_nan=False)
-        line.encode()
-    except (TypeError, ValueError) as error:
-        raise ProblemError(f"problem {problem.id!r} cannot be written as JSON: {error}") from None
-    return line
+            stream.write(problem_line(problem))
 
 
 def _rows(source: Iterable[Mapping[str, Any]], name: str) -> Iterator[Record | BadRow]:

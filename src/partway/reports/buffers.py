@@ -84,7 +84,7 @@ def summarize_buffers(run: Run) -> BufferSummary:
     explored.sort(key=lambda p: (-p.fully_correct - p.partially_correct, -p.samples, p.problem))
     return BufferSummary(
         buffer_step(run, file),
-        sum("solution" in row for row in questions.values()),
+        sum(row.get("solution") is not None for row in questions.values()),
         {kind: sum(counts.values()) for kind, counts in lengths.items()},
         {kind: dict(sorted(counts.items())) for kind, counts in lengths.items()},
         verdicts,
@@ -103,7 +103,7 @@ def _drawn(run: Run) -> tuple[Counter[str], dict[Verdict, int]]:
 
 
 def _problem_rows(run: Run) -> Iterator[Row]:
-    return read_rows(run.directory / "problems" / "train.jsonl")
+    return read_rows(run.problems_file("train"))
 
 
 def export_buffers(run: Run, path: Path, kinds: Iterable[str] = KINDS) -> Counter[str]:

@@ -12,15 +12,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
-from partway.buffer import Rules, SolutionBuffer, seed_buffers
+from partway.buffer import SolutionBuffer, seed_buffers
+from partway.datasets.rows import problem_of
 from partway.problem import Problem
 from partway.reports.explorer.rows import Stamp, row_at, scan, stamp
 from partway.reports.explorer.self_samples import SelfSamples, sampled_text
 from partway.reports.explorer.tracing import traced
 from partway.runs import Row, Run, read_json
-from partway.solution import ANSWER_VARIABLE, Solution
 
 SPLITS = ("train", "dev")
 T = TypeVar("T")
@@ -144,7 +144,7 @@ class RunReader:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.config = run.config
-        self.rules = rules_of(self.config)
+        self.rules = run.rules
         self.samples = SelfSamples(run.directory / "samples")
         self._listed = Remembered(read_listed, limit=len(SPLITS))
         self._kept = Remembered(read_kept, limit=1)
@@ -157,17 +157,11 @@ class RunReader:
 
     def listed(self) -> list[Listed]:
         """Every problem, those trained on first."""
-        return [one for split in SPLITS for one in self._listed.of(self._problems_file(split))]
-
-    def _problems_file(self, split: str) -> Path:
-        return self.run.directory / "problems" / f"{split}.jsonl"
+        return [one for split in SPLITS for one in self._listed.of(self.run.problems_file(split))]
 
     def problem(self, listed: Listed) -> Problem:
         """The whole problem."""
-        row = row_at(self._problems_file(listed.split), listed.start)
-        reference = row.get("solution")
-        parsed = Solution.parse(reference, self.rules.answer_variable) if reference else None
-        return Problem(row["id"], row["question"], row["answer"], parsed, row.get("meta"))
+        return problem_of(row_at(self.run.problems_file(listed.split), listed.start), self.run.parse)
 
     def kept(self) -> SavedBuffers:
         """The newest buffers that were saved, those of the end once there are any."""
@@ -225,7 +219,7 @@ class RunReader:
         """Another text whenever the files say something else."""
         final, folder = self.run.directory / "final" / "buffer.jsonl", self.run.directory / "samples"
         state = (
-            [stamp(self._problems_file(split)) for split in SPLITS],
+            [stamp(self.run.problems_file(split)) for split in SPLITS],
             stamp(final),
             sorted(self.run.checkpoints()),
             [(path.name, stamp(path)) for path in sorted(folder.glob("*.jsonl"))],
@@ -236,15 +230,3 @@ class RunReader:
     @property
     def _evaluations(self) -> Path:
         return self.run.directory / "evaluations"
-
-
-def rules_of(config: Mapping[str, Any]) -> Rules:
-    """What the buffers of a run with these settings keep."""
-    return Rules(
-        config.get("state", "multiset"),
-        config.get("dedup", "ast"),
-        config.get("length_tolerance", 0),
-        config.get("self_sampling", "fcs+pcs") == "fcs+pcs",
-        config.get("max_solutions_per_problem"),
-        config.get("answer_variable", ANSWER_VARIABLE),
-    )
