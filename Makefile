@@ -29,18 +29,18 @@ demo: $(READY)
 	$(BIN)/partway demo
 
 check: $(READY)
-	$(BIN)/ruff format --check src tests examples docs
-	$(BIN)/ruff check src tests examples docs
+	$(BIN)/ruff format --check src tests examples docs benchmarks
+	$(BIN)/ruff check src tests examples docs benchmarks
 	$(BIN)/mypy
 
 test: check
 	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered
 
 bench: $(READY)
-	$(BIN)/partway bench trace
-	$(BIN)/partway bench sample
-	$(BIN)/partway bench learn
-	$(BIN)/partway bench train
+	$(BIN)/python -m benchmarks trace
+	$(BIN)/python -m benchmarks sample
+	$(BIN)/python -m benchmarks learn
+	$(BIN)/python -m benchmarks train
 
 docs: $(READY)
 	$(BIN)/python docs/generate.py

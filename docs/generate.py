@@ -17,7 +17,8 @@ import click
 from partway.cli import app
 
 DOCS = Path(__file__).parent
-SOURCE = DOCS.parent / "src"
+ROOT = DOCS.parent
+PACKAGES = ("src/partway", "src/storyproblems", "benchmarks")
 HEADER = """# Command line
 
 Made from `--help` by `make docs`. Exit codes: 0 fine, 1 a mistake in what was given (one line: what, where,
@@ -51,9 +52,9 @@ def cli_page() -> str:
 def code_page() -> str:
     """Every file with the first sentence of its docstring, by folder."""
     folders: dict[str, list[str]] = {}
-    for path in sorted(SOURCE.rglob("*.py")):
+    for path in (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))):
         described = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-        folder = path.parent.relative_to(SOURCE).as_posix()
+        folder = path.parent.relative_to(ROOT).as_posix().removeprefix("src/")
         sentence = re.split(r"(?<=[.!?])\s", " ".join(described.split()), maxsplit=1)[0]
         if sentence:
             folders.setdefault(folder, []).append(

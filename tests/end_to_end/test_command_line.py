@@ -70,16 +70,11 @@ def test_every_help_has_examples_of_that_command(path):
         (["trian"], 2, "no command 'trian'; did you mean 'train'? (see partway --help)"),
         (["xyzzy"], 2, "no command 'xyzzy'; try one of: demo, data, train"),
         (["data", "storyproblem"], 2, "did you mean 'storyproblems'? (see partway data --help)"),
-        (["bench", "leran"], 2, "no command 'leran'; did you mean 'learn'?"),
         (["trace", "--agianst", "a", "b"], 2, "'--against'? (see partway trace --help)"),
         (["evaluate", "--temperature", "hot"], 2, "'--temperature': 'hot' is not a valid float"),
         (["trace", "--state", "bag", "x.py"], 2, "'multiset', 'set', 'strict'"),
         (["data", "storyproblems"], 2, "Missing option '--out'"),
         (["evaluate", "model"], 2, "which problems? Add --problems FILE"),
-        (["bench", "buffer", "--problems", "0"], 2, "'--problems': 0 is not in the range x>=1"),
-        (["bench", "trace", "--programs", "{folder}/solution.py"], 1, "solution.py: not JSONL"),
-        (["bench", "learn", "--sizes", "few"], 1, "--sizes is 'few'"),
-        (["bench", "train", "--problems", "{folder}/none.jsonl"], 1, "none.jsonl"),
         (["sample", "{folder}/model", "How many?", "--device", "abacus"], 1, "--device is 'abacus'"),
         (["train", "{folder}/none.yaml"], 1, "none.yaml: cannot be read"),
         (["train", "{folder}/config.yaml", "--learning_rat", "1"], 1, "did you mean 'learning_rate'?"),
@@ -145,13 +140,9 @@ FOR_MACHINES = {
     "buffer": ["{folder}/run"],
     "report": ["{folder}/run", "--out", "{new}"],
     "doctor": [],
-    "bench buffer": ["--problems", "3"],
-    "bench learn": ["--batch", "2", "--sizes", "1", "--rounds", "1"],
-    "bench train": ["--batch", "2", "--warm-up", "1", "--steps", "1", "--max-completion-length", "8"],
 }
 TESTED_ELSEWHERE = {
     *("data gsm8k", "data mathqa"),  # test_data_command.py
-    *("bench sample", "bench trace"),  # test_bench_commands.py; pins this process to a core
     "demo",  # test_demo_command.py
 }
 
@@ -233,7 +224,6 @@ def test_a_terminal_has_colours_unless_they_are_unwanted(folder):
             ["evaluate", "{folder}/model", "--problems", "{folder}/dev.jsonl", "--samples", "100000"],
             "evaluating",
         ),
-        (["bench", "learn"], "filling"),
         (["demo", "--quick"], "seed 0"),
     ],
 )
@@ -313,7 +303,6 @@ def test_a_closed_pipe_is_no_error(folder, words):
         ("partway tr", {"trace", "train"}),
         ("partway data st", {"storyproblems"}),
         ("partway evaluate --te", {"--temperature"}),
-        ("partway bench le", {"learn"}),
     ],
 )
 def test_the_shell_completes_commands_and_options(words, offered, monkeypatch, partway):

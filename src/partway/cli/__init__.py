@@ -30,7 +30,6 @@ COMMANDS = {
     "buffer": "What a run has kept; export and import it.",
     "report": "One page of tables and figures for one or several runs.",
     "explore": "A local page to look at problems, solutions and their states.",
-    "bench": "Measure tracing, sampling, learning or training against stated baselines.",
     "doctor": "Versions, devices, sandbox strength, and what is missing.",
 }
 
@@ -105,12 +104,17 @@ def app(ctx: click.Context, debug: bool, quiet: bool) -> None:
 
 
 def main() -> NoReturn:
-    """Run the command line and exit with its code; every error a user can cause is one line."""
+    """`partway`, as the shell calls it."""
+    run(app, "partway")
+
+
+def run(commands: click.Group, name: str) -> NoReturn:
+    """Run a command line and exit with its code; every error a user can cause is one line."""
     debug = "--debug" in sys.argv
     previous = signal.signal(signal.SIGTERM, _terminate)
     try:
         with interruptions_handled():
-            app.main(standalone_mode=False, prog_name="partway")
+            commands.main(standalone_mode=False, prog_name=name)
             sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()

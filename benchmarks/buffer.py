@@ -1,4 +1,4 @@
-"""`partway bench buffer`: many problems' buffers in memory, considered, saved and loaded."""
+"""`python -m benchmarks buffer`: many problems' buffers in memory, considered, saved and loaded."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 
 import click
 
+from benchmarks.tables import COUNT, print_table
 from partway.buffer import SolutionBuffer, read_buffers, write_buffers
-from partway.cli.benches.tables import COUNT, print_table
 from partway.execution import trace, tracing
 from partway.problem import Problem
 
@@ -29,8 +29,8 @@ def command(problems: int, as_json: bool) -> None:
 
     \b
     Examples:
-      partway bench buffer
-      partway bench buffer --problems 100000 --json
+      python -m benchmarks buffer
+      python -m benchmarks buffer --problems 100000 --json
     """
     before = memory()
     buffers, microseconds = fill(problems)

@@ -1,4 +1,4 @@
-"""What `partway bench learn` races: our scorer, and padded flat rows through the stock model."""
+"""What `python -m benchmarks learn` races: our scorer, and padded flat rows through the stock model."""
 
 from __future__ import annotations
 

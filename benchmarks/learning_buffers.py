@@ -1,4 +1,4 @@
-"""Buffers for `partway bench learn`: what the algorithm keeps of other ways to solve real problems.
+"""Buffers for `python -m benchmarks learn`: what the algorithm keeps of other ways to solve real problems.
 
 Other ways are solution paths of built-in problems, or steps of a reference in another order; two in five are
 cut somewhere, so that a part of what is kept is partially correct.

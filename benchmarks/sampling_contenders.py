@@ -1,4 +1,4 @@
-"""The contenders of `partway bench sample`: the sampling tree, `generate` and `generate_batch`.
+"""The contenders of `python -m benchmarks sample`: the sampling tree, `generate` and `generate_batch`.
 
 All draw from the same model and prompts, with the same temperature, length limit and end-of-text token,
 and none ends a solution at its answer. Each returns how many tokens its samples have, end-of-text included.

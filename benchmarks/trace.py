@@ -1,4 +1,4 @@
-"""`partway bench trace`: programs traced per second, states recorded, against two stated baselines."""
+"""`python -m benchmarks trace`: programs traced per second, states recorded, against two stated baselines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from partway.cli.benches.tables import COUNT, print_table
+from benchmarks.tables import COUNT, print_table
 from partway.errors import ProblemError
 from partway.execution import tracing
 from partway.execution.arithmetic import NotCovered
@@ -44,8 +44,8 @@ def command(programs: str | None, rounds: int, as_json: bool) -> None:
                            temporary folder for every program
     \b
     Examples:
-      partway bench trace
-      partway bench trace --programs data/gsm8k/train.jsonl --json
+      python -m benchmarks trace
+      python -m benchmarks trace --programs data/gsm8k/train.jsonl --json
     """
     texts = read_programs(programs) if programs else built_in_programs()
     on_one_core()

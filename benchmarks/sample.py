@@ -1,4 +1,4 @@
-"""`partway bench sample`: the sampling tree against `generate` and `generate_batch`, in one run."""
+"""`python -m benchmarks sample`: the sampling tree against `generate` and `generate_batch`, in one run."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from partway.cli.benches.tables import COUNT, print_table
+from benchmarks.tables import COUNT, print_table
 
 if TYPE_CHECKING:
-    from partway.cli.benches.sampling_contenders import Drawn, Task
+    from benchmarks.sampling_contenders import Drawn, Task
     from partway.models.loading import LanguageModel
     from partway.models.settings import SamplingSettings
 
@@ -54,8 +54,8 @@ def command(
       generate_batch  transformers' continuous batching; null with the reason where it does not run
     \b
     Examples:
-      partway bench sample
-      partway bench sample --model runs/gsm8k/final --problems 20 --json
+      python -m benchmarks sample
+      python -m benchmarks sample --model runs/gsm8k/final --problems 20 --json
     """
     from partway.models.settings import SamplingSettings
 
@@ -80,8 +80,8 @@ def measure(
     seed: int,
 ) -> dict[str, Any]:
     """The three races."""
-    from partway.cli.benches.sampling_contenders import Task
-    from partway.cli.benches.sampling_model import fine_tuned_to_share
+    from benchmarks.sampling_contenders import Task
+    from benchmarks.sampling_model import fine_tuned_to_share
     from partway.datasets.storyproblems import generate_problems
     from partway.models.loading import load_model
 
@@ -116,7 +116,7 @@ def _untrained(language_model: LanguageModel, seed: int) -> LanguageModel:
 
 def race(task: Task, rows: int, rounds: int, seed: int) -> dict[str, Any]:
     """Every contender in every round; the best round of each counts."""
-    from partway.cli.benches.sampling_contenders import (
+    from benchmarks.sampling_contenders import (
         draw_on_tree,
         draw_with_generate,
         draw_with_generate_batch,

@@ -1,16 +1,15 @@
-"""`partway bench train` compares like with like."""
+"""`python -m benchmarks train` compares like with like."""
 
 import json
 
 import pytest
 from click.testing import CliRunner
 
-from partway.cli import app
+from benchmarks.__main__ import app
 
 
 def test_both_loops_have_the_same_loss_and_ours_is_faster():
     words = [
-        "bench",
         "train",
         "--batch",
         "4",

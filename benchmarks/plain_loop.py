@@ -1,4 +1,4 @@
-"""The straightforward training loop that `partway bench train` compares with: what one would write first.
+"""The straightforward training loop that `benchmarks train` compares with: what one would write first.
 
 `generate` on left-padded prompts, a forked process for each program, one padded row for each target through
 the stock model. It keeps the same buffers and minimises the same loss. Only one thing it does not do as one

@@ -1,4 +1,4 @@
-"""The model of `partway bench sample`: the demo's, fine-tuned until as few samples differ as in the paper."""
+"""The model of `benchmarks sample`: the demo's, fine-tuned until as few samples differ as in the paper."""
 
 from __future__ import annotations
 

@@ -3,20 +3,30 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
-from partway.cli import app
-from partway.cli.benches import sample, sampling_contenders
+from benchmarks import sample, sampling_contenders
+from benchmarks.__main__ import BENCHMARKS, app
 from partway.models.loading import load_model
 from partway.models.settings import SamplingSettings
 
+ROOT = Path(__file__).parents[2]
+
 
 def bench(*words):
-    result = CliRunner().invoke(app, ["--quiet", "bench", *words, "--json"], catch_exceptions=False)
+    result = CliRunner().invoke(app, ["--quiet", *words, "--json"], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return json.loads(result.output)
+
+
+def run(*words):
+    """In a process of its own: tracing pins it to a core."""
+    command = [sys.executable, "-m", "benchmarks", *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
 
 
 SMALL = ("--problems", "2", "-n", "4", "--max-completion-length", "12", "--rounds", "1", "--rows", "8")
@@ -69,7 +79,7 @@ def test_learning_gives_the_gradients_of_flat_rows():
 
 @pytest.mark.parametrize("sizes", ["", "0", "one"])
 def test_sizes_that_are_no_numbers_are_refused(sizes):
-    result = CliRunner().invoke(app, ["bench", "learn", "--sizes", sizes])
+    result = CliRunner().invoke(app, ["learn", "--sizes", sizes])
     assert "try 1,2,4,8,16" in str(result.exception)
 
 
@@ -77,12 +87,39 @@ def test_tracing_is_raced_against_parsing_and_processes(tmp_path):
     programs = tmp_path / "programs.jsonl"
     steps = [f"n0 = {number}\nn1 = 3\nanswer = n0 * n1" for number in range(40)]
     programs.write_text("".join(json.dumps({"solution": text}) + "\n" for text in steps))
-    words = ["--quiet", "bench", "trace", "--programs", str(programs), "--rounds", "1", "--json"]
-    command = [sys.executable, "-m", "partway", *words]  # it pins its process to a core
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = run("--quiet", "trace", "--programs", str(programs), "--rounds", "1", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     result = json.loads(done.stdout)
     assert result["programs"] == 40
     rates = result["warm_per_second"] / result["ast_parse_per_second"]
     assert result["warm_vs_ast_parse"] == pytest.approx(rates, rel=0.02)
     assert result["interpreter_vs_process"] > 1
+
+
+def test_every_benchmark_has_an_example_and_is_run_by_make_bench_or_named_in_the_docs():
+    told = (ROOT / "Makefile").read_text() + (ROOT / "docs" / "performance.md").read_text()
+    for name in BENCHMARKS:
+        command = app.get_command(click.Context(app), name)
+        assert f"python -m benchmarks {name}" in command.get_help(click.Context(command))
+        assert f"python -m benchmarks {name}" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "complaint"),
+    [
+        (["leran"], 2, "no command 'leran'; did you mean 'learn'?"),
+        (["buffer", "--problems", "0"], 2, "'--problems': 0 is not in the range x>=1"),
+        (["trace", "--programs", "Makefile"], 1, "Makefile: not JSONL"),
+        (["train", "--problems", "none.jsonl"], 1, "none.jsonl"),
+    ],
+)
+def test_a_mistake_is_one_line(words, code, complaint):
+    done = run(*words)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (code, "", 1), done.stderr
+    assert complaint in done.stderr
+
+
+def test_buffers_are_filled_saved_and_loaded():
+    result = bench("buffer", "--problems", "3")
+    assert result["problems"] == 3
+    assert result["solutions_per_problem"] >= 4

@@ -1,4 +1,4 @@
-"""`partway bench train`: whole training steps against the straightforward loop, in one run."""
+"""`python -m benchmarks train`: whole training steps against the straightforward loop, in one run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from partway.cli.benches.tables import COUNT, print_table
+from benchmarks.tables import COUNT, print_table
 
 if TYPE_CHECKING:
     from partway.problem import Problem
@@ -55,8 +55,8 @@ def command(
       learning    a padded row for every target through the stock model, 32 rows at a time
     \b
     Examples:
-      partway bench train
-      partway bench train --model runs/gsm8k --problems data/gsm8k/train.jsonl -n 1 --json
+      python -m benchmarks train
+      python -m benchmarks train --model runs/gsm8k --problems data/gsm8k/train.jsonl -n 1 --json
     """
     from partway.datasets import load_problems
 
@@ -81,7 +81,7 @@ def trainers(
     model: str, problems: Sequence[Problem], batch: int, num_generations: int, max_completion_length: int
 ) -> Iterator[dict[str, SelfSamplingTrainer]]:
     """Two trainers that begin alike."""
-    from partway.cli.benches.plain_loop import PlainTrainer
+    from benchmarks.plain_loop import PlainTrainer
     from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 
     def trainer(kind: type[SelfSamplingTrainer], directory: str) -> SelfSamplingTrainer:

@@ -1,4 +1,4 @@
-"""`partway bench learn`: learning from buffers of growing size, our scorer against padded flat rows."""
+"""`python -m benchmarks learn`: learning from growing buffers, our scorer against padded flat rows."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from partway.cli.benches.tables import COUNT, print_table
+from benchmarks.tables import COUNT, print_table
 from partway.errors import ConfigError
 
 if TYPE_CHECKING:
-    from partway.cli.benches.learning_contenders import Measured
+    from benchmarks.learning_contenders import Measured
     from partway.models.scoring import Plan
     from partway.problem import Problem
 
@@ -46,9 +46,9 @@ def command(ctx: click.Context, /, sizes: str, as_json: bool, **options: Any) ->
              through model(input_ids, attention_mask, labels)
     \b
     Examples:
-      partway bench learn
-      partway bench learn --problems data/gsm8k/train.jsonl --json
-      partway bench learn --model 135m --batch 8 --rounds 1
+      python -m benchmarks learn
+      python -m benchmarks learn --problems data/gsm8k/train.jsonl --json
+      python -m benchmarks learn --model 135m --batch 8 --rounds 1
     """
     quiet = ctx.obj["quiet"]
     result = measure(_numbers(sizes), lambda line: None if quiet else click.echo(line, err=True), **options)
@@ -71,8 +71,8 @@ def measure(
     rounds: int,
 ) -> dict[str, Any]:
     """The race at every size."""
-    from partway.cli.benches.learning_buffers import filled_buffers
-    from partway.cli.benches.learning_contenders import contestant, learn_flat, learn_ours, race
+    from benchmarks.learning_buffers import filled_buffers
+    from benchmarks.learning_contenders import contestant, learn_flat, learn_ours, race
     from partway.models.scoring import Scorer, Targets
 
     problems = _problems(path)

@@ -1,0 +1,34 @@
+"""`python -m benchmarks`: each benchmark measures ratios against a stated baseline in one run."""
+
+from __future__ import annotations
+
+import click
+
+from partway.cli import App, run
+
+BENCHMARKS = {
+    "trace": "Tracing solutions: interpreter and workers against ast.parse and a process per program.",
+    "buffer": "Buffers of many problems: memory, time to consider, to save and to load.",
+    "sample": "Drawing n samples: the sampling tree against generate and generate_batch.",
+    "learn": "Learning from buffers: the learning tree against padded flat rows.",
+    "train": "Whole steps: explore and learn against the straightforward loop.",
+}
+
+
+@click.group(cls=App, package="benchmarks", commands=BENCHMARKS)
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.option("-q", "--quiet", is_flag=True, help="Print results only: no progress, no remarks.")
+@click.pass_context
+def app(ctx: click.Context, debug: bool, quiet: bool) -> None:
+    """Measure against a stated baseline; ratios in one run, never absolute claims.
+
+    \b
+    Examples:
+      python -m benchmarks trace
+      python -m benchmarks sample --json
+    """
+    ctx.obj = {"debug": debug, "quiet": quiet}
+
+
+if __name__ == "__main__":
+    run(app, "python -m benchmarks")
