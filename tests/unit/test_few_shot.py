@@ -1,9 +1,14 @@
 """The paper's prompt for models that were not fine-tuned, and where their solutions end."""
 
+import time
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from partway.errors import ProblemError
 from partway.models.few_shot import FewShotPrompt, cut_completion
+from partway.parsing import parse
 from partway.problem import Problem
 
 
@@ -65,3 +70,43 @@ def test_another_answer_variable_ends_a_solution():
         "answer = 1\nresult = 2\n",
         True,
     )
+
+
+def cut_line_by_line(text, finished):
+    """The same rule, slow and obvious: the whole beginning is parsed again at every line."""
+    lines = text.lstrip("\n").split("\n")
+    may_assign = False
+    for number, line in enumerate(lines):
+        is_closed = finished or number < len(lines) - 1
+        kept = "".join(f"{line}\n" for line in lines[:number])
+        if number and is_closed and (not line.strip() or line.startswith("#")):
+            return kept, True
+        may_assign = may_assign or line.startswith("answer")
+        parsed = parse(f"{kept}{line}\n", "answer")
+        is_answer = parsed.error is None and parsed.statements and parsed.statements[-1].assigns("answer")
+        if is_closed and may_assign and is_answer:
+            return f"{kept}{line}\n", True
+    return "\n".join(lines), finished
+
+
+SIMPLE = ["n0 = 1", "answer = n0", "answers = 2", "answer(1)", "answer: int", "x, answer = 1, 2", "answer"]
+OPEN = ["answer = max(", "1,", "2)", "x = (", ")", "'''", "answer = '", "answer = 1 \\", "def f(:"]
+OTHERS = ["", "  ", "# c", "if x:", "    answer = 1", "    y = 2", "answer += 1", "x = 1; answer = 3"]
+
+
+@given(
+    st.lists(st.sampled_from(SIMPLE + OPEN + OTHERS), min_size=1, max_size=9).map("\n".join), st.booleans()
+)
+def test_a_solution_is_cut_where_parsing_line_by_line_would_cut_it(written, finished):
+    assert cut_completion(written, finished) == cut_line_by_line(written, finished)
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["answer(1)\n" * 8_000, "x = (\n" + "answer = 1\n" * 8_000, "x" * 20_000_000, "answer = 1\n" * 200_000],
+    ids=["calls", "an open bracket", "one line", "longer than is ever parsed"],
+)
+def test_long_completions_cost_no_more_than_a_few_times_parsing_them(written):
+    began = time.process_time()
+    cut_completion(written, True)
+    assert time.process_time() - began < 1.5  # it took minutes when every line parsed all lines before it

@@ -1,5 +1,7 @@
 """The engine over HTTP against a scripted server on loopback: good, slow, broken and lying ones."""
 
+import gzip
+import json
 import threading
 import time
 from contextlib import ExitStack
@@ -142,7 +144,17 @@ def test_what_passes_by_waiting_is_tried_again_later_each_time(connect, pauses):
 
 
 @pytest.mark.parametrize(
-    ("header", "at_least"), [("17", 17), ("Wed, 21 Oct 2065 07:28:00 GMT", None), ("soon", 0), ("-5", 0)]
+    ("header", "at_least"),
+    [
+        ("17", 17),
+        ("Wed, 21 Oct 2065 07:28:00 GMT", None),
+        (f"Wed, 21 Oct {'9' * 20} 07:28:00 GMT", None),
+        ("9" * 5_000, None),
+        ("soon", 0),
+        ("nan", 0),
+        ("-5", 0),
+    ],
+    ids=lambda value: str(value)[:30],
 )
 def test_the_server_decides_how_long_to_wait(connect, pauses, header, at_least):
     def script(number, payload):
@@ -218,11 +230,75 @@ def dripping(handler):
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize(("body", "attempts"), [(hang_up, 3), (half_an_answer, 3), (dripping, 2)])
+def dripping_headers(handler):
+    handler.send_response(200)
+    handler.flush_headers()
+    for number in range(1000):
+        handler.wfile.write(f"X-{number}: 1\r\n".encode())
+        time.sleep(0.02)
+
+
+def continuing(handler):
+    while True:
+        handler.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        time.sleep(0.002)
+
+
+ENDLESS = [(dripping, 2), (dripping_headers, 2), (continuing, 2)]
+
+
+@pytest.mark.parametrize(("body", "attempts"), [(hang_up, 3), (half_an_answer, 3), *ENDLESS])
 def test_broken_connections_and_endless_waiting_are_given_up(connect, pauses, body, attempts):
     with scripted_server(lambda number, payload: (200, body)) as server:
         engine = connect(server.url, retries=2, timeout=0.3)
+        began = time.monotonic()
         with pytest.raises(EngineError, match=f"no answer after {attempts} attempts"):
+            engine.complete(requests(), SETTINGS, 1)
+        assert time.monotonic() - began < 5
+
+
+def test_packed_answers_are_read_when_small_and_refused_when_they_would_be_large(connect, monkeypatch):
+    monkeypatch.setattr(completions_client, "LARGEST_BODY", 1 << 20)
+    good = json.dumps(completions("answer = 6\n")).encode()
+    bomb = gzip.compress(b" " * (1 << 26))
+    answers = [
+        ("gzip", gzip.compress(good), None),
+        ("gzip", bomb, "an answer of more than 1 MiB"),
+        ("gzip, gzip", gzip.compress(bomb), "packed as 'gzip, gzip', expected it unpacked"),
+        ("gzip", good, "cannot be unpacked"),
+    ]
+    for encoding, body, message in answers:
+        reply = (200, body, {"Content-Encoding": encoding})
+        with scripted_server(lambda number, payload, reply=reply: reply) as server:
+            engine = connect(server.url)
+            if message is None:
+                ((draw,),) = engine.complete(requests(count=1), SETTINGS, 1)
+                assert draw.text == "answer = 6\n"
+            else:
+                with pytest.raises(EngineError, match=message):
+                    engine.complete(requests(count=1), SETTINGS, 1)
+
+
+def test_of_a_text_without_end_only_so_much_is_taken(connect):
+    def script(number, payload):
+        return 200, completions("n0 = 1\nn1 = " + "1" * 5_000_000)
+
+    with scripted_server(script) as server:
+        ((draw,),) = connect(server.url).complete(requests(count=1), SETTINGS, 1)
+    assert (len(draw.completion), draw.finished) == (100_000, False)
+
+
+def test_half_a_surrogate_pair_does_not_get_into_files(connect):
+    with scripted_server(lambda number, payload: (200, completions("answer = '\ud800'\n"))) as server:
+        ((draw,),) = connect(server.url).complete(requests(count=1), SETTINGS, 1)
+    assert draw.completion == "answer = '?'\n"
+
+
+def test_what_a_server_says_does_not_steer_the_terminal(connect):
+    said = {"error": "\x1b[2J\x1b]0;title\x07no \ud800 room"}
+    with scripted_server(lambda number, payload: (413, said)) as server:
+        engine = connect(server.url)
+        with pytest.raises(EngineError, match=r"status 413: \[2J \]0;title no room$"):
             engine.complete(requests(), SETTINGS, 1)
 
 

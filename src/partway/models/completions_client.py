@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 import random
 import time
@@ -16,14 +17,16 @@ from typing import Any
 import httpx
 
 from partway.errors import EngineError
+from partway.models.bounded_http import Answer, BoundedHttp, UnusableAnswer
 from partway.models.settings import SamplingSettings
+from partway.parsing import MAX_CHARACTERS
 
 STOP = ["\n#"]  # a comment begins another problem
 RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 LONGEST_PAUSE = 60.0  # seconds we choose to wait
 LONGEST_WAIT = 300.0  # seconds a server may ask us to wait
 MOST_TIMEOUTS = 2
-LARGEST_BODY = 32 * 1024 * 1024  # bytes
+LARGEST_BODY = 8 * 1024 * 1024  # bytes; 128 completions of 512 tokens are under one MiB
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,24 +67,17 @@ class CompletionsClient:
         retries: int = 6,
         timeout: float = 300.0,
         sleep: Callable[[float], None] = time.sleep,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.url = checked_url(url)
         self.model = model
         self.extra_body = dict(extra_body or {})
         self.retries = retries
-        self.timeout = timeout
         self._sleep = sleep
-        self._clock = clock
         self._jitter = random.Random()
         self._has_answered = False
         self._key = api_key(self.url)
         authorization = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        self._http = httpx.Client(
-            headers={"Accept-Encoding": "identity", **authorization},
-            timeout=httpx.Timeout(timeout, connect=min(timeout, 30.0)),
-            limits=httpx.Limits(max_connections=connections),
-        )
+        self._http = BoundedHttp(authorization, connections=connections, timeout=timeout)
 
     def complete(self, prompt: str, count: int, settings: SamplingSettings, seed: int) -> list[Choice]:
         """Between one and `count` completions of `prompt`; a server may give fewer than it is asked for."""
@@ -121,7 +117,9 @@ class CompletionsClient:
 
     def _answer(self, payload: Mapping[str, Any]) -> str:
         try:
-            response, body = self._send(payload)
+            answer = self._http.post(f"{self.url}/completions", payload, LARGEST_BODY)
+        except UnusableAnswer as error:
+            raise self._error(str(error)) from error
         except httpx.ConnectError as error:
             if not self._has_answered:
                 raise self._error(f"no connection ({error}); is the server running there?") from error
@@ -130,40 +128,27 @@ class CompletionsClient:
             is_timeout = isinstance(error, httpx.TimeoutException)
             raise _Trouble(f"{type(error).__name__} {error}".strip(), is_timeout=is_timeout) from error
         self._has_answered = True
-        status = response.status_code
-        if status == 200:
-            return body
-        reason = f"status {status}: {_message(body)}"
-        wait = _retry_after(response.headers)
-        if status in RETRIED_STATUSES and wait <= LONGEST_WAIT:
-            raise _Trouble(reason, wait=wait)
-        raise Refusal(f"{self.url}: {reason}{_advice(status)}", status)
+        return self._accepted(answer)
 
-    def _send(self, payload: Mapping[str, Any]) -> tuple[httpx.Response, str]:
-        deadline = self._clock() + self.timeout
-        body = bytearray()
-        with self._http.stream("POST", f"{self.url}/completions", json=payload) as response:
-            for piece in response.iter_bytes():
-                body += piece
-                if len(body) > LARGEST_BODY:
-                    raise self._error(
-                        f"an answer of more than {LARGEST_BODY >> 20} MiB, expected a completion"
-                    )
-                if self._clock() > deadline:
-                    raise httpx.ReadTimeout(f"after {self.timeout:g} s in the middle of an answer")
-        text = body.decode("utf-8", "replace")
-        return response, text.replace(self._key, "***") if self._key else text
+    def _accepted(self, answer: Answer) -> str:
+        body = answer.body.decode("utf-8", "replace")
+        body = body.replace(self._key, "***") if self._key else body
+        if answer.status == 200:
+            return body
+        reason = f"status {answer.status}: {_message(body)}"
+        wait = _retry_after(answer.headers)
+        if answer.status in RETRIED_STATUSES and wait <= LONGEST_WAIT:
+            raise _Trouble(reason, wait=wait)
+        raise Refusal(f"{self.url}: {reason}{_advice(answer.status)}", answer.status)
 
     def _choices(self, body: str, count: int) -> list[Choice]:
         try:
             choices = json.loads(body)["choices"]
-            read = [
-                Choice(_text(choice["text"]), choice.get("finish_reason") != "length") for choice in choices
-            ]
+            read = [_choice(choice) for choice in choices[: count + 1]]
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise self._error(f"expected JSON with choices and texts, got {_shortened(body)}") from error
         if not 1 <= len(read) <= count:
-            raise self._error(f"{len(read)} completions came and {count} were asked for")
+            raise self._error(f"{len(choices)} completions came and {count} were asked for")
         return read
 
     def _error(self, reason: str) -> EngineError:
@@ -196,10 +181,14 @@ def checked_url(url: str) -> str:
     return url.rstrip("/")
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
+def _choice(said: Mapping[str, Any]) -> Choice:
+    """What a server says about one completion; of an endless text only as much as is ever parsed."""
+    text = said["text"]
+    if not isinstance(text, str):
         raise TypeError("a completion's text is no text")
-    return value
+    is_whole = said.get("finish_reason") != "length" and len(text) <= MAX_CHARACTERS
+    half_pairs_replaced = text[:MAX_CHARACTERS].encode("utf-8", "replace").decode()
+    return Choice(half_pairs_replaced, is_whole)
 
 
 def _message(body: str) -> str:
@@ -211,11 +200,13 @@ def _message(body: str) -> str:
     for key in ("error", "detail", "message"):
         if isinstance(said, dict) and said.get(key):
             said = said[key]
-    return _shortened(said if isinstance(said, str) else json.dumps(said))
+    return _shortened(said if isinstance(said, str) else body)
 
 
 def _shortened(text: str, limit: int = 200) -> str:
-    line = " ".join(text.split())
+    """The beginning of `text` on one line, without what would steer a terminal."""
+    shown = "".join(c if c.isprintable() else " " for c in text[: 10 * limit])
+    line = " ".join(shown.split())
     return (line if len(line) <= limit else f"{line[:limit]} ...") or "nothing"
 
 
@@ -228,7 +219,7 @@ def _advice(status: int) -> str:
     return ""
 
 
-def _retry_after(headers: httpx.Headers) -> float:
+def _retry_after(headers: Mapping[str, str]) -> float:
     """Seconds the server asks to wait."""
     asked = headers.get("Retry-After", "")
     try:
@@ -236,6 +227,8 @@ def _retry_after(headers: httpx.Headers) -> float:
     except ValueError:
         try:
             seconds = (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds()
+        except OverflowError:  # a year that no calendar here has
+            return math.inf
         except (ValueError, TypeError):
             return 0.0
     return seconds if seconds > 0 else 0.0

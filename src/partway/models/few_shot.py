@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from partway.errors import ProblemError
-from partway.parsing import parse
+from partway.parsing import MAX_CHARACTERS, parse
 from partway.problem import Problem
 from partway.solution import ANSWER_VARIABLE
 
@@ -66,17 +68,38 @@ def cut_completion(text: str, finished: bool, answer_variable: str = ANSWER_VARI
     ('n0 = 1\\nanswer = max(n0,\\n', False)
     """
     lines = text.lstrip("\n").split("\n")
-    may_assign = False
-    for number, line in enumerate(lines):
-        is_closed = finished or number < len(lines) - 1
-        if number and is_closed and (not line or line.isspace() or line.startswith("#")):
-            return "".join(f"{kept}\n" for kept in lines[:number]), True
-        may_assign = may_assign or line.startswith(answer_variable)
-        if is_closed and may_assign:
-            solution = "".join(f"{kept}\n" for kept in lines[: number + 1])
-            if _assigns_answer(solution, answer_variable):
-                return solution, True
-    return "\n".join(lines), finished
+    closed = len(lines) if finished else len(lines) - 1
+    end = next((n for n in range(1, closed) if _begins_another(lines[n])), None)
+    length = _answer_end(lines[: closed if end is None else end], answer_variable) or end
+    if length is None:
+        return "\n".join(lines), finished
+    return "".join(f"{line}\n" for line in lines[:length]), True
+
+
+def _begins_another(line: str) -> bool:
+    return not line or line.isspace() or line.startswith("#")
+
+
+def _answer_end(lines: Sequence[str], answer_variable: str) -> int | None:
+    """How many lines it takes until the answer is assigned, None if it never is.
+
+    Once it is assigned, more lines do not change that. So the number is found by doubling, then by halving:
+    all the parsing together costs a few times that of the solution itself, not its square.
+    """
+    first = next((n for n, line in enumerate(lines, 1) if line.startswith(answer_variable)), None)
+    if first is None:
+        return None
+    readable = bisect_right(list(accumulate(len(line) + 1 for line in lines)), MAX_CHARACTERS)
+
+    def is_assigned(length: int) -> bool:
+        return _assigns_answer("".join(f"{line}\n" for line in lines[:length]), answer_variable)
+
+    if first > readable or not (is_assigned(first) or is_assigned(readable)):
+        return None
+    without, length = first - 1, first
+    while not is_assigned(length):
+        without, length = length, min(readable, 2 * length)
+    return bisect_left(range(length), True, without + 1, key=is_assigned)
 
 
 def _assigns_answer(solution: str, answer_variable: str) -> bool:

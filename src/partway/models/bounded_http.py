@@ -1,0 +1,117 @@
+"""HTTP that ends: an answer comes within so many seconds and so many bytes, whatever the server does.
+
+A client that waits so long for each *piece* of an answer waits for ever on a server that sends one byte at a
+time, or one `100 Continue` after another. Here a call as a whole has a deadline. An event loop can stop a
+call anywhere, so the calls run in one, in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from threading import Lock, Thread
+from typing import Any
+
+import httpx
+
+LONGEST_CONNECTING = 30.0  # seconds
+
+
+class UnusableAnswer(Exception):
+    """An answer that is too large, or packed in a way that is not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server answered: its status, its headers, its whole body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class BoundedHttp:
+    """Sends JSON and receives answers, each call within `timeout` seconds; usable from many threads."""
+
+    def __init__(self, headers: Mapping[str, str], *, connections: int, timeout: float) -> None:
+        self.timeout = timeout
+        self._client = httpx.AsyncClient(
+            headers={"Accept-Encoding": "identity", **headers},
+            timeout=httpx.Timeout(timeout, connect=min(timeout, LONGEST_CONNECTING)),
+            limits=httpx.Limits(max_connections=connections),
+        )
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._starting = Lock()
+
+    def post(self, url: str, payload: Mapping[str, Any], largest: int) -> Answer:
+        """The answer to `payload`, at most `largest` bytes; the errors are httpx's, and `UnusableAnswer`."""
+        with self._starting:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                Thread(target=_run, args=(self._loop,), daemon=True).start()
+        return asyncio.run_coroutine_threadsafe(self._post(url, payload, largest), self._loop).result()
+
+    def close(self) -> None:
+        """Close all connections and give up the calls under way."""
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            asyncio.run_coroutine_threadsafe(self._stop(), loop).result()
+
+    async def _stop(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await self._client.aclose()
+        loop = asyncio.get_running_loop()
+        loop.call_soon(loop.stop)
+
+    async def _post(self, url: str, payload: Mapping[str, Any], largest: int) -> Answer:
+        try:
+            async with (
+                asyncio.timeout(self.timeout),
+                self._client.stream("POST", url, json=payload) as response,
+            ):
+                return Answer(response.status_code, response.headers, await _body(response, largest))
+        except TimeoutError:
+            raise httpx.ReadTimeout(f"no whole answer within {self.timeout:g} s") from None
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    loop.close()
+
+
+async def _body(response: httpx.Response, largest: int) -> bytes:
+    unpack = _unpacker(response.headers.get("Content-Encoding", ""))
+    body = bytearray()
+    async for piece in response.aiter_raw():
+        body += unpack(piece, largest + 1 - len(body))
+        if len(body) > largest:
+            raise UnusableAnswer(f"an answer of more than {largest >> 20} MiB, expected a completion")
+    return bytes(body)
+
+
+def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
+    """How to unpack a piece of a body to at most so many bytes.
+
+    We ask for no packing; a server behind some proxies packs once all the same. Twice is a trick: a
+    kilobyte then becomes a gigabyte.
+    """
+    match encoding.strip().lower():
+        case "" | "identity":
+            return lambda piece, most: piece
+        case "gzip" | "x-gzip" | "deflate":
+            inflate = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress  # 32: with either header
+        case _:
+            raise UnusableAnswer(f"an answer packed as {encoding[:40]!r}, expected it unpacked")
+
+    def unpack(piece: bytes, most: int) -> bytes:
+        try:
+            return inflate(piece, most)
+        except zlib.error as error:
+            raise UnusableAnswer(f"an answer that cannot be unpacked ({error})") from None
+
+    return unpack
