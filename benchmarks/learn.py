@@ -73,7 +73,8 @@ def measure(
     """The race at every size."""
     from benchmarks.learning_buffers import filled_buffers
     from benchmarks.learning_contenders import contestant, learn_flat, learn_ours, race
-    from partway.models.scoring import Scorer, Targets
+    from partway.models.scoring import Scorer
+    from partway.models.targets import Targets
 
     problems = _problems(path)
     report(f"filling {batch} buffers with {max(sizes)} solutions ...")
@@ -84,7 +85,7 @@ def measure(
     for size in sizes:
         report(f"racing with buffers of {size} ...")
         step = [
-            Targets(
+            Targets.of(
                 tuple(codec.prompt(problem.question)),
                 tuple(tuple(codec.target(solution, finished)) for solution, finished in kept[:size]),
             )

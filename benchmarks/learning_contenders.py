@@ -15,7 +15,8 @@ from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
 from partway.models.loading import load_model
-from partway.models.scoring import Scorer, Targets
+from partway.models.scoring import Scorer
+from partway.models.targets import Targets
 from partway.models.text import Codec
 from partway.models.tiny import build_tiny_model
 from partway.objectives import objective
@@ -57,7 +58,7 @@ def contestant(name: str, problems: Sequence[Problem]) -> tuple[PreTrainedModel,
 
 def learn_flat(model: PreTrainedModel, problems: Sequence[Targets], pad_id: int, rows_at_once: int) -> int:
     """MLE-Aug the straightforward way: a padded row per target, all logits; returns tokens computed."""
-    pairs = [(problem.prompt, target) for problem in problems for target in problem.targets]
+    pairs = [(problem.prompt, target) for problem in problems for target in problem.sequences]
     tokens = 0
     for start in range(0, len(pairs), rows_at_once):
         inputs = _padded(pairs[start : start + rows_at_once], pad_id)

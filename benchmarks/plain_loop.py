@@ -17,8 +17,8 @@ from torch import Tensor
 from transformers import GenerationConfig
 
 from partway.models.engine import Draw, Request
-from partway.models.scoring import Targets
 from partway.models.settings import SamplingSettings
+from partway.models.targets import Targets
 from partway.problem import Problem
 from partway.training import SelfSamplingTrainer
 
@@ -110,7 +110,7 @@ class PlainTrainer(SelfSamplingTrainer):
         with self.clock.span("learning"):
             model.train()
             found = [targets for problem in problems if (targets := self.targets(problem))]
-            pairs = [(targets, target) for targets in found for target in targets.targets]
+            pairs = [(targets, target) for targets in found for target in targets.sequences]
             loss = torch.zeros(())
             for start in range(0, len(pairs), ROWS):
                 part = -self._log_probs(model, pairs[start : start + ROWS]).sum() / len(problems)

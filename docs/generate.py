@@ -1,4 +1,4 @@
-"""Writes the pages that are made from the code: the commands, the map of files. `--check` only compares.
+"""Writes the pages that are made from the code: commands, keys, the map of files. `--check` only compares.
 
 python docs/generate.py
 python docs/generate.py --check
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+from setting_tables import updated
 
 from partway.cli import app
 
@@ -66,7 +67,12 @@ def code_page() -> str:
     return "\n\n".join([CODE_HEADER, *sections]) + "\n"
 
 
-PAGES = {"cli.md": cli_page, "code.md": code_page}
+def training_page() -> str:
+    """The page as it is, with its tables of keys made anew."""
+    return updated(read(DOCS / "training.md"))
+
+
+PAGES = {"cli.md": cli_page, "code.md": code_page, "training.md": training_page}
 
 
 def main() -> int:

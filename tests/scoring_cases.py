@@ -21,7 +21,8 @@ from transformers import (
 )
 from transformers.models.auto import AutoModelForCausalLM
 
-from partway.models.scoring import LossFunction, PassLoss, Plan, Scorer, Targets
+from partway.models.scoring import LossFunction, PassLoss, Plan, Scorer
+from partway.models.targets import Targets
 from partway.objectives import Objective
 
 VOCABULARY = 61
@@ -99,7 +100,7 @@ def branching(rng: random.Random, prompt: int, solutions: int, length: int) -> T
         known = rng.choice(targets)
         shared = rng.randrange(len(known))
         targets.append(known[:shared] + tokens(max(1, length - shared + rng.randrange(-3, 4))))
-    return Targets(tokens(prompt), tuple(targets))
+    return Targets.of(tokens(prompt), tuple(targets))
 
 
 def alone(model: PreTrainedModel, prompt: tuple[int, ...], target: tuple[int, ...]) -> Tensor:
@@ -115,8 +116,8 @@ def reference_loss(
     """Losses of the problems and gradients of their mean, each target scored in a row of its own."""
     losses = []
     for problem in problems:
-        log_probs_S = torch.stack([alone(model, problem.prompt, target) for target in problem.targets])
-        losses.append(objective(log_probs_S, torch.tensor([float(len(t)) for t in problem.targets])))
+        log_probs_S = torch.stack([alone(model, problem.prompt, target) for target in problem.sequences])
+        losses.append(objective(log_probs_S, problem.targets))
     model.zero_grad()
     torch.stack(losses).mean().backward()
     return torch.stack(losses).detach().float(), gradients(model)

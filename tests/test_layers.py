@@ -8,9 +8,9 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "src" / "partway"
 ORDER = [
-    "errors", "files", "caching", "parsing", "solution", "problem", "execution", "buffer", "datasets",
-    "models", "sampling", "objectives", "evaluation", "runs", "config", "training", "reports", "demo", "cli",
-    "__main__",
+    "errors", "files", "importing", "caching", "parsing", "solution", "problem", "execution", "buffer",
+    "datasets", "models", "sampling", "objectives", "evaluation", "runs", "config", "training", "reports",
+    "demo", "cli", "__main__",
 ]  # fmt: skip
 WITH_TORCH = {"models", "objectives", "training"}
 MODULES = sorted(PACKAGE.rglob("*.py"))

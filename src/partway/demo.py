@@ -38,7 +38,7 @@ class Arm:
 
     name: str
     self_sampling: Literal["none", "fcs", "fcs+pcs"]
-    objective: Literal["mle", "mle_aug", "mml", "beta_mml"]
+    objective: str
 
 
 MLE = Arm("MLE", "none", "mle")

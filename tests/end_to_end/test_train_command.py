@@ -199,13 +199,6 @@ def test_the_quick_config_is_one_that_trains(tmp_path, folder):
     assert "8 problems, 32 per step" in output
 
 
-def test_the_keys_are_documented():
-    from partway.training.reference import updated
-
-    page = (ROOT / "docs" / "training.md").read_text()
-    assert updated(page) == page, "run: python -m partway.training.reference docs/training.md"
-
-
 def test_a_launcher_that_started_one_process_only_is_pointed_out(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("MASTER_PORT", "29500")
     output = invoke(folder / "config.yaml", "--output_dir", tmp_path / "run", "--max_steps", 1)

@@ -9,16 +9,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from partway.models.layouts import Layout
-from partway.models.token_tree import Targets, TokenTree, grow, split
+from partway.models.targets import Targets
+from partway.models.token_tree import TokenTree, grow, split
 from partway.models.tree_attention import BLOCK, tree_mask
 from scoring_cases import branching
 
 token = st.integers(0, 2)  # few, so that targets share beginnings
 target = st.lists(token, min_size=1, max_size=9).map(tuple)
 problems = st.builds(
-    Targets,
+    Targets.of,
     prompt=st.lists(token, min_size=1, max_size=5).map(tuple),
-    targets=st.lists(target, min_size=1, max_size=10).map(tuple),
+    sequences=st.lists(target, min_size=1, max_size=10).map(tuple),
 )
 
 
@@ -32,7 +33,7 @@ def beginning(tree: TokenTree, node: int) -> tuple[int, ...]:
 def test_nodes_are_the_distinct_beginnings_that_something_follows(problem: Targets) -> None:
     tree = grow(problem)
     expected = {problem.prompt[: i + 1] for i in range(len(problem.prompt))}
-    expected |= {problem.prompt + t[:i] for t in problem.targets for i in range(1, len(t))}
+    expected |= {problem.prompt + t[:i] for t in problem.sequences for i in range(1, len(t))}
     found = [beginning(tree, node) for node in range(len(tree))]
     assert len(set(found)) == len(found)
     assert set(found) == expected
@@ -48,7 +49,7 @@ def test_edges_are_the_distinct_tokens_to_score_and_paths_spell_the_targets(prob
         for source, wanted in zip(tree.sources.tolist(), tree.wanted.tolist(), strict=True)
     ]
     assert len(set(scored)) == len(scored)
-    for tokens, path in zip(problem.targets, tree.paths, strict=True):
+    for tokens, path in zip(problem.sequences, tree.paths, strict=True):
         assert [scored[edge] for edge in path] == [
             problem.prompt + tokens[: i + 1] for i in range(len(tokens))
         ]
@@ -60,7 +61,7 @@ def test_a_split_covers_every_target_once_within_the_limit(problem: Targets, lim
     groups = split(problem, limit)
     assert sorted(k for group in groups for k in group) == list(range(len(problem.targets)))
     for group in groups:
-        assert len(grow(problem, group)) <= limit or len({problem.targets[k] for k in group}) == 1
+        assert len(grow(problem, group)) <= limit or len({problem.sequences[k] for k in group}) == 1
 
 
 @settings(deadline=None, max_examples=60)
@@ -71,7 +72,10 @@ def test_a_split_covers_every_target_once_within_the_limit(problem: Targets, lim
     st.integers(4, 40),
 )
 @example(
-    [Targets((0,), ((0,),)), Targets((0,), ((0,), (0, 0, 0, 0))), Targets((0,), ((0, 0, 0),))], "flat", 6, 4
+    [Targets.of((0,), ((0,),)), Targets.of((0,), ((0,), (0, 0, 0, 0))), Targets.of((0,), ((0, 0, 0),))],
+    "flat",
+    6,
+    4,
 )
 def test_passes_cover_every_target_once_within_the_budget(
     batch: list[Targets], name: str, tokens_per_pass: int, longest: int
@@ -80,7 +84,7 @@ def test_passes_cover_every_target_once_within_the_budget(
     covered = sorted((tree.problem, k) for one in passes for tree in one.trees for k in tree.targets)
     assert covered == [(i, k) for i, problem in enumerate(batch) for k in range(len(problem.targets))]
     for one in passes:
-        distinct = {batch[tree.problem].targets[k] for tree in one.trees for k in tree.targets}
+        distinct = {batch[tree.problem].sequences[k] for tree in one.trees for k in tree.targets}
         assert one.tokens_computed <= tokens_per_pass or len(distinct) == len(one.trees) == 1
         if one.layout in ("tree", "tree_rows"):
             assert all(len(tree) <= longest for tree in one.trees)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
 from partway.errors import ConfigError
+from partway.models.targets import Target, TargetKind
 from partway.objectives import OBJECTIVES, Objective, beta_mml, mle, mle_aug, mml, objective
 
 LOG_PROBS = torch.tensor([-3.0, -1.5, -7.0, -2.25], dtype=torch.float64)
@@ -20,56 +26,65 @@ def gradient(loss: object, log_probs: Tensor) -> Tensor:
     return result
 
 
-def lengths(log_probs: Tensor) -> Tensor:
-    return torch.full_like(log_probs, 5.0)
+def targets(*lengths: int) -> list[Target]:
+    """Targets of these many tokens."""
+    return [Target((7,) * length) for length in lengths]
+
+
+FOUR = targets(5, 5, 5, 5)
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_every_objective_is_mle_when_the_reference_is_alone(name: str) -> None:
     alone = LOG_PROBS[:1]
     for normalization in ("sum", "solutions"):
-        loss = objective(name, normalization=normalization)(alone, lengths(alone))
-        torch.testing.assert_close(loss, mle(alone))
+        loss = objective(name, normalization=normalization)(alone, FOUR[:1])
+        torch.testing.assert_close(loss, mle(alone, FOUR[:1]))
 
 
 def test_mle_looks_at_the_reference_only() -> None:
-    torch.testing.assert_close(gradient(mle, LOG_PROBS), torch.tensor([-1.0, 0, 0, 0], dtype=torch.float64))
+    torch.testing.assert_close(
+        gradient(lambda x: mle(x, FOUR), LOG_PROBS), torch.tensor([-1.0, 0, 0, 0], dtype=torch.float64)
+    )
 
 
 def test_losses_are_those_of_table_1() -> None:
     probabilities = LOG_PROBS.exp()
-    assert mle(LOG_PROBS).item() == pytest.approx(3.0)
-    assert mle_aug(LOG_PROBS).item() == pytest.approx(13.75)
-    assert mml(LOG_PROBS).item() == pytest.approx(-math.log(probabilities.sum()))
-    assert beta_mml(LOG_PROBS, 0.5).item() == pytest.approx(-2 * math.log((probabilities**0.5).sum()))
+    assert mle(LOG_PROBS, FOUR).item() == pytest.approx(3.0)
+    assert mle_aug(LOG_PROBS, FOUR).item() == pytest.approx(13.75)
+    assert mml(LOG_PROBS, FOUR).item() == pytest.approx(-math.log(probabilities.sum()))
+    assert beta_mml(LOG_PROBS, FOUR, 0.5).item() == pytest.approx(-2 * math.log((probabilities**0.5).sum()))
 
 
 @pytest.mark.parametrize("beta", [0.1, 0.25, 0.5, 0.9, 1.0])
 def test_gradients_are_those_of_table_1(beta: float) -> None:
     powers = LOG_PROBS.exp() ** beta
     torch.testing.assert_close(
-        gradient(lambda x: beta_mml(x, beta), LOG_PROBS), -powers / powers.sum(), rtol=1e-12, atol=0
+        gradient(lambda x: beta_mml(x, FOUR, beta), LOG_PROBS), -powers / powers.sum(), rtol=1e-12, atol=0
     )
-    torch.testing.assert_close(gradient(mle_aug, LOG_PROBS), -torch.ones_like(LOG_PROBS))
+    torch.testing.assert_close(gradient(lambda x: mle_aug(x, FOUR), LOG_PROBS), -torch.ones_like(LOG_PROBS))
     shares = LOG_PROBS.exp() / LOG_PROBS.exp().sum()
-    torch.testing.assert_close(gradient(mml, LOG_PROBS), -shares, rtol=1e-12, atol=0)
+    torch.testing.assert_close(gradient(lambda x: mml(x, FOUR), LOG_PROBS), -shares, rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize("normalization", ["sum", "length", "solutions"])
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_gradients_agree_with_finite_differences(name: str, normalization: str) -> None:
     loss = objective(name, 0.25, normalization)
-    counts = torch.tensor([4.0, 2.0, 9.0, 3.0], dtype=torch.float64)
+    counts = targets(4, 2, 9, 3)
     assert torch.autograd.gradcheck(lambda x: loss(x, counts), LOG_PROBS.clone().requires_grad_())
 
 
 def test_beta_mml_at_one_is_mml() -> None:
-    torch.testing.assert_close(beta_mml(LOG_PROBS, 1.0), mml(LOG_PROBS))
+    torch.testing.assert_close(beta_mml(LOG_PROBS, FOUR, 1.0), mml(LOG_PROBS, FOUR))
 
 
 def test_beta_mml_times_the_number_of_solutions_tends_to_the_gradient_of_mle_aug() -> None:
     errors = [
-        (len(LOG_PROBS) * gradient(lambda x, beta=beta: beta_mml(x, beta), LOG_PROBS) + 1).abs().max().item()
+        (len(LOG_PROBS) * gradient(lambda x, beta=beta: beta_mml(x, FOUR, beta), LOG_PROBS) + 1)
+        .abs()
+        .max()
+        .item()
         for beta in (0.1, 0.01, 0.001, 0.0001)
     ]
     assert errors == sorted(errors, reverse=True)
@@ -80,13 +95,13 @@ def test_beta_mml_times_the_number_of_solutions_tends_to_the_gradient_of_mle_aug
 def test_probabilities_too_small_for_a_float_have_finite_losses_and_gradients(name: str) -> None:
     log_probs = torch.tensor([-5000.0, -5001.0, -9000.0])
     loss = objective(name)
-    assert torch.isfinite(loss(log_probs, lengths(log_probs)))
-    assert torch.isfinite(gradient(lambda x: loss(x, lengths(x)), log_probs)).all()
+    assert torch.isfinite(loss(log_probs, FOUR[:3]))
+    assert torch.isfinite(gradient(lambda x: loss(x, FOUR[:3]), log_probs)).all()
 
 
 def test_weights_of_tiny_probabilities_are_as_exact_as_those_of_large_ones() -> None:
-    near = gradient(mml, torch.tensor([-1.0, -2.0]))
-    far = gradient(mml, torch.tensor([-5001.0, -5002.0]))
+    near = gradient(lambda x: mml(x, FOUR[:2]), torch.tensor([-1.0, -2.0]))
+    far = gradient(lambda x: mml(x, FOUR[:2]), torch.tensor([-5001.0, -5002.0]))
     torch.testing.assert_close(near, far)
 
 
@@ -94,27 +109,91 @@ def test_normalization_by_length_divides_each_log_prob_by_the_length_of_its_targ
     counts = torch.tensor([1.0, 2.0, 4.0, 5.0], dtype=torch.float64)
     for name, plain in OBJECTIVES.items():
         torch.testing.assert_close(
-            objective(name, 0.25, "length")(LOG_PROBS, counts), plain(LOG_PROBS / counts)
+            objective(name, 0.25, "length")(LOG_PROBS, targets(1, 2, 4, 5)),
+            plain.loss(LOG_PROBS / counts, FOUR),
         )
 
 
 def test_normalization_by_solutions_puts_a_mean_where_the_sum_over_solutions_was() -> None:
-    counts, mean = lengths(LOG_PROBS), LOG_PROBS.exp().mean()
-    assert objective("mle_aug", 0.25, "solutions")(LOG_PROBS, counts) == pytest.approx(-LOG_PROBS.mean())
-    assert objective("mml", 0.25, "solutions")(LOG_PROBS, counts) == pytest.approx(-mean.log())
+    mean = LOG_PROBS.exp().mean()
+    assert objective("mle_aug", 0.25, "solutions")(LOG_PROBS, FOUR) == pytest.approx(-LOG_PROBS.mean())
+    assert objective("mml", 0.25, "solutions")(LOG_PROBS, FOUR) == pytest.approx(-mean.log())
     powers = (LOG_PROBS.exp() ** 0.5).mean()
-    assert objective("beta_mml", 0.5, "solutions")(LOG_PROBS, counts) == pytest.approx(-2 * powers.log())
-    assert objective("mle", 0.25, "solutions")(LOG_PROBS, counts) == pytest.approx(3.0)
+    assert objective("beta_mml", 0.5, "solutions")(LOG_PROBS, FOUR) == pytest.approx(-2 * powers.log())
+    assert objective("mle", 0.25, "solutions")(LOG_PROBS, FOUR) == pytest.approx(3.0)
 
 
 def test_only_mml_and_beta_mml_couple_their_targets() -> None:
     assert [name for name in OBJECTIVES if objective(name).couples] == ["mml", "beta_mml"]
 
 
+def test_weights_count_in_every_objective() -> None:
+    weighted = [replace(target, weight=weight) for target, weight in zip(FOUR, (2, 0.5, 1, 3), strict=True)]
+    weights = torch.tensor([2, 0.5, 1, 3], dtype=torch.float64)
+    powers = LOG_PROBS.exp() ** 0.25
+    assert mle(LOG_PROBS, weighted).item() == pytest.approx(6.0)
+    assert mle_aug(LOG_PROBS, weighted) == pytest.approx(-(weights * LOG_PROBS).sum())
+    assert mml(LOG_PROBS, weighted) == pytest.approx(-(weights * LOG_PROBS.exp()).sum().log())
+    assert beta_mml(LOG_PROBS, weighted) == pytest.approx(-4 * (weights * powers).sum().log())
+
+
+def half_partial(log_probs_S: Tensor, targets: Sequence[Target]) -> Tensor:
+    """MLE-Aug in which a beginning of a solution counts half."""
+    shares = [0.5 if target.kind == "partially_correct" else 1.0 for target in targets]
+    return -(log_probs_S.new_tensor(shares) * log_probs_S).sum()
+
+
+HALF_PARTIAL = Objective("half", "MLE-Aug, PCS half", half_partial, couples=False, colours={"fcs": "sky"})
+
+
+@pytest.mark.parametrize("name", ["half_partial", "HALF_PARTIAL"])
+def test_an_objective_of_ones_own_is_named_by_its_import_path(name: str) -> None:
+    loss = objective(f"{__name__}:{name}", normalization="solutions")
+    kinds: list[TargetKind] = ["reference", "partially_correct", "fully_correct", "partially_correct"]
+    kept = [replace(target, kind=kind) for target, kind in zip(FOUR, kinds, strict=True)]
+    assert loss(LOG_PROBS, kept).item() == pytest.approx((3.0 + 0.75 + 7.0 + 1.125) / 4)
+    assert loss.name == f"{__name__}:{name}"
+    assert loss.label == {"half_partial": "half_partial", "HALF_PARTIAL": "MLE-Aug, PCS half"}[name]
+    assert loss.couples == (name == "half_partial")  # of a plain function the careful guess
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("no_such_package.mine:loss", "but there is no module no_such_package; install it, or put its"),
+        (f"{__name__}:half_parted", f"but {__name__} has no 'half_parted'; did you mean 'half_partial'?"),
+        (f"{__name__}:LOG_PROBS.dtype", "a dtype, expected a function or an Objective"),
+        ("mine.py:loss at all", "expected package.module:name"),
+        (":", "expected package.module:name"),
+    ],
+)
+def test_an_import_path_that_leads_nowhere_is_explained(path: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        objective(path)
+    assert str(caught.value).startswith(f"objective is {path!r}, ")
+    assert message in str(caught.value)
+
+
+def test_a_module_that_fails_when_imported_says_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken_objective.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigError, match=r"importing broken_objective fails \(ZeroDivisionError: division"):
+        objective("broken_objective:loss")
+
+
+def test_labels_and_colours_are_read_without_torch() -> None:
+    code = "import sys, partway.reports.theme; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("mmle",), "objective is 'mmle', expected one of mle, mle_aug, mml, beta_mml"),
+        (
+            ("mmle",),
+            "objective is 'mmle', expected one of mle, mml, mle_aug, beta_mml, or package.module:name; "
+            "did you mean 'mml'?",
+        ),
         (("beta_mml", 0.0), "mml_beta is 0.0, expected a number above 0 and up to 1; try 0.25"),
         (("beta_mml", float("nan")), "mml_beta is nan, expected a number above 0 and up to 1; try 0.25"),
         (("mml", 0.25, "tokens"), "loss_normalization is 'tokens', expected one of sum, length, solutions"),
@@ -124,7 +203,3 @@ def test_wrong_settings_are_named(arguments: tuple[str, ...], message: str) -> N
     with pytest.raises(ConfigError) as caught:
         objective(*arguments)  # type: ignore[arg-type]
     assert str(caught.value) == message
-
-
-def test_an_objective_is_a_value() -> None:
-    assert objective("mml") == Objective("mml", 0.25, "sum")

@@ -14,7 +14,7 @@ import torch
 from partway.datasets.gsm8k import convert_gsm8k
 from partway.models.layouts import Layout
 from partway.models.passes import ROWS_AT_ONCE, token_log_probs
-from partway.models.scoring import Targets
+from partway.models.targets import Targets
 from partway.models.tiny import build_tiny_model
 from partway.models.token_tree import grow
 from partway.problem import Problem
@@ -104,7 +104,7 @@ def test_on_buffers_of_real_problems_hardly_more_than_the_distinct_tokens_are_co
     for problem in problems[:64]:
         kept = buffer_of(problem, rng, rng.choice([1, 2, 4, 8, 16]))
         targets = (tuple(codec.target(s, s.steps[-1].startswith("answer"))) for s in kept)
-        batch.append(Targets(tuple(codec.prompt(problem.question)), tuple(targets)))
+        batch.append(Targets.of(tuple(codec.prompt(problem.question)), tuple(targets)))
     distinct = sum(len(grow(problem)) for problem in batch)
     computed = sum(one.tokens_computed for one in Layout(layout).passes(batch, 2048))
     assert len(batch) == 64

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from importlib.util import find_spec
 
 import pytest
@@ -10,7 +11,8 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from partway.models.scoring import Scorer, Targets
+from partway.models.scoring import Scorer
+from partway.models.targets import Target, Targets
 from partway.objectives import OBJECTIVES, Objective, objective
 from scoring_cases import TOLERANCE, alone, branching, largest_error, learn, reference_loss, tiny
 
@@ -72,6 +74,37 @@ def test_a_problem_larger_than_a_pass_is_learned_in_parts(layout: str, name: str
     assert_same(scorer, model, batch, objective(name, 0.5, normalization))
 
 
+def reinforce(log_probs_S: Tensor, targets: Sequence[Target]) -> Tensor:
+    """A policy gradient: rewards of any sign over the samples of a step."""
+    return -(log_probs_S.new_tensor([target.weight for target in targets]) * log_probs_S).sum()
+
+
+def rewarded(problem: Targets) -> Targets:
+    """The targets as samples whose rewards add up to zero."""
+    middle = (len(problem.targets) - 1) / 2
+    samples = (Target(tokens, "sample", k - middle) for k, tokens in enumerate(problem.sequences))
+    return Targets(problem.prompt, tuple(samples))
+
+
+@pytest.mark.parametrize("couples", [False, True])
+@pytest.mark.parametrize("tokens_per_pass", [512, 90])
+@pytest.mark.parametrize("family", ["llama", "gpt_neo"])
+def test_signed_weights_have_the_gradient_of_flat_rows(
+    family: str, tokens_per_pass: int, couples: bool
+) -> None:
+    model = tiny(family).double()
+    batch = [rewarded(problem) for problem in problems()]
+    scorer = Scorer(model, 0, tokens_per_pass=tokens_per_pass)
+    assert scorer.layout.name in ("tree", "tree_rows")
+    plan = scorer.plan(batch)
+    assert bool(plan.split) == (tokens_per_pass == 90)
+    loss = Objective("reinforce", "REINFORCE", reinforce, couples=couples)
+    expected_losses, expected = reference_loss(model, batch, loss)
+    losses, found = learn(scorer, model, plan, loss)
+    torch.testing.assert_close(losses.float(), expected_losses, rtol=1e-6, atol=1e-6)
+    assert largest_error(found, expected) < 1e-6
+
+
 def test_only_objectives_that_couple_targets_need_passes_to_weigh_them() -> None:
     model = tiny("llama")
     scorer = Scorer(model, 0, tokens_per_pass=90)
@@ -122,21 +155,21 @@ def test_the_question_is_learned_on_request() -> None:
     model, batch = tiny("llama"), problems()
     scorer = Scorer(model, 0, tokens_per_pass=512, learn_question=True)
     for problem, found in zip(batch, scorer.log_probs(model, batch), strict=True):
-        expected = [alone(model, problem.prompt[:1], problem.prompt[1:] + t) for t in problem.targets]
+        expected = [alone(model, problem.prompt[:1], problem.prompt[1:] + t) for t in problem.sequences]
         torch.testing.assert_close(found, torch.stack(expected).detach())
 
 
 def test_log_probs_come_in_the_order_of_the_targets_and_without_gradients() -> None:
     model, batch = tiny("qwen3"), problems()
     for problem, found in zip(batch, Scorer(model, 0).log_probs(model, batch), strict=True):
-        expected = [alone(model, problem.prompt, target) for target in problem.targets]
+        expected = [alone(model, problem.prompt, target) for target in problem.sequences]
         torch.testing.assert_close(found, torch.stack(expected).detach())
         assert not found.requires_grad
 
 
 def test_equal_targets_and_targets_that_begin_others_are_scored_like_any_other() -> None:
     model = tiny("llama")
-    batch = [Targets((5, 6, 7), ((1, 2, 3), (1, 2), (1, 2, 3), (4,)))]
+    batch = [Targets.of((5, 6, 7), ((1, 2, 3), (1, 2), (1, 2, 3), (4,)))]
     assert_same(Scorer(model, 0, tokens_per_pass=64), model, batch, objective("mml"))
 
 
@@ -169,7 +202,7 @@ def test_only_positions_with_a_token_to_score_reach_the_output_head() -> None:
     rows = []
     model.lm_head.register_forward_hook(lambda _, __, logits: rows.append(logits.shape[:-1].numel()))
     learn(scorer, model, scorer.plan(batch), objective("mle_aug"))
-    beginnings = {p.prompt + t[:i] for p in batch for t in p.targets for i in range(len(t))}
+    beginnings = {p.prompt + t[:i] for p in batch for t in p.sequences for i in range(len(t))}
     assert sum(rows) == len(beginnings)
 
 

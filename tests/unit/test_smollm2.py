@@ -7,8 +7,9 @@ from partway.errors import ModelError
 from partway.models import smollm2
 from partway.models.loading import LanguageModel, load_model
 from partway.models.sampling_tree import TreePrompt, TreeSampler
-from partway.models.scoring import Scorer, Targets
+from partway.models.scoring import Scorer
 from partway.models.settings import SamplingSettings
+from partway.models.targets import Targets
 from partway.objectives import objective
 from sampling_cases import APPLES, plain_log_probs
 from scoring_cases import TOLERANCE, largest_error, learn, reference_loss
@@ -45,7 +46,7 @@ def test_it_learns_as_it_would_from_each_target_alone(language_model: LanguageMo
     codec, model = language_model.codec, language_model.model
     texts = ("n0 = 3\nn1 = 4\n", "n0 = 4\n", "n0 = 3\nn1 = 2\n")
     prompt = tuple(codec.prompt("Ann has 3 pens and buys 4. How many now?"))
-    batch = [Targets(prompt, tuple(tuple(codec.encode(text)) for text in texts))]
+    batch = [Targets.of(prompt, tuple(tuple(codec.encode(text)) for text in texts))]
     scorer = Scorer(model, codec.pad_id, tokens_per_pass=64)
     assert scorer.layout.name == "tree"
     learned = {

@@ -9,6 +9,7 @@ import torch
 
 from partway.buffer import Verdict
 from partway.errors import ConfigError, ModelError, ProblemError, RunError
+from partway.execution import trace
 from partway.models.engine import Request
 from partway.problem import Problem
 from partway.runs import Run
@@ -120,9 +121,9 @@ def test_fully_correct_targets_end_and_partial_ones_do_not(tmp_path):
     trainer.explore(trainer.batch)
     problem = max(trainer.batch, key=lambda p: len(trainer.buffers[p.id].partially_correct))
     buffer, targets = trainer.buffers[problem.id], trainer.targets(problem).targets
-    ends = [target[-1] == trainer.codec.eos_id for target in targets]
+    ends = [target.tokens[-1] == trainer.codec.eos_id for target in targets]
     assert ends == [True] * len(buffer.fully_correct) + [False] * len(buffer.partially_correct)
-    assert trainer.codec.decode(targets[0][:-1]) == problem.reference.text + "\n"
+    assert trainer.codec.decode(targets[0].tokens[:-1]) == problem.reference.text + "\n"
 
 
 def test_a_cap_on_solutions_keeps_the_reference_and_chooses_by_seed(tmp_path):
@@ -134,7 +135,7 @@ def test_a_cap_on_solutions_keeps_the_reference_and_chooses_by_seed(tmp_path):
     chosen = trainer.targets(problem).targets
     assert len(chosen) == 2
     assert chosen == trainer.targets(problem).targets
-    assert trainer.codec.decode(chosen[0][:-1]) == problem.reference.text + "\n"
+    assert trainer.codec.decode(chosen[0].tokens[:-1]) == problem.reference.text + "\n"
 
 
 def test_sampling_waits_for_its_first_step(tmp_path):
@@ -273,7 +274,7 @@ def test_a_model_needs_its_tokenizer(tmp_path):
         ({"num_generations": 0}, "nothing would be sampled"),
         ({"num_generations": -1}, "num_generations is -1, expected at least 0"),
         ({"self_sampling": "pcs"}, r"expected one of none, fcs, fcs\+pcs"),
-        ({"objective": "mlm"}, "expected one of mle, mle_aug, mml, beta_mml"),
+        ({"objective": "mlm"}, "expected one of mle, mml, mle_aug, beta_mml"),
         ({"mml_beta": 0.0}, r"mml_beta is 0\.0, expected a number above 0"),
         ({"temperature": -1.0}, "temperature is -1"),
         ({"max_steps": 0}, "max_steps is 0"),
@@ -323,3 +324,46 @@ def test_a_gradient_that_is_not_a_number_stops_the_run_too(tmp_path):
         RunError, match=r"the gradient's norm is (nan|inf) at step 1; the batch is in .*\.json"
     ):
         trainer.train()
+
+
+def test_targets_know_what_they_are(trained):
+    buffers = trained.run.buffers()
+    problem = next(p for p in trained.train_dataset if buffers[p.id].partially_correct)
+    buffer, targets = buffers[problem.id], trained.targets(problem).targets
+    kinds = ["reference"] + ["fully_correct"] * (len(buffer.fully_correct) - 1)
+    kinds += ["partially_correct"] * len(buffer.partially_correct)
+    assert [target.kind for target in targets] == kinds
+    solutions = [*buffer.fully_correct, *buffer.partially_correct]
+    assert [
+        trained.codec.decode(t.tokens).split("\n")[: len(s)] for t, s in zip(targets, solutions, strict=True)
+    ] == [list(solution.steps) for solution in solutions]
+    assert {target.weight for target in targets} == {1.0}
+
+
+def test_without_a_reference_no_target_is_one(tmp_path):
+    problems = [replace(problem, reference=None) for problem in apples(4)]
+    args = SelfSamplingConfig(**SMALL | {"output_dir": str(tmp_path), "max_steps": 1, "eval_strategy": "no"})
+    trainer = SelfSamplingTrainer(tiny_gpt_neo(apples(4)), args, problems)
+    whole = trace("n0 = 1\nanswer = " + str(problems[0].answer))
+    trainer.buffers[problems[0].id].consider(whole)
+    assert [target.kind for target in trainer.targets(problems[0]).targets] == ["fully_correct"]
+
+
+HALF_PARTIAL = """
+def half_partial(log_probs_S, targets):
+    shares = [0.5 if target.kind == "partially_correct" else 1.0 for target in targets]
+    return -(log_probs_S.new_tensor(shares) * log_probs_S).sum()
+"""
+
+
+def test_partial_solutions_count_half_by_adding_one_file(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(HALF_PARTIAL)
+    monkeypatch.syspath_prepend(tmp_path)
+    settings = {"max_steps": 3, "eval_strategy": "no", "dropout": 0.0}
+    half = small_trainer(tmp_path / "half", objective="mine:half_partial", **settings)
+    whole = small_trainer(tmp_path / "whole", objective="mle_aug", **settings)
+    half.train()
+    whole.train()
+    assert half.run.config["objective"] == "mine:half_partial"
+    losses = [run.metrics()[0]["loss"] for run in (half.run, whole.run)]
+    assert losses[0] < losses[1], "partial solutions were found and count less"

@@ -26,7 +26,8 @@ from torch import Tensor, nn
 from partway.errors import ConfigError
 from partway.models.packing import Pass, batched, pack_chains, pack_into_one_row, pack_into_rows
 from partway.models.passes import score
-from partway.models.token_tree import Targets, grow, split
+from partway.models.targets import Targets
+from partway.models.token_tree import grow, split
 
 logger = logging.getLogger(__name__)
 
@@ -113,8 +114,8 @@ def _same_log_probs(model: nn.Module, layout: Layout, pad_id: int) -> bool:
     the one that another prompt makes, since what the model sees is what a wrong layout changes."""
     prompt, branches = _example(model, layout.longest)
     beginnings = [branches[-1][:end] for end in range(len(branches[-1]), 0, -max(1, len(branches[-1]) // 8))]
-    tree = Targets(prompt, (*beginnings, *branches[:-1]))
-    alone = [Targets(tokens, tuple(beginnings)) for tokens in (prompt, prompt[::-1])]
+    tree = Targets.of(prompt, (*beginnings, *branches[:-1]))
+    alone = [Targets.of(tokens, beginnings) for tokens in (prompt, prompt[::-1])]
     rows = tuple((grow(problem, index=index),) for index, problem in enumerate(alone))
     expected, different = score(model, [Pass("flat", rows)], alone, pad_id)
     (found,) = _log_probs(model, replace(layout, longest=2 * layout.longest), tree, pad_id)
@@ -127,7 +128,7 @@ def _same_gradient(model: nn.Module, layout: Layout, pad_id: int) -> bool:
     learning = [parameter for parameter in model.parameters() if parameter.requires_grad][:1]
     if not learning:
         return True
-    problem = Targets(*_example(model, SHORTEST))
+    problem = Targets.of(*_example(model, SHORTEST))
     losses = [_log_probs(model, one, problem, pad_id)[0].sum() for one in (layout, Layout("flat"))]
     (found,), (expected,) = [torch.autograd.grad(loss, learning) for loss in losses]
     return bool((found - expected).norm() <= _tolerance(model) * expected.norm())

@@ -15,7 +15,8 @@ from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
 
 from partway.models.packing import Pass
-from partway.models.token_tree import Integers, Targets, TokenTree
+from partway.models.targets import Targets
+from partway.models.token_tree import Integers, TokenTree
 from partway.models.tree_attention import tree_mask
 
 ROWS_AT_ONCE = 64
@@ -30,7 +31,8 @@ def score_pass(model: nn.Module, one: Pass, pad_id: int) -> Tensor:
 
 def score(model: nn.Module, passes: Sequence[Pass], problems: Sequence[Targets], pad_id: int) -> list[Tensor]:
     """log P(target | prompt) for the targets of every problem; `passes` are those of a layout over them."""
-    results = [torch.zeros(len(problem.targets), device=_device(model)) for problem in problems]
+    dtype = torch.promote_types(next(model.parameters()).dtype, torch.float32)
+    results = [torch.zeros(len(problem.targets), dtype=dtype, device=_device(model)) for problem in problems]
     for one in passes:
         sizes = [len(tree.targets) for tree in one.trees]
         for tree, log_probs in zip(
@@ -140,13 +142,17 @@ def _reads_only(head: nn.Module, kept: Tensor) -> Iterator[None]:
 
 
 class _TokenLogProbs(torch.autograd.Function):
-    """log softmax(logits)[source, token] with one array of the logits' size, and one more in backward."""
+    """log softmax(logits)[source, token] with one array of the logits' size, and one more in backward.
+
+    Sums are in float32, or in float64 where the logits are.
+    """
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, sources: Tensor, tokens: Tensor) -> Tensor:
-        totals = torch.cat([part.float().logsumexp(-1) for part in torch.split(logits, ROWS_AT_ONCE)])
+        wide = torch.promote_types(logits.dtype, torch.float32)
+        totals = torch.cat([part.to(wide).logsumexp(-1) for part in torch.split(logits, ROWS_AT_ONCE)])
         ctx.save_for_backward(logits, totals, sources, tokens)
-        return logits[sources, tokens].float() - totals[sources]
+        return logits[sources, tokens].to(wide) - totals[sources]
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
@@ -155,18 +161,18 @@ class _TokenLogProbs(torch.autograd.Function):
         result = torch.empty_like(logits)
         for start in range(0, len(logits), ROWS_AT_ONCE):
             rows = slice(start, start + ROWS_AT_ONCE)
-            result[rows] = (logits[rows].float() - totals[rows, None]).exp_().mul_(-weights[rows, None])
+            result[rows] = (logits[rows].to(totals) - totals[rows, None]).exp_().mul_(-weights[rows, None])
         # The scored tokens again, so that 1 - P is taken in float32 also where the logits are shorter floats.
         places, inverse = torch.unique(sources * logits.shape[1] + tokens, return_inverse=True)
         row, column = places // logits.shape[1], places % logits.shape[1]
-        gradient = torch.zeros(len(places), device=logits.device).index_add_(0, inverse, gradients[0])
-        probability = (logits[row, column].float() - totals[row]).exp_()
+        gradient = totals.new_zeros(len(places)).index_add_(0, inverse, gradients[0])
+        probability = (logits[row, column].to(totals) - totals[row]).exp_()
         result[row, column] = (gradient - weights[row] * probability).to(result.dtype)
         return result, None, None
 
 
 def token_log_probs(logits: Tensor, sources: Tensor, tokens: Tensor) -> Tensor:
-    """log P of `tokens[e]` under the row `sources[e]` of `logits`, in float32."""
+    """log P of `tokens[e]` under the row `sources[e]` of `logits`, in float32 or wider."""
     result: Tensor = _TokenLogProbs.apply(logits, sources, tokens)  # type: ignore[no-untyped-call]
     return result
 

@@ -22,9 +22,8 @@ from torch import Tensor, nn
 from partway.models.layouts import LONGEST, SHORTEST, Layout, checked_layout
 from partway.models.packing import Pass
 from partway.models.passes import empty_pass, score, score_pass
-from partway.models.token_tree import Targets, grow
-
-__all__ = ["LossFunction", "PassLoss", "Plan", "Scorer", "Targets"]
+from partway.models.targets import Target, Targets
+from partway.models.token_tree import grow
 
 
 class LossFunction(Protocol):
@@ -35,7 +34,7 @@ class LossFunction(Protocol):
         """Whether the weight of one target in the gradient depends on the log-probs of the others."""
         ...
 
-    def __call__(self, log_probs_S: Tensor, lengths_S: Tensor) -> Tensor: ...
+    def __call__(self, log_probs_S: Tensor, targets: Sequence[Target]) -> Tensor: ...
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,7 @@ class Scorer:
                 if problem in plan.split:
                     loss, reported = weights[problem](chosen, log_probs_S)
                 else:
-                    loss = reported = objective(log_probs_S, _lengths(plan.problems[problem], log_probs))
+                    loss = reported = objective(log_probs_S, plan.problems[problem].targets)
                 total = total + loss
                 by_problem[problem] = reported.detach()
             yield PassLoss(total * share, by_problem)
@@ -152,7 +151,7 @@ class Scorer:
         weights = {}
         for problem in plan.split:
             log_probs_S = log_probs[problem].requires_grad_()
-            loss = objective(log_probs_S, _lengths(plan.problems[problem], log_probs_S))
+            loss = objective(log_probs_S, plan.problems[problem].targets)
             (gradient,) = torch.autograd.grad(loss, log_probs_S)
             weights[problem] = _Weights(gradient, loss.detach() if objective.couples else None)
         return weights
@@ -171,7 +170,8 @@ class _Weights:
         weighted = (weights * log_probs).sum()
         if self.loss is None:
             return weighted, weighted
-        return weighted, self.loss * weights.sum() / self.weights.sum()
+        total = self.weights.abs().sum()  # of signed weights the sum may be zero
+        return weighted, self.loss * weights.abs().sum() / total.clamp(min=torch.finfo(total.dtype).tiny)
 
 
 def _by_problem(one: Pass, log_probs: Tensor) -> Iterator[tuple[int, list[int], Tensor]]:
@@ -181,10 +181,6 @@ def _by_problem(one: Pass, log_probs: Tensor) -> Iterator[tuple[int, list[int], 
     for problem, group in groupby(order, key=lambda slot: slots[slot][0]):
         found = list(group)
         yield problem, [slots[slot][1] for slot in found], log_probs[found]
-
-
-def _lengths(problem: Targets, like: Tensor) -> Tensor:
-    return torch.tensor([len(target) for target in problem.targets], dtype=like.dtype, device=like.device)
 
 
 def _only(one: Pass, problems: frozenset[int]) -> Pass | None:

@@ -14,24 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from partway.models.targets import Targets
+
 Integers = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Targets:
-    """What is learned of one problem: a prompt and the token sequences that should follow it."""
-
-    prompt: tuple[int, ...]
-    targets: tuple[tuple[int, ...], ...]
-
-    def __post_init__(self) -> None:
-        assert self.prompt, "a prompt needs a token, or the first token of its targets has no probability"
-        assert self.targets, "a problem without targets has no loss; leave it out of the step"
-        assert all(self.targets), "a target needs a token; the empty solution is not learned"
-
-    def with_question(self) -> Targets:
-        """The same problem with the prompt's tokens (but its first) learned as part of every target."""
-        return Targets(self.prompt[:1], tuple(self.prompt[1:] + target for target in self.targets))
 
 
 @dataclass(frozen=True)
@@ -63,19 +48,20 @@ class TokenTree:
 def grow(problem: Targets, chosen: Sequence[int] | None = None, *, index: int = 0) -> TokenTree:
     """The tree of the `chosen` targets (default: all) of `problem`, which is number `index` of its batch.
 
-    >>> tree = grow(Targets((7, 8), ((1, 2, 3), (1, 4))))
+    >>> tree = grow(Targets.of((7, 8), [(1, 2, 3), (1, 4)]))
     >>> tree.tokens.tolist(), tree.depths.tolist(), tree.ends.tolist()
     ([7, 8, 1, 2], [0, 1, 2, 3], [4, 4, 4, 4])
     >>> tree.sources.tolist(), tree.wanted.tolist(), [path.tolist() for path in tree.paths]
     ([1, 2, 3, 2], [1, 2, 3, 4], [[0, 1, 2], [0, 3]])
     """
     chosen = range(len(problem.targets)) if chosen is None else chosen
+    sequences = problem.sequences
     start = len(problem.prompt)
     tokens, depths = list(problem.prompt), list(range(start))
     sources, wanted = list[int](), list[int]()
     nodes, edges = [start - 1], list[int]()  # the way to the current target, from the prompt's last token
     paths: dict[tuple[int, ...], Integers] = {}
-    ordered = sorted({problem.targets[k] for k in chosen})
+    ordered = sorted({sequences[k] for k in chosen})
     for before, target, after in zip([(), *ordered], ordered, [*ordered[1:], ()], strict=False):
         shared = common_length(before, target)
         read = len(target) - (after[: len(target)] != target)
@@ -96,7 +82,7 @@ def grow(problem: Targets, chosen: Sequence[int] | None = None, *, index: int = 
         ends=np.array(_ends(depths)),
         sources=np.array(sources),
         wanted=np.array(wanted),
-        paths=tuple(paths[problem.targets[k]] for k in chosen),
+        paths=tuple(paths[sequences[k]] for k in chosen),
     )
 
 
@@ -105,13 +91,14 @@ def split(problem: Targets, limit: int) -> list[list[int]]:
 
     A target that is longer than the limit all by itself is a group of its own.
 
-    >>> split(Targets((7, 8), ((1, 2, 3), (5, 6), (1, 2, 4))), limit=4)
+    >>> split(Targets.of((7, 8), [(1, 2, 3), (5, 6), (1, 2, 4)]), limit=4)
     [[0, 2], [1]]
     """
     groups: list[list[int]] = []
     size, before = 0, tuple[int, ...]()
-    for k in sorted(range(len(problem.targets)), key=lambda k: problem.targets[k]):
-        target = problem.targets[k]
+    sequences = problem.sequences
+    for k in sorted(range(len(sequences)), key=sequences.__getitem__):
+        target = sequences[k]
         shared = common_length(before, target)
         grown = size + len(target) - shared - 1 + (shared == len(before))
         if groups and grown <= limit:

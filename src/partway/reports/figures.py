@@ -7,8 +7,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from partway.evaluation import Estimate
+from partway.objectives import label_of
 from partway.reports.canvas import Canvas, open_canvas
-from partway.reports.study import OBJECTIVES, STRATEGIES, Setting, Study
+from partway.reports.study import STRATEGIES, Setting, Study
 from partway.reports.theme import SMALL, SPANS, Theme
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def objectives(study: Study, theme: Theme) -> Figure | None:
         else:
             _bars(axes, canvas, setting, [places[setting.label]], [estimate], 0.8, total=1)
     own = [setting for setting in settings if setting.strategy != "none"]
-    axes.set_xticks([places[s.label] for s in own], [OBJECTIVES.get(s.objective, s.objective) for s in own])
+    axes.set_xticks([places[s.label] for s in own], [label_of(s.objective) for s in own])
     for strategy in dict.fromkeys(setting.strategy for setting in own):
         middle = fmean(places[s.label] for s in own if s.strategy == strategy)
         _below_ticks(axes, STRATEGIES.get(strategy, strategy), middle)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from partway.evaluation import Estimate
+from partway.objectives import label_of
 from partway.reports.curves import logged_ks
 from partway.reports.figures import has_objectives
-from partway.reports.study import NO_SETTING, OBJECTIVES, STRATEGIES, Setting, Study
+from partway.reports.study import NO_SETTING, STRATEGIES, Setting, Study
 from partway.reports.summaries import RunSummary
 from partway.reports.tables import Cell, Column, Table
 from partway.reports.theme import VERDICTS
@@ -61,7 +62,7 @@ def objectives_table(study: Study) -> Table | None:
     for setting in study.evaluated:
         full, partial = _kept(setting)
         strategy = STRATEGIES.get(setting.strategy, setting.strategy)
-        objective = OBJECTIVES.get(setting.objective, setting.objective)
+        objective = label_of(setting.objective)
         rows.append([strategy, objective, full, partial, *_chosen(study, setting, names)])
     columns = [Column("self-sampling"), Column("objective"), Column("FCS", digits=2), Column("PCS", digits=2)]
     columns += [Column(name, is_share=True) for name in names]

@@ -10,12 +10,12 @@ from functools import cached_property
 from pathlib import Path
 
 from partway.evaluation import Estimate
+from partway.objectives import OBJECTIVES, label_of
 from partway.reports.averages import Band, Shares, bootstrap_of_runs, mean_band, pooled_shares
 from partway.reports.summaries import Curve, Result, RunSummary, Work
 from partway.runs import Row
 
 STRATEGIES = {"none": "references only", "fcs": "FCS only", "fcs+pcs": "FCS + PCS"}
-OBJECTIVES = {"mle": "MLE", "mml": "MML", "mle_aug": "MLE-Aug", "beta_mml": "β-MML"}
 
 # What differs between runs of one setting.
 DATA = ("train_file", "eval_file")
@@ -231,7 +231,7 @@ def _paper_name(setting: Setting) -> str:
     if setting.strategy == "none":
         return "MLE"
     strategy = setting.strategy.upper()
-    return f"{strategy} + {OBJECTIVES.get(setting.objective, setting.objective)}"
+    return f"{strategy} + {label_of(setting.objective)}"
 
 
 def _difference(own: Row, twins: Sequence[Row]) -> str:

@@ -15,6 +15,7 @@ from itertools import cycle
 
 from partway.buffer import Verdict
 from partway.errors import ConfigError
+from partway.objectives import OBJECTIVES
 from partway.reports.study import Setting
 
 SMALL, NORMAL = 7.5, 9.5
@@ -100,21 +101,13 @@ _DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = (
     *("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1, 1.5))),
     *((0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (2.5, 2.5))),
 )
-_OF_THE_PAPER = {
-    ("none", "mle"): "blue",
-    ("fcs", "mle_aug"): "green",
-    ("fcs+pcs", "mle_aug"): "orange",
-    ("fcs", "mml"): "purple",
-    ("fcs", "beta_mml"): "sky",
-    ("fcs+pcs", "mml"): "vermilion",
-    ("fcs+pcs", "beta_mml"): "dark",
-}
+_HUES = ("blue", "green", "orange", "purple", "sky", "vermilion", "dark")
 
 
 def styles(settings: Sequence[Setting]) -> dict[str, Style]:
     """A style for each setting by its label; the paper's settings always have the same colour."""
-    wanted = [_OF_THE_PAPER.get((setting.strategy, setting.objective)) for setting in settings]
-    spare = cycle([c for c in _OF_THE_PAPER.values() if c not in wanted] or _OF_THE_PAPER.values())
+    wanted = [_own_colour(setting) for setting in settings]
+    spare = cycle([hue for hue in _HUES if hue not in wanted] or _HUES)
     seen: set[str] = set()
     result = {}
     for setting, colour, dashes, marker in zip(
@@ -125,6 +118,11 @@ def styles(settings: Sequence[Setting]) -> dict[str, Style]:
         seen.add(colour)
         result[setting.label] = Style(colour, marker, dashes)
     return result
+
+
+def _own_colour(setting: Setting) -> str | None:
+    objective = OBJECTIVES.get(setting.objective)
+    return None if objective is None else objective.colours.get(setting.strategy)
 
 
 @contextmanager

@@ -18,11 +18,11 @@ from partway.config import coerce
 from partway.errors import ConfigError
 from partway.evaluation import EvaluationPlan, JudgedSample, ProblemResult
 from partway.models.settings import SamplingSettings
-from partway.objectives import Objective, objective
+from partway.objectives import OBJECTIVES, Objective, objective
 
 
-def _key(default: Any, text: str) -> Any:
-    return field(default=default, metadata={"help": text})
+def _key(default: Any, text: str, choices: Sequence[str] = ()) -> Any:
+    return field(default=default, metadata={"help": text, "choices": choices})
 
 
 @dataclass
@@ -73,8 +73,10 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         "wrote. Each is run again and kept only if it is right.",
     )
 
-    objective: Literal["mle", "mle_aug", "mml", "beta_mml"] = _key(
-        "mle_aug", "The loss over a buffer (Table 1)."
+    objective: str = _key(
+        "mle_aug",
+        "The loss over a buffer: one of Table 1, or your own as `package.module:name`.",
+        choices=tuple(OBJECTIVES),
     )
     mml_beta: float = _key(0.25, "The beta of `beta_mml`, above 0 and up to 1.")
     loss_normalization: Literal["sum", "length", "solutions"] = _key(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from partway.errors import RunError
-from partway.models.scoring import Targets
+from partway.models.targets import Targets
 from partway.models.text import Codec
 
 
@@ -28,7 +28,7 @@ class Learned:
             key: {
                 "loss": str(self.losses[key]),
                 "prompt": codec.decode(found.prompt),
-                "targets": [codec.decode(target) for target in found.targets],
+                "targets": [codec.decode(target) for target in found.sequences],
             }
             for key, found in self.targets.items()
         }

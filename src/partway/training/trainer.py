@@ -11,6 +11,7 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,8 @@ from partway.execution import trace_all
 from partway.models.engine import Draw, Metered, Request
 from partway.models.loading import LanguageModel
 from partway.models.local_engine import LocalEngine
-from partway.models.scoring import Plan, Scorer, Targets
+from partway.models.scoring import Plan, Scorer
+from partway.models.targets import Target, Targets
 from partway.problem import Problem
 from partway.runs import Run
 from partway.sampling import sample_solutions
@@ -156,10 +158,14 @@ class SelfSamplingTrainer(RecordingTrainer):
     def targets(self, problem: Problem) -> Targets | None:
         """What is learned of a problem: fully-correct solutions with their end, partial ones without."""
         buffer, prompt = self.buffers[problem.id], self.prompt_of(problem.question)
-        targets = [(*self.tokens_of(solution), self.codec.eos_id) for solution in buffer.fully_correct]
-        targets += [self.tokens_of(solution) for solution in buffer.partially_correct]
+        whole = [(*self.tokens_of(solution), self.codec.eos_id) for solution in buffer.fully_correct]
+        targets = [Target(tokens, "fully_correct") for tokens in whole]
+        if problem.reference is not None:
+            targets[0] = replace(targets[0], kind="reference")  # a buffer never loses it
+        beginnings = [self.tokens_of(solution) for solution in buffer.partially_correct]
+        targets += [Target(tokens, "partially_correct") for tokens in beginnings]
         targets = [target for target in targets if len(prompt) + len(target) <= self.context_length]
-        limit = 1 if self.args.objective == "mle" else self.args.solutions_per_step
+        limit = 1 if self.args.loss.learns_reference_only else self.args.solutions_per_step
         if limit is not None and len(targets) > limit:
             rng = random.Random(f"{self._seed('learn')}/{problem.id}")
             targets = [targets[0], *rng.sample(targets[1:], limit - 1)]

@@ -1,20 +1,15 @@
-"""The tables of keys in docs/training.md, made from the settings' dataclass.
-
-python -m partway.training.reference docs/training.md     writes them between their marks
-"""
+"""The tables of keys in docs/training.md, made from the settings' dataclass."""
 
 from __future__ import annotations
 
-import sys
 import types
 import typing
 from dataclasses import MISSING, Field, fields
-from pathlib import Path
 from typing import Any
 
 from partway.training.config import SelfSamplingConfig, own_fields
 
-BEGIN, END = "<!-- keys: made by python -m partway.training.reference -->\n", "<!-- end of keys -->\n"
+BEGIN, END = "<!-- keys: made by docs/generate.py -->\n", "<!-- end of keys -->\n"
 
 # The first key of each group, in the order declared.
 GROUPS = {
@@ -39,7 +34,9 @@ def tables() -> str:
             parts.append(
                 f"\n### {GROUPS[f.name]}\n\n| key | default | values | meaning |\n| --- | --- | --- | --- |"
             )
-        parts.append(f"| `{f.name}` | {_default(f)} | {_values(hints[f.name])} | {f.metadata['help']} |")
+        parts.append(
+            f"| `{f.name}` | {_default(f)} | {_choices(f) or _values(hints[f.name])} | {f.metadata['help']} |"
+        )
     names = {f.name for f in own}
     rest = sorted(f"`{f.name}`" for f in fields(SelfSamplingConfig) if f.init and f.name not in names)
     parts += ["\n### The other keys of `TrainingArguments`\n", f"{', '.join(rest)}.\n"]
@@ -58,6 +55,12 @@ def _default(f: Field[Any]) -> str:
     return "" if value is None else f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
+def _choices(f: Field[Any]) -> str:
+    """The names a setting knows, where it also takes others."""
+    names = ", ".join(f"`{choice}`" for choice in f.metadata.get("choices", ()))
+    return f"{names}, `module:name`" if names else ""
+
+
 def _values(hint: Any) -> str:
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         options = [option for option in typing.get_args(hint) if option is not types.NoneType]
@@ -65,8 +68,3 @@ def _values(hint: Any) -> str:
     if typing.get_origin(hint) is typing.Literal:
         return ", ".join(f"`{choice}`" for choice in typing.get_args(hint))
     return str(hint) if typing.get_origin(hint) else hint.__name__
-
-
-if __name__ == "__main__":
-    path = Path(sys.argv[1])
-    path.write_text(updated(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,52 @@
+"""Things named by where they are, `package.module:name`: how a setting points at a user's own code."""
+
+from __future__ import annotations
+
+import difflib
+from importlib import import_module
+from typing import Any
+
+from partway.errors import ConfigError
+
+
+def is_import_path(text: str) -> bool:
+    """Whether `text` says where something is rather than what it is called.
+
+    >>> is_import_path("mypackage.rules:same"), is_import_path("mle_aug")
+    (True, False)
+    """
+    return ":" in text
+
+
+def imported(path: str, key: str) -> Any:
+    """What the setting `key` points at with `path`, which is `module:name`.
+
+    >>> imported("math:pi", "objective")
+    3.141592653589793
+    >>> imported("math:pie", "objective")
+    Traceback (most recent call last):
+    partway.errors.ConfigError: objective is 'math:pie', but math has no 'pie'; did you mean 'pi'?
+    """
+    module_name, _, name = path.partition(":")
+    if not all(part.isidentifier() for part in (*module_name.split("."), *name.split("."))):
+        raise ConfigError(f"{key} is {path!r}, expected package.module:name")
+    found = _module(module_name, f"{key} is {path!r}")
+    for part in name.split("."):
+        if not hasattr(found, part):
+            near = difflib.get_close_matches(part, dir(found), n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; expected a name that {module_name} defines"
+            raise ConfigError(f"{key} is {path!r}, but {module_name} has no {part!r}{hint}")
+        found = getattr(found, part)
+    return found
+
+
+def _module(name: str, said: str) -> Any:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        # A module that is there may import one that is not: the message names the missing one.
+        hint = "install it, or put its folder in PYTHONPATH"
+        raise ConfigError(f"{said}, but there is no module {error.name}; {hint}") from error
+    except Exception as error:  # a user's module can fail in any way
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise ConfigError(f"{said}, but importing {name} fails ({reason})") from error
