@@ -108,6 +108,9 @@ def test_a_typed_program_is_traced(explorer):
         (json.dumps({"key": "train/1"}), "expected a JSON object with the texts"),
         (json.dumps(["train/1"]), "expected a JSON object"),
         ("{", "Expecting"),
+        ("[" * 79_000, "nested too deeply"),
+        ('{"key":' * 11_000, "nested too deeply"),
+        (json.dumps({"key": "train/1", "text": "a=1;" * 201}), "at most 200 are shown"),
         (b"\xff", "decode"),
     ],
 )
@@ -123,7 +126,11 @@ def test_a_form_cannot_post_a_program(explorer):
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "192.168.0.7", ""]
+    "host",
+    [
+        *("", "evil.example", "evil.example:8000", "127.0.0.1.evil.example", "192.168.0.7"),
+        *("127.0.0.1:evil.com", "localhost:8000:evil.com", "[::1]evil.com", "[::1", "127.0.0.1:", "::1:8000"),
+    ],
 )
 def test_a_name_that_leads_here_by_trickery_is_refused(explorer, host):
     assert ask(explorer, "/api/run", host=host).status_code == 421
@@ -170,8 +177,40 @@ def test_bound_elsewhere_the_token_opens_and_nothing_else_does(explorer):
     inside = {"cookie": cookie.split(";")[0]}
     assert ask(explorer, "/api/run", door=door, host=host, headers=inside).status_code == 200
     assert ask(explorer, "/api/run", door=door, host="evil.example", headers=inside).status_code == 421
+    assert ask(explorer, "/api/run", door=door, host="192.168.0.7:evil", headers=inside).status_code == 421
     foreign = {**inside, "origin": "http://evil.example"}
     assert ask(explorer, "/api/run", door=door, host=host, headers=foreign).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "foreign", ["{a}=b", "name with spaces=[1, 2]", ",", "=", 'open="quote', "partway-1"]
+)
+def test_malformed_cookies_of_other_servers_are_ignored(explorer, foreign):
+    door = guard.Door.at("0.0.0.0", 8000)
+    own = f"{door.cookie}={door.token}"
+    for cookies in (f"{foreign}; {own}", f"{own}; {foreign}", f"{door.cookie}=old; {own}"):
+        headers = {"cookie": cookies}
+        response = ask(explorer, "/api/run", door=door, host="192.168.0.7:8000", headers=headers)
+        assert response.status_code == 200
+    stale = {"cookie": f"{foreign}; {door.cookie}=guess"}
+    assert ask(explorer, "/", door=door, host="192.168.0.7:8000", headers=stale).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n".join(f"x{n} = 1<<13999" for n in range(190)),
+        "x = " + "'a' * 20_000_000",
+        f"{','.join(f'a{n}' for n in range(1_200))}={'1,' * 1_200}\n" + "b=1\n" * 190,
+        "raise ValueError('a' * 1_000_000)",
+        "answer = '\ud800'",
+    ],
+    ids=["long numbers", "a long text", "many values", "a long message", "half a surrogate pair"],
+)
+def test_whatever_is_typed_the_answer_is_small(explorer, text):
+    response = post(explorer, json.dumps({"key": "train/1", "text": text}))
+    assert response.status_code == 200
+    assert len(response.content) < 6_000_000
 
 
 def test_two_doors_have_two_tokens_and_loopback_has_none():

@@ -7,10 +7,10 @@ A page of another site that runs in the same browser must not get at a run: neit
 from __future__ import annotations
 
 import ipaddress
+import re
 import secrets
 import socket
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 
 from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
@@ -27,6 +27,9 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+
+
+_HOST = re.compile(r"(?:\[(?P<bracketed>[0-9A-Fa-f:.]+)\]|(?P<plain>[^:\[\]]+))(?::[0-9]{1,5})?").fullmatch
 
 
 def is_loopback(host: str) -> bool:
@@ -64,8 +67,10 @@ class Door:
 
     def knows(self, host: str) -> bool:
         """Whether `host`, of a request, can mean this server."""
-        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-        name = name.strip("[]").lower()
+        parts = _HOST(host)
+        if parts is None:
+            return False
+        name = (parts["bracketed"] or parts["plain"]).lower()
         if self.token is None:
             return is_loopback(name)
         if name in ("localhost", self.host.lower(), socket.gethostname().lower()):
@@ -79,6 +84,12 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _cookies_named(name: str, header: str) -> list[str]:
+    """The values of the cookies of this name; cookies of other servers on this machine may be malformed."""
+    pairs = (part.partition("=") for part in header.split(";"))
+    return [value.strip() for key, _, value in pairs if key.strip() == name]
 
 
 @dataclass(frozen=True)
@@ -117,11 +128,10 @@ class Guard:
 
     def _has_token(self, cookies: str) -> bool:
         assert self.door.token is not None, "without a token nobody is asked for one"
-        try:
-            found = SimpleCookie(cookies).get(self.door.cookie)
-        except CookieError:
-            return False
-        return found is not None and secrets.compare_digest(found.value.encode(), self.door.token.encode())
+        return any(
+            secrets.compare_digest(value.encode(), self.door.token.encode())
+            for value in _cookies_named(self.door.cookie, cookies)
+        )
 
     def _welcome(self) -> Response:
         """To the page, without the token in its address."""

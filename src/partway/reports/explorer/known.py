@@ -9,7 +9,7 @@ from typing import Any
 from partway.buffer import Rules
 from partway.execution import Trace, is_correct
 from partway.execution.values import canonical
-from partway.reports.explorer.states import KnownStates
+from partway.reports.explorer.states import KnownStates, clipped
 from partway.runs import Row
 from partway.solution import Solution
 
@@ -32,10 +32,10 @@ class Known:
             "is_right": trace.has_answer and is_correct(trace.answer, self.answer),
         }
         if trace.has_answer:
-            row["answer"] = spelled(trace.answer)
+            row["answer"] = clipped(spelled(trace.answer))
         if trace.failure is not None:
             failure = trace.failure
-            row["failure"] = {"kind": failure.kind, "message": failure.message, "step": failure.step}
+            row["failure"] = {"kind": failure.kind, "message": clipped(failure.message), "step": failure.step}
         if trace.failure is None and trace.solution in self.solutions:
             row["same_as"] = self.solutions.index(trace.solution)
         return row

@@ -19,6 +19,8 @@ from partway.reports.explorer.tree import tree_of
 from partway.runs import Row
 from partway.solution import Solution
 
+MAX_TYPED_STEPS = 200
+
 
 def known_of(problem: Problem, buffer: SolutionBuffer) -> Known:
     """What the buffer of a problem knows."""
@@ -94,6 +96,8 @@ def _probability(rows: Sequence[Row]) -> Row | None:
 def typed_view(text: str, buffer: SolutionBuffer, known: Known) -> Row:
     """A program somebody typed: its trace, what the buffer would say to it, and how far it is right."""
     (trace,) = traced([text], known.rules)
+    if len(trace.solution) > MAX_TYPED_STEPS:
+        raise ValueError(f"a program of {len(trace.solution):,} steps; at most {MAX_TYPED_STEPS} are shown")
     view = known.compared(trace)
     if view["matching"]:
         view["places"] = known.states.places[known.states.numbers[trace.states[view["matching"] - 1]]]

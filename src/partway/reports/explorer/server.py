@@ -22,6 +22,7 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from partway.errors import ConfigError, PartwayError
+from partway.reports.explorer.connections import BoundedConnection
 from partway.reports.explorer.explorer import Explorer
 from partway.reports.explorer.guard import Door, Guard
 from partway.reports.explorer.index import Query
@@ -30,6 +31,7 @@ STATIC = Path(__file__).parent / "static"
 MEDIA_TYPES = {"index.html": "text/html", "app.css": "text/css", "app.js": "text/javascript"}
 MAX_TYPED = 10_000  # characters of a typed program
 MAX_BODY = 8 * MAX_TYPED
+MOST_TRACES = 2  # typed programs traced at once; others wait, and the list and the problems do not
 
 T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -100,7 +102,8 @@ async def trace(explorer: Explorer, request: Request) -> object:
         raise ValueError("expected a JSON object with the texts 'key' and 'text'")
     if len(text) > MAX_TYPED:
         raise ValueError(f"a program of {len(text):,} characters; at most {MAX_TYPED:,} are traced")
-    return await in_thread(lambda: explorer.trace(key, text))
+    async with request.app.state.tracing:
+        return await in_thread(lambda: explorer.trace(key, text))
 
 
 async def _body(request: Request) -> dict[str, Any]:
@@ -112,7 +115,10 @@ async def _body(request: Request) -> dict[str, Any]:
             received += part
             if len(received) > MAX_BODY:
                 raise ValueError(f"more than {MAX_BODY:,} bytes")
-    body = json.loads(received)
+    try:
+        body = json.loads(received)
+    except RecursionError:
+        raise ValueError("JSON nested too deeply") from None
     if not isinstance(body, dict):
         raise ValueError("expected a JSON object")
     return body
@@ -124,7 +130,9 @@ def application(explorer: Explorer, door: Door) -> Guard:
     routes = [Route(f"/api/{name}", answering(answer, explorer)) for name, answer in gets.items()]
     routes.append(Route("/api/trace", answering(trace, explorer), methods=["POST"]))
     routes += [Route("/" if name == "index.html" else f"/{name}", _file(name)) for name in MEDIA_TYPES]
-    return Guard(Starlette(routes=routes), door)
+    app = Starlette(routes=routes)
+    app.state.tracing = asyncio.Semaphore(MOST_TRACES)
+    return Guard(app, door)
 
 
 def _file(name: str) -> Endpoint:
@@ -151,19 +159,25 @@ def serve(explorer: Explorer, host: str, port: int, on_ready: Callable[[Door], N
     """Serve the explorer until interrupted; `on_ready` is called once the door is open."""
     with listening(host, port) as listener:
         door = Door.at(host, listener.getsockname()[1])
-        config = uvicorn.Config(
-            application(explorer, door),
-            http="h11",
-            ws="none",
-            loop="asyncio",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-        )
         threading.Thread(target=explorer.warm, daemon=True).start()
         on_ready(door)
-        Server(config).run(sockets=[listener])
+        Server(configured(application(explorer, door))).run(sockets=[listener])
+
+
+def configured(app: Guard) -> uvicorn.Config:
+    """How the application is served."""
+    return uvicorn.Config(
+        app,
+        http=BoundedConnection,
+        ws="none",
+        loop="asyncio",
+        lifespan="off",
+        log_config=None,
+        log_level="error",  # a request that is no HTTP is no news
+        backlog=64,  # how many are taken at once before one that is too many can be hung up on
+        access_log=False,
+        server_header=False,
+    )
 
 
 def listening(host: str, port: int) -> socket.socket:

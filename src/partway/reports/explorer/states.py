@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from partway.buffer import Rules
@@ -13,6 +13,8 @@ from partway.execution.values import canonical, strict
 from partway.runs import Row
 
 HUES = 7  # how many colours the style sheet has
+MAX_VALUE = 200  # characters of a value
+MAX_VALUES = 100  # of a state
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,11 @@ class KnownStates:
     def step_rows(self, trace: Trace, rules: Rules) -> list[Row]:
         """The steps of a solution, each executed one with the state it reaches."""
         rows: list[Row] = []
+        values = values_by_step(trace, rules)
         for index, step in enumerate(trace.solution.steps):
             row: Row = {"text": step}
             if index < len(trace.states):
-                row["values"] = values_after(trace, index + 1, rules)
+                row["values"] = next(values)
                 if trace.states[index] in self.numbers:
                     row["state"] = self.numbers[trace.states[index]]
             rows.append(row)
@@ -63,19 +66,38 @@ class KnownStates:
         return next((n for n in range(longest, 0, -1) if trace.states[n - 1] in self.numbers), 0)
 
 
-def values_after(trace: Trace, length: int, rules: Rules) -> list[tuple[str, bool]]:
-    """The values of the state after `length` steps, numbers by size, and whether the last step set each.
+def values_by_step(trace: Trace, rules: Rules) -> Iterator[list[tuple[str, bool]]]:
+    """For every executed step the values of the state after it, numbers by size, and whether it set each.
 
     >>> from partway import trace
-    >>> values_after(trace("n0 = 10\\nt0 = n0 - 7.0"), 2, Rules())
-    [('3', True), ('10', False)]
+    >>> list(values_by_step(trace("n0 = 10\\nt0 = n0 - 7.0"), Rules()))
+    [[('10', True)], [('3', True), ('10', False)]]
     """
     spell = strict if rules.state == "strict" else canonical
-    changed = trace.changes[length - 1]
-    values = [(spell(value), name in changed) for name, value in trace.variables_after(length).items()]
-    if rules.state == "set":
-        values = [(text, any(new for same, new in values if same == text)) for text in dict(values)]
-    return sorted(values, key=_by_size)
+    texts: dict[str, str] = {}
+    for changes in trace.changes:
+        for name, value in changes.items():
+            if value is None:
+                texts.pop(name, None)
+            else:
+                texts[name] = spell(value[0])  # once for all steps that keep it: some are long
+        values = [(text, name in changes) for name, text in texts.items()]
+        if rules.state == "set":
+            fresh = {text for text, is_new in values if is_new}
+            values = [(text, text in fresh) for text in dict(values)]
+        yield _shown(sorted(values, key=_by_size))
+
+
+def _shown(values: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
+    """As much of the values as a reader can take in: what a program computes has no bound."""
+    shown = [(clipped(text), is_new) for text, is_new in values[:MAX_VALUES]]
+    others = len(values) - len(shown)
+    return [*shown, (f"and {others:,} more", False)] if others else shown
+
+
+def clipped(text: str) -> str:
+    """The beginning of a text that may be long."""
+    return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}..."
 
 
 def _by_size(value: tuple[str, bool]) -> tuple[bool, float, str]:
