@@ -91,11 +91,10 @@ def measure(
         if model is None
         else load_model(model)
     )
-    prompts = [fine_tuned.codec.prompt(problem.question) for problem in problems]
     races = {
-        "fine_tuned": Task(fine_tuned, prompts[:count], samples, settings),
-        "untrained": Task(_untrained(fine_tuned, seed), prompts[: -(-count // 2)], samples, settings),
-        "one_each": Task(fine_tuned, prompts[:BATCH], 1, settings),
+        "fine_tuned": Task(fine_tuned, problems[:count], samples, settings),
+        "untrained": Task(_untrained(fine_tuned, seed), problems[: -(-count // 2)], samples, settings),
+        "one_each": Task(fine_tuned, problems[:BATCH], 1, settings),
     }
     results = {}
     for name, task in races.items():
@@ -130,7 +129,7 @@ def race(task: Task, rows: int, rounds: int, seed: int) -> dict[str, Any]:
     refusal = None
     for name, draw in list(contenders.items()):
         try:
-            draw(replace(task, prompts=task.prompts[:1], samples=1), seed)  # warms up
+            draw(replace(task, problems=task.problems[:1], samples=1), seed)  # warms up
         except Exception as error:  # whatever continuous batching lacks for this model and machine
             if name != "generate_batch":
                 raise

@@ -13,21 +13,29 @@ import torch
 from torch import Tensor
 from transformers import ContinuousBatchingConfig, GenerationConfig
 
+from partway.models.engine import Request
 from partway.models.loading import LanguageModel
-from partway.models.sampling_tree import TreePrompt, TreeSampler
+from partway.models.local_engine import LocalEngine
 from partway.models.settings import SamplingSettings
+from partway.problem import Problem
+from partway.solution import EMPTY
 
 PAGE = 32  # tokens per page of generate_batch's cache
 
 
 @dataclass(frozen=True)
 class Task:
-    """`samples` completions of every prompt."""
+    """`samples` solutions of every problem."""
 
     language_model: LanguageModel
-    prompts: Sequence[Sequence[int]]
+    problems: Sequence[Problem]
     samples: int
     settings: SamplingSettings
+
+    @property
+    def prompts(self) -> list[list[int]]:
+        """What the model reads of each problem."""
+        return [self.language_model.codec.prompt(problem.question) for problem in self.problems]
 
     @property
     def generation_config(self) -> GenerationConfig:
@@ -56,12 +64,12 @@ class Drawn:
 
 def draw_on_tree(task: Task, seed: int) -> Drawn:
     """Our own: all prompts at once, as many rows as the default budget allows."""
-    sampler = TreeSampler(task.language_model, answer_variable=None)
-    prompts = [TreePrompt(tokens, task.samples, str(number)) for number, tokens in enumerate(task.prompts)]
-    results = sampler.sample(prompts, task.settings, seed)
-    returned = sum(sample.count * len(sample.log_probs) for samples in results for sample in samples)
-    distinct = sum(len(samples) for samples in results)
-    return Drawn(returned, sampler.tokens_computed, distinct / (task.samples * len(prompts)))
+    engine = LocalEngine(task.language_model, answer_variable=None)
+    requests = [Request(problem, EMPTY, task.samples) for problem in task.problems]
+    answers = engine.complete(requests, task.settings, seed)
+    draws = [draw for of_request in answers for draw in of_request]
+    returned = sum(draw.count * (draw.tokens + draw.finished) for draw in draws)
+    return Drawn(returned, engine.tokens_computed, len(draws) / (task.samples * len(requests)))
 
 
 def draw_with_generate(task: Task, seed: int, rows: int) -> Drawn:

@@ -9,11 +9,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from partway.models.engine import Request
 from partway.models.loading import PRETRAINED_TINY, LanguageModel, load_model
-from partway.models.sampling_tree import TreePrompt, TreeSampler
+from partway.models.local_engine import LocalEngine
 from partway.models.settings import SamplingSettings
 from partway.models.text import Codec
 from partway.problem import Problem
+from partway.solution import EMPTY
 
 BATCH = 16
 LEARNING_RATE = 1e-3
@@ -56,8 +58,8 @@ def unique_share(
     language_model: LanguageModel, problems: Sequence[Problem], samples: int, settings: SamplingSettings
 ) -> float:
     """The share of distinct solutions among `samples` of each problem."""
-    prompts = [TreePrompt(language_model.codec.prompt(p.question), samples, p.id) for p in problems]
-    results = TreeSampler(language_model, answer_variable=None).sample(prompts, settings, seed=0)
+    requests = [Request(problem, EMPTY, samples) for problem in problems]
+    results = LocalEngine(language_model, answer_variable=None).complete(requests, settings, seed=0)
     return sum(map(len, results)) / (samples * len(problems))
 
 

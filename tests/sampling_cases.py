@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import torch
 from transformers import (
@@ -16,16 +17,46 @@ from transformers import (
     Qwen3Config,
 )
 
+from partway.models.engine import Draw, Request
 from partway.models.loading import LanguageModel
 from partway.models.text import Codec
 from partway.models.tiny import train_tokenizer
 from partway.problem import Problem
+from partway.solution import EMPTY, Solution
 
 APPLES = Problem(
     "apples", "Anna has 12 apples and buys 3 more. How many?", 15, "n0 = 12\nn1 = 3\nanswer = n0 + n1"
 )
 CONTEXT = 96
 END = 0
+
+
+class SpelledCodec(Codec):
+    """Texts are spelled as numbers of tokens: "5 6 7" is the tokens 5, 6 and 7."""
+
+    def prompt(self, question: str) -> list[int]:
+        return [int(token) for token in question.split()]
+
+    def steps(self, solution: Solution) -> list[int]:
+        return [int(token) for step in solution.steps for token in step.split()]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return " ".join(map(str, tokens))
+
+
+def spelled(tokens: Sequence[int]) -> str:
+    """What stands for these tokens in a question or a step."""
+    return " ".join(map(str, tokens))
+
+
+def request(prompt: Sequence[int], count: int, key: str) -> Request:
+    """So many completions of a prompt given as tokens; the key names their randomness."""
+    return Request(Problem(key, spelled(prompt), 0), EMPTY, count)
+
+
+def tokens_of(draw: Draw) -> tuple[int, ...]:
+    """The tokens of a completion without the one that ended it."""
+    return tuple(int(token) for token in draw.completion.split())
 
 
 def family(name: str) -> PreTrainedConfig:
@@ -57,6 +88,13 @@ def random_model(config: PreTrainedConfig, scale: float = 0.2) -> LanguageModel:
     return LanguageModel(model, Codec.of(train_tokenizer([APPLES])), CONTEXT)
 
 
+def spelled_model(config: PreTrainedConfig) -> LanguageModel:
+    """A random model that is given and gives numbers of tokens."""
+    return LanguageModel(
+        random_model(config).model, SpelledCodec(tokenizer=None, eos_id=1, pad_id=1), CONTEXT
+    )
+
+
 def enumerable_model() -> LanguageModel:
     """Four tokens, of which END ends a text."""
     config = LlamaConfig(
@@ -71,7 +109,7 @@ def enumerable_model() -> LanguageModel:
         tie_word_embeddings=False,
     )
     model = random_model(config, scale=0.12).model
-    return LanguageModel(model, Codec(tokenizer=None, eos_id=END, pad_id=END), CONTEXT)
+    return LanguageModel(model, SpelledCodec(tokenizer=None, eos_id=END, pad_id=END), CONTEXT)
 
 
 def plain_log_probs(model: torch.nn.Module, prompt: list[int], completion: list[int]) -> list[float]:

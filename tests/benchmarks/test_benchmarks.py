@@ -13,6 +13,7 @@ from benchmarks import sample, sampling_contenders
 from benchmarks.__main__ import BENCHMARKS, app
 from partway.models.loading import load_model
 from partway.models.settings import SamplingSettings
+from partway.problem import Problem
 
 ROOT = Path(__file__).parents[2]
 
@@ -52,8 +53,8 @@ def test_a_baseline_that_does_not_run_here_is_named(monkeypatch):
 
     monkeypatch.setattr(sampling_contenders, "draw_with_generate_batch", refuse)
     language_model = load_model("tiny-storyproblems")
-    prompt = language_model.codec.prompt("How many?")
-    task = sampling_contenders.Task(language_model, [prompt], 2, SamplingSettings(max_completion_length=4))
+    problem = Problem("p", "How many?", 1)
+    task = sampling_contenders.Task(language_model, [problem], 2, SamplingSettings(max_completion_length=4))
     result = sample.race(task, rows=2, rounds=1, seed=0)
     assert result["tokens_returned"] <= 8
     assert result["speedup_vs_generate_batch"] is None

@@ -8,10 +8,12 @@ import torch
 
 from partway.errors import ModelError
 from partway.models import loading, smollm2
+from partway.models.engine import Request
 from partway.models.loading import load_model, model_directory
-from partway.models.sampling_tree import TreePrompt, TreeSampler
+from partway.models.local_engine import LocalEngine
 from partway.models.settings import SamplingSettings
 from partway.models.tiny import build_tiny_model
+from partway.solution import EMPTY
 from sampling_cases import APPLES
 
 
@@ -128,8 +130,8 @@ def test_an_adapter_is_loaded_upon_its_base(saved, tmp_path):
         logits = loaded.model(prompt).logits
         assert torch.allclose(logits, adapter(prompt).logits)
         assert not torch.allclose(logits, load_model(saved).model(prompt).logits)
-    samples = TreeSampler(loaded).sample([TreePrompt(prompt[0].tolist(), 3, "p")], SamplingSettings(), 0)[0]
-    assert sum(sample.count for sample in samples) == 3
+    (draws,) = LocalEngine(loaded).complete([Request(APPLES, EMPTY, 3)], SamplingSettings(), 0)
+    assert sum(draw.count for draw in draws) == 3
     edited(tmp_path / "adapter" / "adapter_config.json", base_model_name_or_path=None)
     assert "does not name its base" in failure(tmp_path / "adapter")
 

@@ -9,7 +9,6 @@ from partway import trace
 from partway.buffer import SolutionBuffer
 from partway.errors import ConfigError
 from partway.models.local_engine import LocalEngine
-from partway.models.sampling_tree import TokenSample
 from partway.models.settings import SamplingSettings
 from partway.models.tiny import build_tiny_model
 from partway.problem import Problem
@@ -107,14 +106,13 @@ def test_a_local_engine_completes_prefixes_of_any_length(language_model):
     ]
 
 
-def test_a_local_engine_reports_what_the_sampler_drew(language_model, monkeypatch):
+def test_a_local_engine_decodes_and_cuts_what_was_drawn(language_model):
     engine = LocalEngine(language_model)
-    tokens = tuple(language_model.codec.encode("n0 = 12\nansw"))
-    samples = [TokenSample(tokens, 3, False, (-1.0, -0.5))]
-    monkeypatch.setattr(engine.sampler, "sample", lambda prompts, settings, seed: [samples for _ in prompts])
-    [[draw]] = engine.complete([Request(APPLES, EMPTY, 3)], SETTINGS, 0)
-    assert (draw.completion, draw.text) == ("n0 = 12\nansw", "n0 = 12\n")
-    assert (draw.count, draw.finished, draw.log_prob) == (3, False, -1.5)
+    request = Request(APPLES, EMPTY, 40)
+    for draw in engine.complete([request], SETTINGS, 0)[0]:
+        assert draw.finished or draw.tokens == SETTINGS.max_completion_length
+        assert draw.completion.startswith(draw.text)
+        assert draw.finished or draw.text == "" or draw.text.endswith("\n")
 
 
 @pytest.mark.parametrize(

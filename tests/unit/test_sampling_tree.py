@@ -9,7 +9,7 @@ from transformers import MambaConfig, MambaForCausalLM
 from partway.errors import ModelError
 from partway.models import frontier
 from partway.models.loading import LanguageModel
-from partway.models.sampling_tree import TreePrompt, TreeSampler
+from partway.models.local_engine import LocalEngine
 from partway.models.settings import SamplingSettings
 from sampling_cases import (
     CONTEXT,
@@ -18,27 +18,29 @@ from sampling_cases import (
     exact_probabilities,
     family,
     plain_log_probs,
-    random_model,
+    request,
+    spelled_model,
+    tokens_of,
 )
 
 FAMILIES = ["gpt2", "gpt_neo", "gpt_neox", "llama", "mistral", "qwen3"]
-PROMPTS = [
-    TreePrompt([5, 6, 7, 8, 9, 10, 11, 12], 7, "a"),
-    TreePrompt(list(range(20, 55)), 5, "b"),
-    TreePrompt([3, 4], 9, "c"),
-    TreePrompt([200], 4, "d"),
+REQUESTS = [
+    request([5, 6, 7, 8, 9, 10, 11, 12], 7, "a"),
+    request(list(range(20, 55)), 5, "b"),
+    request([3, 4], 9, "c"),
+    request([200], 4, "d"),
 ]
 SHORT = SamplingSettings(temperature=0.8, max_completion_length=3)
 LONG = SamplingSettings(temperature=0.8, max_completion_length=12)
 
 
-def drawn(samples):
+def drawn(draws):
     """Completion to count, with the END that finished one put back."""
-    return {(*s.tokens, END) if s.finished else s.tokens: s.count for s in samples}
+    return {(*tokens_of(d), END) if d.finished else tokens_of(d): d.count for d in draws}
 
 
 def outlines(results):
-    return [[(s.tokens, s.count, s.finished) for s in samples] for samples in results]
+    return [[(d.completion, d.count, d.finished) for d in draws] for draws in results]
 
 
 def assert_exact(language_model, seed=1, count=20_000):
@@ -46,8 +48,8 @@ def assert_exact(language_model, seed=1, count=20_000):
     prompt = [1, 2, 3]
     expected = exact_probabilities(language_model, prompt, 3, SHORT.temperature)
     assert sum(expected.values()) == pytest.approx(1)
-    sampler = TreeSampler(language_model, answer_variable=None)
-    counts = drawn(sampler.sample([TreePrompt(prompt, count, "p")], SHORT, seed)[0])
+    engine = LocalEngine(language_model, answer_variable=None)
+    counts = drawn(engine.complete([request(prompt, count, "p")], SHORT, seed)[0])
     assert counts.keys() <= expected.keys()
     observed = [counts.get(completion, 0) for completion in expected]
     assert min(expected.values()) * count > 5, "chi-square needs five expected draws everywhere"
@@ -113,8 +115,8 @@ def test_the_test_of_exactness_notices_samplers_that_are_not(mutation, monkeypat
 
 def test_samples_of_one_prompt_are_independent_of_each_other():
     language_model = enumerable_model()
-    prompts = [TreePrompt([1, 2, 3], 2, str(number)) for number in range(1000)]
-    results = TreeSampler(language_model, answer_variable=None).sample(prompts, SHORT, 0)
+    prompts = [request([1, 2, 3], 2, str(number)) for number in range(1000)]
+    results = LocalEngine(language_model, answer_variable=None).complete(prompts, SHORT, 0)
     share = np.mean([len(samples) == 1 for samples in results])  # both drew the same completion
     probabilities = exact_probabilities(language_model, [1, 2, 3], 3, SHORT.temperature).values()
     expected = sum(p * p for p in probabilities)
@@ -123,50 +125,49 @@ def test_samples_of_one_prompt_are_independent_of_each_other():
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_log_probs_are_those_of_a_plain_forward(name):
-    language_model = random_model(family(name))
-    for prompt, samples in zip(PROMPTS, TreeSampler(language_model).sample(PROMPTS, LONG, 3), strict=True):
-        assert sum(sample.count for sample in samples) == prompt.count
-        for sample in samples:
-            completion = [*sample.tokens, language_model.codec.eos_id][: len(sample.log_probs)]
-            plain = plain_log_probs(language_model.model, prompt.tokens, completion)
-            np.testing.assert_allclose(sample.log_probs, plain, atol=1e-4)
-            assert sample.log_prob == pytest.approx(sum(plain), abs=1e-3)
+    language_model = spelled_model(family(name))
+    for asked, draws in zip(REQUESTS, LocalEngine(language_model).complete(REQUESTS, LONG, 3), strict=True):
+        assert sum(draw.count for draw in draws) == asked.count
+        prompt = language_model.codec.prompt(asked.problem.question)
+        for draw in draws:
+            completion = [*tokens_of(draw), *[language_model.codec.eos_id] * draw.finished]
+            assert draw.tokens == len(tokens_of(draw)) > 0
+            plain = plain_log_probs(language_model.model, prompt, completion)
+            assert draw.log_prob == pytest.approx(sum(plain), abs=1e-4 * len(plain))
 
 
 @pytest.mark.parametrize("name", ["gpt_neo", "llama"])
 def test_draws_do_not_depend_on_batch_mates_or_on_the_row_budget(name):
-    language_model = random_model(family(name))
-    together = outlines(TreeSampler(language_model).sample(PROMPTS, LONG, 3))
-    alone = [outlines(TreeSampler(language_model).sample([prompt], LONG, 3))[0] for prompt in PROMPTS]
+    language_model = spelled_model(family(name))
+    together = outlines(LocalEngine(language_model).complete(REQUESTS, LONG, 3))
+    alone = [outlines(LocalEngine(language_model).complete([asked], LONG, 3))[0] for asked in REQUESTS]
     assert together == alone
     for budget in (2, 10):
-        sampler = TreeSampler(language_model, row_budget=budget)
-        assert outlines(sampler.sample(PROMPTS[::-1], LONG, 3))[::-1] == together
+        engine = LocalEngine(language_model, row_budget=budget)
+        assert outlines(engine.complete(REQUESTS[::-1], LONG, 3))[::-1] == together
 
 
 def test_fewer_samples_are_the_first_of_more():
-    sampler = TreeSampler(enumerable_model(), answer_variable=None)
-    few, many = (drawn(sampler.sample([TreePrompt([1], n, "p")], SHORT, 0)[0]) for n in (20, 60))
+    engine = LocalEngine(enumerable_model(), answer_variable=None)
+    few, many = (drawn(engine.complete([request([1], n, "p")], SHORT, 0)[0]) for n in (20, 60))
     assert sum(few.values()) == 20
     assert all(count <= many[completion] for completion, count in few.items())
 
 
 def test_seeds_and_keys_give_different_draws():
-    sampler = TreeSampler(random_model(family("llama")))
-    prompts = [TreePrompt([5, 6, 7], 3, key) for key in ("a", "b")]
-    first, second = outlines(sampler.sample(prompts, LONG, 0))
+    engine = LocalEngine(spelled_model(family("llama")))
+    prompts = [request([5, 6, 7], 3, key) for key in ("a", "b")]
+    first, second = outlines(engine.complete(prompts, LONG, 0))
     assert first != second
-    assert first != outlines(sampler.sample(prompts, LONG, 1))[0]
-    assert first == outlines(sampler.sample(prompts, LONG, 0))[0]
+    assert first != outlines(engine.complete(prompts, LONG, 1))[0]
+    assert first == outlines(engine.complete(prompts, LONG, 0))[0]
 
 
 def test_a_shared_prefix_is_computed_once():
     language_model = enumerable_model()
-    sampler = TreeSampler(language_model, answer_variable=None)
-    sampler.sample([TreePrompt([1, 2, 3], 5000, "p")], SHORT, 0)
-    assert (
-        sampler.tokens_computed == 2 + 1 + 3 + 9
-    )  # the prompt but its last token, then each distinct prefix
+    engine = LocalEngine(language_model, answer_variable=None)
+    engine.complete([request([1, 2, 3], 5000, "p")], SHORT, 0)
+    assert engine.tokens_computed == 2 + 1 + 3 + 9  # the prompt but its last token, then each distinct prefix
 
 
 def test_rows_never_exceed_the_budget(monkeypatch):
@@ -178,52 +179,52 @@ def test_rows_never_exceed_the_budget(monkeypatch):
         return forward(self)
 
     monkeypatch.setattr(frontier.Frontier, "_forward", watched)
-    sampler = TreeSampler(random_model(family("llama")), row_budget=6)
-    results = sampler.sample(PROMPTS, LONG, 0)
+    engine = LocalEngine(spelled_model(family("llama")), row_budget=6)
+    results = engine.complete(REQUESTS, LONG, 0)
     assert max(seen) == 6
-    assert [sum(s.count for s in samples) for samples in results] == [p.count for p in PROMPTS]
+    assert [sum(s.count for s in samples) for samples in results] == [r.count for r in REQUESTS]
 
 
 def test_temperature_zero_is_greedy():
-    language_model = random_model(family("llama"))
+    language_model = spelled_model(family("llama"))
     settings = SamplingSettings(temperature=0, max_completion_length=8)
-    [[sample]] = TreeSampler(language_model).sample([TreePrompt([5, 6, 7], 50, "p")], settings, 0)
+    [[sample]] = LocalEngine(language_model).complete([request([5, 6, 7], 50, "p")], settings, 0)
     ids = [5, 6, 7]
     for _ in range(8):
         with torch.no_grad():
             ids.append(int(language_model.model(torch.tensor([ids])).logits[0, -1].argmax()))
-    assert (sample.tokens, sample.count, sample.finished) == (tuple(ids[3:]), 50, False)
+    assert (tokens_of(sample), sample.count, sample.finished) == (tuple(ids[3:]), 50, False)
 
 
 def test_completions_end_at_the_context():
-    sampler = TreeSampler(random_model(family("gpt_neo")))
-    samples = sampler.sample([TreePrompt(list(range(20, 20 + CONTEXT - 5)), 20, "p")], LONG, 0)[0]
-    assert max(len(sample.tokens) for sample in samples) == 5
+    engine = LocalEngine(spelled_model(family("gpt_neo")))
+    samples = engine.complete([request(list(range(20, 20 + CONTEXT - 5)), 20, "p")], LONG, 0)[0]
+    assert max(sample.tokens for sample in samples) == 5
 
 
 def test_a_prompt_as_long_as_the_context_is_refused():
     with pytest.raises(ModelError, match=f"a prompt of {CONTEXT} tokens leaves no room"):
-        TreeSampler(random_model(family("llama"))).sample([TreePrompt([5] * CONTEXT, 1, "p")], LONG, 0)
+        LocalEngine(spelled_model(family("llama"))).complete([request([5] * CONTEXT, 1, "p")], LONG, 0)
 
 
 def test_a_model_without_keys_and_values_is_refused():
     model = MambaForCausalLM(MambaConfig(vocab_size=8, hidden_size=8, num_hidden_layers=1))
     codec = enumerable_model().codec
     with pytest.raises(ModelError, match="mamba model keeps a running state"):
-        TreeSampler(LanguageModel(model, codec, CONTEXT))
+        LocalEngine(LanguageModel(model, codec, CONTEXT))
 
 
 def test_a_training_model_is_sampled_without_dropout_and_goes_on_training():
     config = family("gpt2")
     config.resid_pdrop = 0.9
-    language_model = random_model(config)
-    calm = outlines(TreeSampler(language_model).sample(PROMPTS, LONG, 0))
+    language_model = spelled_model(config)
+    calm = outlines(LocalEngine(language_model).complete(REQUESTS, LONG, 0))
     language_model.model.train()
-    assert outlines(TreeSampler(language_model).sample(PROMPTS, LONG, 0)) == calm
+    assert outlines(LocalEngine(language_model).complete(REQUESTS, LONG, 0)) == calm
     assert language_model.model.training
 
 
 def test_no_prompts_and_no_samples_give_nothing():
-    sampler = TreeSampler(random_model(family("llama")))
-    assert sampler.sample([], LONG, 0) == []
-    assert sampler.sample([TreePrompt([5, 6], 0, "p")], LONG, 0) == [[]]
+    engine = LocalEngine(spelled_model(family("llama")))
+    assert engine.complete([], LONG, 0) == []
+    assert engine.complete([request([5, 6], 0, "p")], LONG, 0) == [[]]

@@ -32,29 +32,13 @@ ROW = np.dtype(
         ("depth", np.int64),  # tokens drawn so far
         ("line", np.int64),  # the depth at which the current line starts
         ("next", np.int64),  # the last token, which the model has not read yet
+        ("log_prob", np.float64),  # of the tokens drawn so far, at temperature 1 and unfiltered
     ]
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Samples that start together behind the same prompt, given by its number and tokens."""
-
-    prompt: int
-    tokens: Sequence[int]
-    limit: int
-    streams: Streams
-
-
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """A completion that has ended, with the number of samples that drew it."""
-
-    prompt: int
-    tokens: tuple[int, ...]
-    count: int
-    finished: bool
-    log_probs: tuple[float, ...]
+# What has ended of one prompt: tokens without end-of-text, and whether they are finished (not cut off by
+# length), to the number of samples that drew them and their log-probability (of end-of-text too, if drawn).
+Ended = dict[tuple[tuple[int, ...], bool], tuple[int, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,40 +66,43 @@ class Frontier:
         self,
         model: PreTrainedModel,
         settings: SamplingSettings,
+        prompts: Sequence[Sequence[int]],
+        limits: Sequence[int],
         *,
         budget: int,
         end_ids: Sequence[int],
         watch: AnswerWatch | None,
     ) -> None:
         self.model, self.settings, self.budget, self.watch = model, settings, budget, watch
-        self.device = model.device
+        self.prompts, self.limits, self.device = prompts, limits, model.device
         self.is_end = np.zeros(model.config.vocab_size, bool)
         self.is_end[list(end_ids)] = True
         self.cache = RowCache(budget)
         self.rows = np.zeros(0, ROW)
         self.tokens_RL = np.zeros((budget, settings.max_completion_length), TOKEN)
-        self.log_probs_RL = np.zeros((budget, settings.max_completion_length), np.float32)
         self.rows_S: Integers = np.zeros(0, np.int64)
         self.streams_S: Streams = np.zeros(0, np.uint64)
-        self.groups_admitted = 0
+        self.admitted = 0
+        self.ended: list[Ended] = [{} for _ in prompts]
+        self.distinct = self.drawn = 0  # completions that ended so far, and the samples that drew them
         self.tokens_computed = 0
 
-    def admit(self, groups: Sequence[Group]) -> None:
-        """Read the prompts of `groups`, all but the last token, and give each a row."""
-        for batch in _batches(groups):
-            lengths = np.array([len(group.tokens) - 1 for group in batch])
-            prefilled = self._prefill([group.tokens[:-1] for group in batch], int(lengths.max()))
-            self.cache.admit(prefilled, lengths)
-            first = len(self.rows)
-            new = [
-                (group.prompt, self.groups_admitted + number, group.limit, 0, 0, group.tokens[-1])
-                for number, group in enumerate(batch)
-            ]
-            self.rows = np.concatenate([self.rows, np.array(new, ROW)])
-            self.groups_admitted += len(batch)
-            sizes = [len(group.streams) for group in batch]
+    def admit(self, waiting: Sequence[tuple[int, Streams]]) -> None:
+        """Read the prompts that wait, all but the last token, and give each a row with its samples."""
+        for batch in self._batches(waiting):
+            prompts = [self.prompts[number] for number, _ in batch]
+            lengths = np.array([len(prompt) - 1 for prompt in prompts])
+            self.cache.admit(self._prefill(prompts, int(lengths.max())), lengths)
+            first, new = len(self.rows), np.zeros(len(batch), ROW)
+            new["prompt"] = [number for number, _ in batch]
+            new["order"] = self.admitted + np.arange(len(batch))
+            new["limit"] = [self.limits[number] for number, _ in batch]
+            new["next"] = [prompt[-1] for prompt in prompts]
+            self.rows = np.concatenate([self.rows, new])
+            self.admitted += len(batch)
+            sizes = [len(of_prompt) for _, of_prompt in batch]
             self.rows_S = np.concatenate([self.rows_S, np.repeat(np.arange(first, len(self.rows)), sizes)])
-            self.streams_S = np.concatenate([self.streams_S, *(group.streams for group in batch)])
+            self.streams_S = np.concatenate([self.streams_S, *(of_prompt for _, of_prompt in batch)])
             self.tokens_computed += int(lengths.sum())
 
     def expected_rows(self, share: float) -> int:
@@ -126,26 +113,41 @@ class Frontier:
         samples = np.bincount(orders_R[self.rows_S])
         return int(np.maximum(np.bincount(orders_R), np.ceil(share * samples)).sum())
 
-    def advance(self) -> tuple[list[Leaf], list[tuple[int, Streams]]]:
-        """Extend every sample by a token. Returns what has ended, and the samples of which prompts must start
-        again because their rows would exceed the budget."""
+    def advance(self) -> list[tuple[int, Streams]]:
+        """Extend every sample by a token.
+
+        Returns the samples of which prompts must start again because their rows would exceed the budget.
+        """
         children = self._draw_children(self._forward())
         parents_C = self.rows[children.parents]
         finished_C = self._is_finished(children)
         ended_C = finished_C | (parents_C["depth"] + 1 >= parents_C["limit"])
-        leaves = list(self._leaves(children, ended_C, finished_C))
+        self._end(children, ended_C, finished_C)
         kept_C = self._within_budget(children, ~ended_C)
         evicted_C = ~(ended_C | kept_C)
         evicted = self._evicted(children, evicted_C) if evicted_C.any() else []
         self._become(children, kept_C)
-        return leaves, evicted
+        return evicted
+
+    def _batches(self, waiting: Sequence[tuple[int, Streams]]) -> Iterator[list[tuple[int, Streams]]]:
+        """What to read in one forward each."""
+        batch: list[tuple[int, Streams]] = []
+        longest = 0
+        for one in waiting:
+            longest = max(longest, len(self.prompts[one[0]]))
+            if batch and longest * (len(batch) + 1) > PREFILL_TOKENS:
+                yield batch
+                batch, longest = [], len(self.prompts[one[0]])
+            batch.append(one)
+        if batch:
+            yield batch
 
     def _prefill(self, prompts: Sequence[Sequence[int]], longest: int) -> DynamicCache:
         cache = DynamicCache()
         if longest:  # padding on the right is invisible to what stands before it, so no mask is needed
             ids = np.zeros((len(prompts), longest), np.int64)
             for row, prompt in zip(ids, prompts, strict=True):
-                row[: len(prompt)] = prompt
+                row[: len(prompt) - 1] = prompt[:-1]
             self._run(torch.from_numpy(ids), past_key_values=cache)
         return cache
 
@@ -194,23 +196,19 @@ class Frontier:
         path[depth] = children.tokens[child]
         return path
 
-    def _leaves(
-        self, children: Children, ended_C: NDArray[np.bool_], finished_C: NDArray[np.bool_]
-    ) -> Iterator[Leaf]:
+    def _end(self, children: Children, ended_C: NDArray[np.bool_], finished_C: NDArray[np.bool_]) -> None:
         counts_C = children.counts
         for child in np.flatnonzero(ended_C):
             parent = self.rows[children.parents[child]]
             path: list[int] = self._path(children, child).tolist()
             if self.is_end[path[-1]]:
                 path.pop()
-            log_probs = self.log_probs_RL[children.parents[child], : parent["depth"]].tolist()
-            yield Leaf(
-                int(parent["prompt"]),
-                tuple(path),
-                int(counts_C[child]),
-                bool(finished_C[child]),
-                (*log_probs, float(children.log_probs[child])),
-            )
+            ended, key = self.ended[parent["prompt"]], (tuple(path), bool(finished_C[child]))
+            # A completion can end twice, if some of its samples had to start again.
+            before, _ = ended.get(key, (0, 0.0))
+            ended[key] = before + int(counts_C[child]), float(parent["log_prob"] + children.log_probs[child])
+            self.distinct += 1
+            self.drawn += int(counts_C[child])
 
     def _within_budget(self, children: Children, live_C: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """The live children that there is room for; those of prompts admitted earlier go first."""
@@ -243,26 +241,11 @@ class Frontier:
         self.rows = self.rows[parents_R]
         moved = np.flatnonzero(parents_R != np.arange(len(parents_R)))
         self.tokens_RL[moved] = self.tokens_RL[parents_R[moved]]
-        self.log_probs_RL[moved] = self.log_probs_RL[parents_R[moved]]
 
     def _append(self, tokens_R: Integers, log_probs_R: NDArray[np.float32]) -> None:
-        places = np.arange(len(tokens_R)), self.rows["depth"]
-        self.tokens_RL[places], self.log_probs_RL[places] = tokens_R, log_probs_R
+        self.tokens_RL[np.arange(len(tokens_R)), self.rows["depth"]] = tokens_R
         self.rows["next"] = tokens_R
+        self.rows["log_prob"] += log_probs_R
         if self.watch is not None:
             self.rows["line"] = self.watch.line_starts(tokens_R, self.rows["depth"], self.rows["line"])
         self.rows["depth"] += 1
-
-
-def _batches(groups: Sequence[Group]) -> Iterator[list[Group]]:
-    """Groups to read in one forward each."""
-    batch: list[Group] = []
-    longest = 0
-    for group in groups:
-        longest = max(longest, len(group.tokens))
-        if batch and longest * (len(batch) + 1) > PREFILL_TOKENS:
-            yield batch
-            batch, longest = [], len(group.tokens)
-        batch.append(group)
-    if batch:
-        yield batch

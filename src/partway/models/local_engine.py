@@ -1,18 +1,39 @@
-"""The default engine: the sampling tree in this process."""
+"""The default engine, a model in this process: exactly n independent samples at the cost of distinct ones.
+
+Samples are drawn on the tree of their distinct prefixes. A row is a distinct live prefix and holds the
+samples that have drawn it. One forward extends all rows by a token, every sample draws its next token from
+its row's distribution, and a row becomes its distinct children. See docs/sampling.md for why this is exact
+and what is reproducible.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
+import torch
+from transformers import PreTrainedModel
+
+from partway.errors import ModelError
+from partway.models.admission import Admission
+from partway.models.drawing import streams
 from partway.models.engine import Draw, Request
+from partway.models.frontier import Ended, Frontier
 from partway.models.loading import LanguageModel
-from partway.models.sampling_tree import TokenSample, TreePrompt, TreeSampler
 from partway.models.settings import SamplingSettings
+from partway.models.stopping import AnswerWatch
 from partway.solution import ANSWER_VARIABLE
+
+DEFAULT_BYTES = 1 << 30  # of keys, values and logits, if no row budget is given
+MAX_DEFAULT_ROWS = 1024
 
 
 class LocalEngine:
-    """Completes beginnings of solutions with a model in this process."""
+    """Completes beginnings of solutions with one model, holding at most `row_budget` rows at a time.
+
+    Without a budget there are as many rows as a gigabyte of keys, values and logits allows. A completion ends
+    at an end-of-text token, at the line that assigns `answer_variable` (None: never), or at a length.
+    """
 
     def __init__(
         self,
@@ -21,26 +42,86 @@ class LocalEngine:
         row_budget: int | None = None,
         answer_variable: str | None = ANSWER_VARIABLE,
     ) -> None:
-        self.codec = language_model.codec
-        self.sampler = TreeSampler(language_model, row_budget=row_budget, answer_variable=answer_variable)
+        self.model, self.codec = language_model.model, language_model.codec
+        if getattr(self.model, "_is_stateful", False):
+            raise ModelError(
+                f"a {self.model.config.model_type} model keeps a running state instead of keys and values, so"
+                " its rows cannot be split; use a transformer"
+            )
+        self.context_length = language_model.context_length
+        self.row_budget = row_budget
+        self.end_ids = _end_ids(language_model)
+        self.watch = None
+        if answer_variable is not None:
+            self.watch = AnswerWatch(self.codec, self.model.config.vocab_size, answer_variable)
+        self.tokens_computed = 0  # by all calls so far, prompts included
 
     def complete(
         self, requests: Sequence[Request], settings: SamplingSettings, seed: int
     ) -> list[list[Draw]]:
-        """For every request its distinct draws; randomness belongs to a request's problem, not its place."""
+        """For every request its distinct draws, the most frequent first.
+
+        Randomness belongs to a request's problem, not to its place among the requests.
+        """
         prompts = [self._prompt(request) for request in requests]
-        samples = self.sampler.sample(prompts, settings, seed)
+        waiting = [(number, streams(seed, r.problem.id, r.count)) for number, r in enumerate(requests)]
+        limits = [min(settings.max_completion_length, self.context_length - len(p)) for p in prompts]
+        needed = sum(request.count for request in requests)
+        budget = min(self.row_budget or self._default_budget(prompts, limits), max(needed, 1))
+        frontier = Frontier(
+            self.model, settings, prompts, limits, budget=budget, end_ids=self.end_ids, watch=self.watch
+        )
+        admission = Admission(prompts, waiting, budget)
+        with evaluating(self.model), torch.no_grad():
+            while admission.waiting or len(frontier.rows):
+                frontier.admit(admission.admissible(frontier))
+                admission.return_evicted(frontier.advance())
+        self.tokens_computed += frontier.tokens_computed
+        return [self._draws(request, ended) for request, ended in zip(requests, frontier.ended, strict=True)]
+
+    def _prompt(self, request: Request) -> list[int]:
+        tokens = self.codec.prompt(request.problem.question) + self.codec.steps(request.prefix)
+        if len(tokens) >= self.context_length:
+            raise ModelError(
+                f"{request.problem.id}: a prompt of {len(tokens)} tokens leaves no room in the context of"
+                f" {self.context_length} tokens; shorten the question or use a model with a longer context"
+            )
+        return tokens
+
+    def _draws(self, request: Request, ended: Ended) -> list[Draw]:
+        """A draw for each distinct completion, the most frequent first."""
+        ordered = sorted((-count, *key, log_prob) for key, (count, log_prob) in ended.items())
         return [
-            [self._draw(request, sample) for sample in of_request]
-            for request, of_request in zip(requests, samples, strict=True)
+            Draw.of(request.prefix, self.codec.decode(tokens), -rank, finished, log_prob, len(tokens))
+            for rank, tokens, finished, log_prob in ordered
         ]
 
-    def _prompt(self, request: Request) -> TreePrompt:
-        tokens = self.codec.prompt(request.problem.question) + self.codec.steps(request.prefix)
-        return TreePrompt(tokens, request.count, request.problem.id)
+    def _default_budget(self, prompts: Sequence[Sequence[int]], limits: Sequence[int]) -> int:
+        config = self.model.config
+        heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+        head_size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        lengths = (len(prompt) + limit for prompt, limit in zip(prompts, limits, strict=True))
+        values = 2 * config.num_hidden_layers * heads * head_size * max(lengths, default=1)
+        row_bytes = values * self.model.dtype.itemsize + 4 * config.vocab_size * torch.float32.itemsize
+        return int(min(max(DEFAULT_BYTES // row_bytes, 1), MAX_DEFAULT_ROWS))
 
-    def _draw(self, request: Request, sample: TokenSample) -> Draw:
-        completion = self.codec.decode(sample.tokens)
-        return Draw.of(
-            request.prefix, completion, sample.count, sample.finished, sample.log_prob, len(sample.tokens)
-        )
+
+def _end_ids(language_model: LanguageModel) -> list[int]:
+    """The codec's end-of-text token and those the model's own generation settings stop at."""
+    settings = getattr(language_model.model, "generation_config", None)
+    others = getattr(settings, "eos_token_id", None)
+    others = [] if others is None else [others] if isinstance(others, int) else list(others)
+    return sorted({language_model.codec.eos_id, *others})
+
+
+@contextmanager
+def evaluating(model: PreTrainedModel) -> Iterator[None]:
+    """The model in evaluation mode, afterwards in whatever mode it was."""
+    if not model.training:
+        yield
+        return
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train()
