@@ -16,20 +16,17 @@ from random import Random
 from typing import TYPE_CHECKING, Literal
 
 from partway.errors import ProblemError, RunError
-from partway.evaluation import Estimate, EvaluationPlan, evaluate_into
-from partway.evaluation.results import read_results, score_columns
+from partway.evaluation import Estimate, EvaluationPlan, differences, estimates, evaluate_into
+from partway.evaluation.intervals import Scores
+from partway.evaluation.results import metric_estimates, read_results, scores_of
 from partway.models.settings import SamplingSettings
 from partway.problem import Problem
 from partway.runs import Run
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from partway.training import SelfSamplingConfig
 
 MODEL = "tiny-storyproblems"
-RESAMPLES = 2_000
 
 
 @dataclass(frozen=True)
@@ -167,7 +164,7 @@ class Outcome:
     arm: Arm
     seed: int
     run: Run
-    scores: Mapping[str, Sequence[float]]
+    scores: Scores
 
 
 def run_arm(experiment: Experiment, arm: Arm, seed: int, directory: Path, tell: Tell) -> Outcome:
@@ -184,8 +181,7 @@ def run_arm(experiment: Experiment, arm: Arm, seed: int, directory: Path, tell: 
         raise RunError(
             f"{run.directory}: made by a demo of other problems or another size; choose another --out"
         )
-    in_order = sorted(results, key=lambda result: result.task_id)
-    return Outcome(arm, seed, run, score_columns(in_order, plan.ks))
+    return Outcome(arm, seed, run, scores_of(results, plan))
 
 
 def train(
@@ -254,27 +250,11 @@ def measure(
     )
 
 
-def means(outcomes: Sequence[Outcome], metric: str, baseline: Sequence[Outcome] | None = None) -> Estimate:
-    """The mean of a metric over seeds and problems, or of its paired difference to `baseline`.
-
-    The interval is a bootstrap over seeds and, within each, over problems.
-    """
-    import numpy as np
-
-    tables = [np.asarray(outcome.scores[metric]) for outcome in outcomes]
-    if baseline is not None:
-        tables = [table - np.asarray(o.scores[metric]) for table, o in zip(tables, baseline, strict=True)]
-    return _bootstrapped(np.stack(tables))
+def means(outcomes: Sequence[Outcome]) -> dict[str, Estimate]:
+    """Every metric over seeds and problems."""
+    return metric_estimates([outcome.scores for outcome in outcomes])
 
 
-def _bootstrapped(scores_S_P: NDArray[np.float64]) -> Estimate:
-    import numpy as np
-
-    seeds, problems = scores_S_P.shape
-    rng = np.random.default_rng(0)
-    drawn = np.empty(RESAMPLES)
-    for index in range(RESAMPLES):
-        rows = rng.integers(0, seeds, size=(seeds, 1))
-        drawn[index] = scores_S_P[rows, rng.integers(0, problems, size=(seeds, problems))].mean()
-    low, high = np.percentile(drawn, [2.5, 97.5])
-    return Estimate(float(scores_S_P.mean()), float(low), float(high))
+def gains(outcomes: Sequence[Outcome], baseline: Sequence[Outcome]) -> dict[str, Estimate]:
+    """What the outcomes have over those of `baseline` with the same seeds, problem by problem."""
+    return estimates(differences([o.scores for o in outcomes], [o.scores for o in baseline]))

@@ -75,6 +75,23 @@ def test_again_nothing_is_trained_and_the_numbers_are_the_same(finished):
     assert arm["solutions_per_problem"]["fcs"] >= 1
 
 
+def test_the_table_the_page_and_every_json_show_the_same_intervals(finished, partway):
+    directory, result = finished
+    runs = [directory / "mle-seed0", directory / "fcs-pcs-seed0"]
+    numbers = json.loads(run_demo(directory, "--json").stdout)["arms"]
+    report = json.loads(partway("report", *runs, "--out", directory / "again", "--json")[1])
+    assert [setting["label"] for setting in report["settings"]] == ["MLE", "FCS+PCS + MLE-Aug"]
+    page = (directory / "report" / "report.html").read_text()
+    for arm, setting, run in zip(("MLE", "FCS+PCS"), report["settings"], runs, strict=True):
+        summary = json.loads((run / "evaluations" / "test.json").read_text())
+        for name in ("pass@1", "pass@5", "pass@10", "unique"):
+            shown = numbers[arm]["metrics"][name]
+            assert shown == setting["metrics"][name] == summary["metrics"][name]
+            low, high, value = (f"{100 * shown[end]:.1f}" for end in ("low", "high", "value"))
+            assert f"<b>{value}</b> <small>{low} to {high}</small>" in page
+            assert f"{100 * shown['low']:.0f}-{100 * shown['high']:.0f}" in result.stdout
+
+
 def test_runs_of_another_size_are_not_taken_for_this_one(finished):
     directory, _ = finished
     with pytest.raises(

@@ -17,7 +17,6 @@ from partway.evaluation import (
     evaluate,
     pass_at_k,
 )
-from partway.evaluation.metrics import bootstrap
 from partway.evaluation.results import read_results, read_samples
 from partway.models.engine import Draw
 from partway.models.settings import SamplingSettings
@@ -262,15 +261,19 @@ def test_text_no_encoding_can_hold_is_written_and_read_back(tmp_path):
     assert read_samples(tmp_path / "a.jsonl")["p"][0].completion == lone
 
 
-def test_intervals_hold_the_mean_and_narrow_with_problems():
-    rng = random.Random(0)
-    few, many = ([float(rng.random() < 0.3) for _ in range(count)] for count in (30, 1000))
-    wide, narrow = (bootstrap({"pass@1": scores})["pass@1"] for scores in (few, many))
-    assert wide.low < wide.value < wide.high
-    assert narrow.high - narrow.low == pytest.approx(2 * 1.96 * (0.3 * 0.7 / 1000) ** 0.5, rel=0.1)
-    assert wide.high - wide.low > 3 * (narrow.high - narrow.low)
-    assert bootstrap({"pass@1": many}, seed=1) != bootstrap({"pass@1": many}, seed=2)
-    assert bootstrap({"pass@1": many}, seed=1) == bootstrap({"pass@1": many}, seed=1)
+def test_solving_nothing_is_reported_with_an_honest_interval():
+    plan = EvaluationPlan(samples=4, ks=(1, 4))
+    nothing = evaluate(ScriptedEngine(texts=("answer = -1",)), problems(20), plan).metrics
+    for name in ("pass@1", "pass@4", "maj@4"):
+        assert (nothing[name].value, nothing[name].low) == (0.0, 0.0)
+        assert nothing[name].high == pytest.approx(0.1611, abs=1e-4)
+    assert nothing["unique"].high == nothing["unique"].value == 0.25
+
+
+def test_an_interval_belongs_to_the_results_and_not_to_the_seed_they_were_drawn_with():
+    results = evaluate(ScriptedEngine(), problems(9), EvaluationPlan(samples=6, ks=(1, 6))).results
+    seeds = [Evaluation.of(results, EvaluationPlan(samples=6, ks=(1, 6), seed=seed)) for seed in (0, 7)]
+    assert seeds[0].metrics == seeds[1].metrics
 
 
 def test_comparing_takes_differences_problem_by_problem(tmp_path):

@@ -30,7 +30,7 @@ def compared(tmp_path_factory):
         directory = tmp_path_factory.mktemp("runs") / f"run{number}"
         run = write_run(directory, self_sampling=strategy, objective=objective)
         metrics = {"pass@1": Estimate(one, one, one), "pass@6": Estimate(six, six, six)}
-        summaries.append(replace(summarize(run), results={"dev": Result(40, 5, 6, metrics, {})}))
+        summaries.append(replace(summarize(run), results={"dev": Result(40, 5, 6, metrics)}))
     return study_of(summaries)
 
 

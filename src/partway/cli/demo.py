@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -102,7 +102,7 @@ def metrics_of(experiment: Experiment) -> list[str]:
 
 def numbers(experiment: Experiment, outcomes: Sequence[Outcome]) -> dict[str, object]:
     """Every arm's metrics and their differences to MLE, with intervals."""
-    from partway.demo import means
+    from partway.demo import gains, means
 
     baseline = of_arm(outcomes, "MLE")
     arms: dict[str, object] = {}
@@ -110,15 +110,15 @@ def numbers(experiment: Experiment, outcomes: Sequence[Outcome]) -> dict[str, ob
         own = of_arm(outcomes, arm.name)
         names = [*metrics_of(experiment), "unique"]
         arms[arm.name] = {
-            "metrics": {name: _plain(means(own, name)) for name in names},
-            "minus_mle": {name: _plain(means(own, name, baseline)) for name in names},
+            "metrics": _plain(means(own), names),
+            "minus_mle": _plain(gains(own, baseline), names),
             "solutions_per_problem": dict(zip(("fcs", "pcs"), buffer_sizes(own), strict=True)),
         }
     return {"seeds": list(experiment.seeds), "test_problems": experiment.test, "arms": arms}
 
 
-def _plain(estimate: Estimate) -> dict[str, float]:
-    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+def _plain(estimates: Mapping[str, Estimate], names: Sequence[str]) -> dict[str, dict[str, float]]:
+    return {name: asdict(estimates[name]) for name in names}
 
 
 def buffer_sizes(outcomes: Sequence[Outcome]) -> tuple[float, float]:
@@ -134,7 +134,7 @@ def show_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from partway.demo import means
+    from partway.demo import gains, means
 
     baseline = of_arm(outcomes, "MLE")
     largest = metrics_of(experiment)[-1]
@@ -152,10 +152,11 @@ def show_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> None:
         table.add_column(heading, justify="left" if heading == "pass" else "right")
     for arm in experiment.arms:
         own = of_arm(outcomes, arm.name)
-        cells = [_cell(means(own, name)) for name in metrics_of(experiment)]
-        difference = "" if arm.name == "MLE" else _cell(means(own, largest, baseline), "+")
+        mean = means(own)
+        cells = [_cell(mean[name]) for name in metrics_of(experiment)]
+        difference = "" if arm.name == "MLE" else _cell(gains(own, baseline)[largest], "+")
         full, partial = buffer_sizes(own)
-        unique = _cell(means(own, "unique"))
+        unique = _cell(mean["unique"])
         table.add_row(arm.name, *cells, difference, unique, f"{full:.2f}", f"{partial:.2f}")
     Console().print(table)
 

@@ -2,8 +2,9 @@
 
 from partway.evaluation.compare import Comparison, compare
 from partway.evaluation.evaluate import EvaluationProgress, StreamingEngine, evaluate, evaluate_into
+from partway.evaluation.intervals import Estimate, differences, estimates
 from partway.evaluation.journal import EvaluationJournal
-from partway.evaluation.metrics import Estimate, maj_at_k, pass_at_k
+from partway.evaluation.metrics import maj_at_k, pass_at_k
 from partway.evaluation.plan import EvaluationPlan
 from partway.evaluation.results import Evaluation
 from partway.evaluation.samples import JudgedSample, ProblemResult
@@ -19,6 +20,8 @@ __all__ = [
     "ProblemResult",
     "StreamingEngine",
     "compare",
+    "differences",
+    "estimates",
     "evaluate",
     "evaluate_into",
     "maj_at_k",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from partway.errors import RunError
-from partway.evaluation.metrics import Estimate, bootstrap
-from partway.evaluation.results import read_results, score_columns
+from partway.evaluation.intervals import Estimate, differences, estimates
+from partway.evaluation.plan import EvaluationPlan
+from partway.evaluation.results import metric_estimates, read_results, score_columns
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Comparison:
         return {"problems": self.problems, "left_out": self.left_out, "metrics": metrics}
 
 
-def compare(first: str | Path, second: str | Path, *, seed: int = 0) -> Comparison:
+def compare(first: str | Path, second: str | Path) -> Comparison:
     """Compare two evaluations: summaries, samples files, or directories that hold one of them."""
     sides = [read_results(Path(path)) for path in (first, second)]
     results = [{result.task_id: result for result in of_side} for of_side, _ in sides]
@@ -50,13 +51,16 @@ def compare(first: str | Path, second: str | Path, *, seed: int = 0) -> Comparis
         score_columns([of_side[task_id] for task_id in common], ks, plan.answer_variable)
         for of_side, plan in zip(results, plans, strict=True)
     )
-    same_number = plans[0].samples == plans[1].samples  # shares of unique solutions fall as samples grow
-    names = [name for name in one if name in two and (same_number or not name.startswith("unique"))]
-    gains = {name: [b - a for a, b in zip(one[name], two[name], strict=True)] for name in names}
+    one, two = ({name: side[name] for name in side if _is_comparable(name, plans)} for side in (one, two))
     return Comparison(
-        bootstrap({name: one[name] for name in names}, seed=seed),
-        bootstrap({name: two[name] for name in names}, seed=seed),
-        bootstrap(gains, seed=seed),
+        metric_estimates([one]),
+        metric_estimates([two]),
+        estimates(differences([two], [one])),
         problems=len(common),
         left_out=len(results[0].keys() ^ results[1].keys()),
     )
+
+
+def _is_comparable(name: str, plans: Sequence[EvaluationPlan]) -> bool:
+    """Shares of unique solutions fall as samples grow, so they need the same number of samples."""
+    return plans[0].samples == plans[1].samples or not name.startswith("unique")

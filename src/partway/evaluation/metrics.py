@@ -3,24 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import comb, fsum
+from math import comb
 
 from partway.errors import ConfigError
-
-RESAMPLES = 2_000
-CONFIDENCE = 0.95
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A mean over problems and its bootstrap interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 @lru_cache(maxsize=65_536)
@@ -94,33 +81,3 @@ def _polynomial(n: int, degree: int, width: int) -> int:
 
 def _coefficient(polynomial: int, power: int, width: int) -> int:
     return polynomial >> width * power & (1 << width) - 1
-
-
-def bootstrap(
-    scores: Mapping[str, Sequence[float]], *, seed: int = 0, resamples: int = RESAMPLES
-) -> dict[str, Estimate]:
-    """The mean of each column of scores, one score per problem, with its 95% bootstrap interval.
-
-    The same problems are drawn for every column. Problems are to come in an order of their own (by id, say):
-    the interval belongs to a seed and an order.
-    """
-    import numpy as np
-
-    columns = {name: column for name, column in scores.items() if len(column)}
-    if not columns:
-        return {}
-    table = np.array(list(columns.values()), dtype=np.float64).T
-    problems = len(table)
-    rng = np.random.default_rng(seed)
-    means = np.empty((resamples, table.shape[1]))
-    block = max(1, 4_000_000 // problems)  # bounds memory
-    for start in range(0, resamples, block):
-        size = min(block, resamples - start)
-        weights = rng.multinomial(problems, np.full(problems, 1 / problems), size=size)
-        means[start : start + size] = weights @ table / problems
-    tail = 100 * (1 - CONFIDENCE) / 2
-    lows, highs = np.percentile(means, [tail, 100 - tail], axis=0)
-    return {
-        name: Estimate(fsum(column) / problems, float(low), float(high))
-        for (name, column), low, high in zip(columns.items(), lows, highs, strict=True)
-    }

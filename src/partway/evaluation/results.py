@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from partway.errors import RunError
-from partway.evaluation.metrics import CONFIDENCE, RESAMPLES, Estimate, bootstrap
+from partway.evaluation.intervals import CONFIDENCE, RESAMPLES, Estimate, Scores, estimates
 from partway.evaluation.plan import EvaluationPlan
-from partway.evaluation.samples import JudgedSample, ProblemResult
+from partway.evaluation.samples import JudgedSample, ProblemResult, is_share_of_problems
 from partway.files import atomic_writer
 from partway.solution import ANSWER_VARIABLE
 
@@ -32,9 +32,7 @@ class Evaluation:
     @classmethod
     def of(cls, results: tuple[ProblemResult, ...], plan: EvaluationPlan) -> Evaluation:
         """The evaluation of `results`; their order decides nothing."""
-        in_order = sorted(results, key=lambda result: result.task_id)
-        columns = score_columns(in_order, plan.ks, plan.answer_variable)
-        return cls(results, bootstrap(columns, seed=plan.seed), plan)
+        return cls(results, metric_estimates([scores_of(results, plan)]), plan)
 
     def scalars(self, prefix: str = "eval_") -> dict[str, float]:
         """Metric names and values, as a trainer logs them."""
@@ -47,7 +45,7 @@ class Evaluation:
             "problems": len(self.results),
             "metrics": {name: asdict(estimate) for name, estimate in self.metrics.items()},
             "interval": {
-                "method": "bootstrap over problems",
+                "method": "bootstrap over problems; of none or all of them, Wilson's",
                 "confidence": CONFIDENCE,
                 "resamples": RESAMPLES,
             },
@@ -77,6 +75,18 @@ def score_columns(
     rows = [result.scores(ks, answer_variable) for result in results]
     names = [name for name in rows[0] if all(name in row for row in rows)] if rows else []
     return {name: [row[name] for row in rows] for name in names}
+
+
+def scores_of(results: Sequence[ProblemResult], plan: EvaluationPlan) -> Scores:
+    """Every metric's scores, problems in the order of their ids: an interval belongs to an order."""
+    in_order = sorted(results, key=lambda result: result.task_id)
+    return score_columns(in_order, plan.ks, plan.answer_variable)
+
+
+def metric_estimates(runs: Sequence[Scores]) -> dict[str, Estimate]:
+    """Every metric with its interval over runs and the problems of each."""
+    names = {name for run in runs for name in run}
+    return estimates(runs, shares={name for name in names if is_share_of_problems(name)})
 
 
 def _write_samples(path: Path, samples: Mapping[str, tuple[JudgedSample, ...]], expand: bool) -> None:
@@ -117,6 +127,11 @@ def read_results(path: Path) -> tuple[tuple[ProblemResult, ...], EvaluationPlan]
         plan = EvaluationPlan.from_json(read_summary(path))
         return results, replace(plan, samples=drawn, ks=tuple(k for k in plan.ks if k <= drawn))
     return results, EvaluationPlan(samples=drawn, pass1_samples=int(bool(pass1)))
+
+
+def has_samples(path: Path) -> bool:
+    """Whether the samples behind the summary `path` are there."""
+    return any(path.with_suffix(suffix).exists() for suffix in (".jsonl", ".pass1.jsonl"))
 
 
 def _summary_path(path: Path) -> Path:

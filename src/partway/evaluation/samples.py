@@ -120,6 +120,11 @@ class ProblemResult:
         }
 
 
+def is_share_of_problems(metric: str) -> bool:
+    """Whether a metric says of how many problems something is true; how distinct samples are does not."""
+    return metric.startswith(("pass@", "maj@")) or metric == "executable"
+
+
 def _passed(samples: Iterable[JudgedSample]) -> int:
     return sum(sample.count for sample in samples if sample.passed)
 

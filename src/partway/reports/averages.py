@@ -6,18 +6,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from partway.buffer import Verdict
-from partway.evaluation import Estimate
-from partway.evaluation.metrics import CONFIDENCE
+from partway.evaluation import Estimate, estimates
 from partway.reports.summaries import Curve
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-RESAMPLES = 1_000
 MAX_POINTS = 400
 MAX_STRETCHES = 60
 SMOOTHING = 0.6
@@ -57,22 +50,17 @@ def smoothed(values: Sequence[float], weight: float = SMOOTHING) -> tuple[float,
 
 def mean_band(curves: Sequence[Curve]) -> Band:
     """The mean over runs at every step that some run has, at most so many as can be seen."""
-    import numpy as np
-
     by_run = [dict(zip(curve.steps, curve.values, strict=True)) for curve in curves]
     steps = thinned(sorted({step for points in by_run for step in points}))
     together: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)  # steps by the runs that have them
     for step in steps:
         together[tuple(run for run, points in enumerate(by_run) if step in points)].append(step)
-    rows: dict[int, tuple[float, float, float]] = {}
-    for runs, those in together.items():
-        values_S_T = np.array([[by_run[run][step] for step in those] for run in runs])
-        choices_R_S = np.random.default_rng(0).integers(0, len(runs), (RESAMPLES, len(runs)))
-        lows_T, highs_T = _ends(values_S_T[choices_R_S].mean(axis=1)) if len(runs) > 1 else values_S_T[[0, 0]]
-        columns = (values_S_T.mean(axis=0).tolist(), lows_T.tolist(), highs_T.tolist())
-        rows |= dict(zip(those, zip(*columns, strict=True), strict=True))
-    means, lows, highs = (tuple(rows[step][column] for step in steps) for column in range(3))
-    return Band(tuple(steps), means, lows, highs)
+    found: dict[str, Estimate] = {}
+    for runs, those in together.items():  # a run has one number at a step, so only runs are resampled
+        found |= estimates([{str(step): [by_run[run][step]] for step in those} for run in runs])
+    at_steps = [found[str(step)] for step in steps]
+    means, lows, highs = ([getattr(e, end) for e in at_steps] for end in ("value", "low", "high"))
+    return Band(tuple(steps), tuple(means), tuple(lows), tuple(highs))
 
 
 @dataclass(frozen=True)
@@ -128,51 +116,3 @@ def thinned(steps: Sequence[int], most: int = MAX_POINTS) -> list[int]:
     if len(steps) <= most:
         return list(steps)
     return [steps[round(index * (len(steps) - 1) / (most - 1))] for index in range(most)]
-
-
-def bootstrap_of_runs(runs: Sequence[Mapping[str, Sequence[float]]]) -> dict[str, Estimate]:
-    """The mean of every column that all runs have, over runs and the problems of each.
-
-    Each resample draws as many runs as there are and, for each of them, as many problems as it has; the same
-    ones for every column. A run drawn twice draws twice as many problems: that is the same distribution.
-    """
-    import numpy as np
-
-    names = [name for name in (runs[0] if runs else {}) if all(len(run.get(name, ())) for run in runs)]
-    if not names:
-        return {}
-    rng = np.random.default_rng(0)
-    times_R_S = rng.multinomial(len(runs), np.full(len(runs), 1 / len(runs)), size=RESAMPLES)
-    means_R_N = np.zeros((RESAMPLES, len(names)))
-    exact_N = np.zeros(len(names))
-    for run, times_R in zip(runs, times_R_S.T, strict=True):
-        scores_P_N = np.array([run[name] for name in names], dtype=np.float64).T
-        exact_N += scores_P_N.mean(axis=0) / len(runs)
-        means_R_N += _resampled(scores_P_N, times_R, rng) / len(runs)
-    columns = (exact_N.tolist(), *_ends(means_R_N).tolist())
-    return {name: Estimate(*values) for name, *values in zip(names, *columns, strict=True)}
-
-
-def _resampled(
-    scores_P_N: NDArray[np.float64], times_R: NDArray[np.int64], rng: np.random.Generator
-) -> NDArray[np.float64]:
-    """For each resample the sum of means over so many draws of all problems."""
-    import numpy as np
-
-    problems = len(scores_P_N)
-    sums_R_N = np.empty((len(times_R), scores_P_N.shape[1]))
-    block = max(1, 4_000_000 // problems)  # bounds memory
-    for start in range(0, len(times_R), block):
-        part = times_R[start : start + block]
-        weights = rng.multinomial(part * problems, np.full(problems, 1 / problems))
-        sums_R_N[start : start + block] = weights @ scores_P_N / problems
-    return sums_R_N
-
-
-def _ends(means_R_N: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The lower and the upper end of each column's interval."""
-    import numpy as np
-
-    tail = 100 * (1 - CONFIDENCE) / 2
-    ends: NDArray[np.float64] = np.percentile(means_R_N, [tail, 100 - tail], axis=0)
-    return ends

@@ -9,9 +9,10 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 
-from partway.evaluation import Estimate
+from partway.evaluation import Estimate, estimates
+from partway.evaluation.results import metric_estimates
 from partway.objectives import OBJECTIVES, label_of
-from partway.reports.averages import Band, Shares, bootstrap_of_runs, mean_band, pooled_shares
+from partway.reports.averages import Band, Shares, mean_band, pooled_shares
 from partway.reports.summaries import Curve, Result, RunSummary, Work
 from partway.runs import Row
 
@@ -76,8 +77,8 @@ class Setting:
             return None
         full = [list(one.fully_correct.values()) for one in kept]
         partial = [list(one.partially_correct.values()) for one in kept]
-        estimates = bootstrap_of_runs([{"full": f, "partial": p} for f, p in zip(full, partial, strict=True)])
-        return estimates["full"], estimates["partial"]
+        found = estimates([{"full": f, "partial": p} for f, p in zip(full, partial, strict=True)])
+        return found["full"], found["partial"]
 
 
 @dataclass(frozen=True)
@@ -144,10 +145,12 @@ class Study:
 
 
 def _estimates(results: Sequence[Result]) -> dict[str, Estimate]:
+    """From the scores of every problem; of evaluations without samples, from what they recorded."""
+    if all(result.scores for result in results):
+        return metric_estimates([result.scores for result in results])
     if len(results) == 1:
         return dict(results[0].metrics)
-    values = [{name: [estimate.value] for name, estimate in r.metrics.items()} for r in results]
-    return bootstrap_of_runs(values) | bootstrap_of_runs([result.scores for result in results])
+    return estimates([{name: [e.value] for name, e in result.metrics.items()} for result in results])
 
 
 def study_of(runs: Iterable[RunSummary]) -> Study:

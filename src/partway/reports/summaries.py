@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
-from partway.evaluation import Estimate, EvaluationPlan, JudgedSample, pass_at_k
-from partway.evaluation.results import read_samples
+from partway.evaluation import Estimate, EvaluationPlan
+from partway.evaluation.intervals import Scores
+from partway.evaluation.results import has_samples, read_results, scores_of
 from partway.runs import Row, Run, read_json, read_rows
 
 SPANS = ("exploring", "executing", "learning", "evaluating", "saving", "other")
@@ -28,13 +30,20 @@ class Curve:
 
 @dataclass(frozen=True)
 class Result:
-    """An evaluation: every metric and, for intervals over several runs, pass@k of every problem."""
+    """An evaluation: every metric as recorded and, if the samples are there, as every problem scores."""
 
     step: int | None
     problems: int
     samples: int
     metrics: Mapping[str, Estimate]
-    scores: Mapping[str, Sequence[float]]
+    path: Path | None = None  # of its summary
+
+    @cached_property
+    def scores(self) -> Scores:
+        """Every problem's share of every metric, none without samples."""
+        if self.path is None or not has_samples(self.path):
+            return {}
+        return scores_of(*read_results(self.path))
 
     @property
     def ks(self) -> tuple[int, ...]:
@@ -97,7 +106,7 @@ def summarize(run: Run | Path) -> RunSummary:
     environment = run.environment if (run.directory / "environment.json").exists() else {}
     metrics = run.metrics()
     curves = curves_of(metrics)
-    results = read_results(run, config)
+    results = results_of(run, config)
     kept = read_kept(run)
     work = work_of(run, curves)
     return RunSummary(
@@ -125,7 +134,7 @@ def curves_of(lines: Sequence[Row]) -> dict[str, Curve]:
     return {key: Curve(tuple(values), tuple(values.values())) for key, values in points.items()}
 
 
-def read_results(run: Run, config: Row) -> dict[str, Result]:
+def results_of(run: Run, config: Row) -> dict[str, Result]:
     """The evaluation on `test`, if there is one, and on `dev` at the step that was chosen."""
     folder = run.directory / "evaluations"
     evaluations = run.evaluations()
@@ -150,35 +159,11 @@ def chosen_step(evaluations: Mapping[int, Row], config: Row) -> int | None:
 
 
 def read_result(path: Path, step: int | None) -> Result:
-    """The evaluation whose summary is `path`, with every problem's pass@k if the samples are there."""
+    """The evaluation whose summary is `path`."""
     summary = read_json(path)
     plan = EvaluationPlan.from_json(summary)
     metrics = {name: Estimate(**values) for name, values in summary["metrics"].items()}
-    return Result(step, summary["problems"], plan.samples, metrics, _scores(path, plan, metrics))
-
-
-def _scores(path: Path, plan: EvaluationPlan, metrics: Mapping[str, Estimate]) -> dict[str, list[float]]:
-    """pass@k of every problem, problems in the order of their ids."""
-    drawn = _judged(path.with_suffix(".jsonl"))
-    pass1 = _judged(path.with_suffix(".pass1.jsonl"))
-    scores = {
-        f"pass@{k}": [pass_at_k(*counts, k) for counts in drawn]
-        for k in plan.ks
-        if drawn and not (pass1 and k == 1)
-    }
-    if pass1:
-        scores["pass@1"] = [passed / total for total, passed in pass1]
-    return {name: values for name, values in scores.items() if name in metrics}
-
-
-def _judged(path: Path) -> list[tuple[int, int]]:
-    """For each problem, in the order of ids, how many samples there are and how many passed."""
-    samples = read_samples(path) if path.exists() else {}
-    return [_counts(samples[task_id]) for task_id in sorted(samples)]
-
-
-def _counts(samples: Sequence[JudgedSample]) -> tuple[int, int]:
-    return sum(s.count for s in samples), sum(s.count for s in samples if s.passed)
+    return Result(step, summary["problems"], plan.samples, metrics, path)
 
 
 def passes_in(metrics: Mapping[str, object]) -> tuple[int, ...]:
