@@ -64,7 +64,7 @@ class Drawn:
 
 def draw_on_tree(task: Task, seed: int) -> Drawn:
     """Our own: all prompts at once, as many rows as the default budget allows."""
-    engine = LocalEngine(task.language_model, answer_variable=None)
+    engine = LocalEngine(task.language_model, programs=None)
     requests = [Request(problem, EMPTY, task.samples) for problem in task.problems]
     answers = engine.complete(requests, task.settings, seed)
     draws = [draw for of_request in answers for draw in of_request]

@@ -59,7 +59,7 @@ def unique_share(
 ) -> float:
     """The share of distinct solutions among `samples` of each problem."""
     requests = [Request(problem, EMPTY, samples) for problem in problems]
-    results = LocalEngine(language_model, answer_variable=None).complete(requests, settings, seed=0)
+    results = LocalEngine(language_model, programs=None).complete(requests, settings, seed=0)
     return sum(map(len, results)) / (samples * len(problems))
 
 

@@ -15,7 +15,7 @@ import click
 
 from benchmarks.tables import COUNT, print_table
 from partway.errors import ProblemError
-from partway.execution import tracing
+from partway.execution import trace_all, tracing
 from partway.execution.arithmetic import NotCovered
 from partway.parsing import Statement, parse
 
@@ -151,7 +151,7 @@ def loop_program(index: int) -> str:
 
 def trace_afresh(texts: Sequence[str]) -> None:
     tracing.forget()
-    tracing.trace_all(texts)
+    trace_all(texts)
 
 
 def in_processes(texts: Sequence[str]) -> None:

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from partway.buffer import SolutionBuffer, Verdict
 from partway.errors import PartwayError
-from partway.execution import Failure, State, Trace, is_correct, trace, trace_all
+from partway.execution import (
+    PYTHON,
+    Failure,
+    Programs,
+    PythonPrograms,
+    State,
+    Trace,
+    is_correct,
+    trace,
+    trace_all,
+)
 from partway.problem import Problem
 from partway.solution import EMPTY, Solution
 
@@ -26,9 +36,12 @@ _LAZY = {
 
 __all__ = [
     "EMPTY",
+    "PYTHON",
     "Failure",
     "PartwayError",
     "Problem",
+    "Programs",
+    "PythonPrograms",
     "Solution",
     "SolutionBuffer",
     "State",

@@ -11,16 +11,16 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Literal, TextIO
 
 from partway.errors import ProblemError
-from partway.execution import State, Trace, is_correct, trace_all
-from partway.execution.values import StateMode
+from partway.execution import PYTHON, Programs, State, Trace, trace_all
+from partway.execution.programs import flaw_of, programs_of
 from partway.problem import Problem
-from partway.solution import ANSWER_VARIABLE, EMPTY, Solution, alpha_form
+from partway.solution import EMPTY, Solution
 
 Dedup = Literal["ast", "alpha"]
 Kind = Literal["fully_correct", "partially_correct"]
@@ -45,14 +45,17 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Rules:
-    """What a buffer counts as equal, as too long and as worth keeping."""
+    """What a buffer counts as a duplicate, as too long and as worth keeping."""
 
-    state: StateMode = "multiset"
     dedup: Dedup = "ast"
     length_tolerance: int = 0
     keeps_partial: bool = True
     max_solutions: int | None = None
-    answer_variable: str = ANSWER_VARIABLE
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> Rules:
+        """The rules that a saved buffer names beside the settings of its programs."""
+        return _shared_rules(**{field.name: row[field.name] for field in fields(cls) if field.name in row})
 
 
 _shared_rules = lru_cache(maxsize=64)(Rules)  # a hundred thousand buffers, one set of rules
@@ -92,11 +95,20 @@ class _Prefix:
 class SolutionBuffer:
     """B and M of one problem; `consider` is the only thing that changes them."""
 
-    __slots__ = ("_fully_correct", "_known", "_partially_correct", "answer", "max_length", "rules")
+    __slots__ = (
+        "_fully_correct",
+        "_known",
+        "_partially_correct",
+        "answer",
+        "max_length",
+        "programs",
+        "rules",
+    )
 
-    def __init__(self, answer: Any, rules: Rules) -> None:
+    def __init__(self, answer: Any, rules: Rules, programs: Programs) -> None:
         self.answer = answer
         self.rules = rules
+        self.programs = programs
         self.max_length: int | None = None  # the reference's, or the first correct sample's
         self._known: dict[State, tuple[_Prefix, ...]] = {}  # M
         self._fully_correct: dict[_Prefix, int] = {}  # B: leaf -> training step at which it was found
@@ -104,19 +116,10 @@ class SolutionBuffer:
 
     @classmethod
     def seeded(
-        cls,
-        problem: Problem,
-        *,
-        state: StateMode = "multiset",
-        dedup: Dedup = "ast",
-        length_tolerance: int = 0,
-        keeps_partial: bool = True,
-        max_solutions: int | None = None,
-        answer_variable: str = ANSWER_VARIABLE,
+        cls, problem: Problem, rules: Rules | None = None, programs: Programs = PYTHON
     ) -> SolutionBuffer:
         """The buffer before training: B = {y0, y*}, or {y0} where there is no reference."""
-        rules = _shared_rules(state, dedup, length_tolerance, keeps_partial, max_solutions, answer_variable)
-        return seed_buffers([problem], rules)[problem.id]
+        return seed_buffers([problem], rules, programs)[problem.id]
 
     @property
     def fully_correct(self) -> tuple[Solution, ...]:
@@ -149,12 +152,9 @@ class SolutionBuffer:
 
     def consider(self, trace: Trace, step: int = 0) -> Verdict:
         """Judge a traced sample and keep what is new in it; `step` is the training step it was sampled at."""
-        assert (trace.mode, trace.answer_variable) == (self.rules.state, self.rules.answer_variable), (
-            "a buffer considers traces made with its own state mode and answer variable"
-        )
         if not trace.states:
             return Verdict.NOT_EXECUTABLE
-        is_right = trace.has_answer and is_correct(trace.answer, self.answer)
+        is_right = self.programs.is_correct(trace, self.answer)
         if is_right and (verdict := self._consider_whole(trace, step)) is not Verdict.TOO_LONG:
             return verdict
         verdict = self._consider_beginnings(trace, step) if self.rules.keeps_partial else Verdict.INCORRECT
@@ -172,19 +172,16 @@ class SolutionBuffer:
         return Verdict.NEW_FULLY_CORRECT
 
     def _consider_beginnings(self, trace: Trace, step: int) -> Verdict:
-        longest = len(trace.states) - trace.has_answer  # the step with the wrong answer is no part of it
-        for length in range(longest, 0, -1):
-            state = trace.states[length - 1]
-            if not state or state not in self._known:
-                continue
-            if self._is_duplicate(trace, length):
-                return Verdict.KNOWN_PARTIALLY_CORRECT
-            shortest = min(prefix.length for prefix in self._known[state])
-            if length > shortest + self.rules.length_tolerance:
-                return Verdict.TOO_LONG
-            self._keep(self._partially_correct, trace.solution.steps[:length], trace.states, step)
-            return Verdict.NEW_PARTIALLY_CORRECT
-        return Verdict.INCORRECT
+        length = self.programs.longest_known_prefix(trace, self._known)
+        if length == 0:
+            return Verdict.INCORRECT
+        if self._is_duplicate(trace, length):
+            return Verdict.KNOWN_PARTIALLY_CORRECT
+        shortest = min(prefix.length for prefix in self._known[trace.states[length - 1]])
+        if length > shortest + self.rules.length_tolerance:
+            return Verdict.TOO_LONG
+        self._keep(self._partially_correct, trace.solution.steps[:length], trace.states, step)
+        return Verdict.NEW_PARTIALLY_CORRECT
 
     def _is_duplicate(self, trace: Trace, length: int) -> bool:
         """Whether the first `length` steps are a known prefix, up to renaming if the rules say so."""
@@ -193,9 +190,9 @@ class SolutionBuffer:
             return True
         if self.rules.dedup == "ast":
             return False
-        form = alpha_form(Solution(steps), self.rules.answer_variable)
+        form = self.programs.renamed(Solution(steps))
         peers = (prefix for prefix in self._known.get(state, ()) if prefix.length == length)
-        return any(alpha_form(peer.solution, self.rules.answer_variable) == form for peer in peers)
+        return any(self.programs.renamed(peer.solution) == form for peer in peers)
 
     def _find(self, steps: Sequence[str], state: State) -> _Prefix | None:
         for prefix in self._known.get(state, ()):
@@ -248,12 +245,16 @@ class SolutionBuffer:
             for kind, kept in kinds
             for leaf, found in kept.items()
         ]
-        return {"rules": asdict(self.rules), "max_length": self.max_length, "solutions": solutions}
+        rules = {**asdict(self.rules), **self.programs.settings()}
+        return {"rules": rules, "max_length": self.max_length, "solutions": solutions}
 
     @classmethod
-    def from_json(cls, problem: Problem, data: Mapping[str, Any]) -> SolutionBuffer:
-        """The buffer that `to_json` described."""
-        buffer = cls(problem.answer, _shared_rules(**data["rules"]))
+    def from_json(
+        cls, problem: Problem, data: Mapping[str, Any], programs: Programs | None = None
+    ) -> SolutionBuffer:
+        """The buffer that `to_json` described, with the programs it names unless they are given."""
+        rules = data["rules"]
+        buffer = cls(problem.answer, Rules.from_json(rules), programs or programs_of(rules))
         buffer.max_length = data["max_length"]
         for entry in data["solutions"]:
             leaf = buffer._learn_path(entry["steps"], entry["states"])
@@ -261,31 +262,22 @@ class SolutionBuffer:
         return buffer
 
 
-def seed_buffers(problems: Iterable[Problem], rules: Rules | None = None) -> dict[str, SolutionBuffer]:
+def seed_buffers(
+    problems: Iterable[Problem], rules: Rules | None = None, programs: Programs = PYTHON
+) -> dict[str, SolutionBuffer]:
     """A seeded buffer per problem, by id; the references run in one batch."""
     rules = rules or _shared_rules()
     problems = list(problems)
-    buffers = {problem.id: SolutionBuffer(problem.answer, rules) for problem in problems}
+    buffers = {problem.id: SolutionBuffer(problem.answer, rules, programs) for problem in problems}
     references = [(problem, problem.reference) for problem in problems if problem.reference is not None]
-    traces = trace_all(
-        [reference for _, reference in references], state=rules.state, answer_variable=rules.answer_variable
-    )
+    traces = trace_all([reference for _, reference in references], programs)
     for (problem, _), trace in zip(references, traces, strict=True):
-        if (flaw := reference_flaw(problem, trace)) is not None:
-            raise ProblemError(f"problem {problem.id}: {flaw}; correct it or leave the reference out")
+        if (flaw := flaw_of(trace, problem.answer, programs)) is not None:
+            raise ProblemError(
+                f"problem {problem.id}: the reference {flaw}; correct it or leave the reference out"
+            )
         buffers[problem.id].consider(trace)
     return buffers
-
-
-def reference_flaw(problem: Problem, trace: Trace) -> str | None:
-    """What is wrong with the traced reference of a problem, None if it executes to the answer."""
-    if trace.failure is not None:
-        return f"the reference fails at step {trace.failure.step + 1}: {trace.failure.message}"
-    if not trace.has_answer:
-        return f"the reference never assigns '{trace.answer_variable}'"
-    if not is_correct(trace.answer, problem.answer):
-        return f"the reference gives {trace.answer!r}, the answer is {problem.answer!r}"
-    return None
 
 
 def reconsider(buffers: Mapping[str, SolutionBuffer], rows: Iterable[Mapping[str, Any]]) -> Counter[Verdict]:
@@ -304,8 +296,7 @@ def reconsider(buffers: Mapping[str, SolutionBuffer], rows: Iterable[Mapping[str
     saved.sort(key=lambda entry: entry[0])
     if not saved:
         return Counter()
-    rules = buffers[saved[0][1]].rules
-    traces = trace_all([text for *_, text in saved], state=rules.state, answer_variable=rules.answer_variable)
+    traces = buffers[saved[0][1]].programs.trace_all([text for *_, text in saved])
     verdicts: Counter[Verdict] = Counter()
     pending = [(id, trace) for (_, id, _), trace in zip(saved, traces, strict=True)]
     while pending:
@@ -336,12 +327,14 @@ def write_buffers(stream: TextIO, buffers: Mapping[str, SolutionBuffer]) -> None
         stream.write(json.dumps({"id": id, **buffer.to_json()}, ensure_ascii=False) + "\n")
 
 
-def read_buffers(lines: Iterable[str], problems: Iterable[Problem]) -> dict[str, SolutionBuffer]:
+def read_buffers(
+    lines: Iterable[str], problems: Iterable[Problem], programs: Programs | None = None
+) -> dict[str, SolutionBuffer]:
     """The buffers of `problems` that were written; the others' lines are passed over."""
     by_id = {problem.id: problem for problem in problems}
     buffers = {}
     for line in lines:
         data = json.loads(line)
         if data["id"] in by_id:
-            buffers[data["id"]] = SolutionBuffer.from_json(by_id[data["id"]], data)
+            buffers[data["id"]] = SolutionBuffer.from_json(by_id[data["id"]], data, programs)
     return buffers

@@ -40,6 +40,15 @@ def imported(path: str, key: str) -> Any:
     return found
 
 
+def import_path(thing: Any) -> str:
+    """Where something is, so that `imported` finds it again.
+
+    >>> import_path(ConfigError)
+    'partway.errors:ConfigError'
+    """
+    return f"{thing.__module__}:{thing.__qualname__}"
+
+
 def _module(name: str, said: str) -> Any:
     try:
         return import_module(name)

@@ -89,6 +89,38 @@ def parse(text: str, answer_variable: str, cache: dict[str, Statement] | None = 
 _cache: dict[str, Statement] = {}
 
 
+def end_of_solution(text: str, variable: str) -> int | None:
+    """Where the first closed line ends that completes a step which assigns `variable`; None if none does.
+
+    Text that is still being written is read line by line, and counting brackets tells steps apart. So an end
+    may be missed (behind a text in three quotation marks, say), but no step is cut in two.
+
+    >>> end_of_solution("n0 = 1\\nanswer = n0 * 2\\nn1 = 3", "answer")
+    23
+    >>> end_of_solution("answer = max(\\n", "answer"), end_of_solution("if n0:\\n    answer = 1\\n", "answer")
+    (None, None)
+    """
+    open_brackets = start = end = 0
+    for line in text.split("\n")[:-1]:
+        end += len(line) + 1
+        if '"""' in line or "'''" in line:
+            return None
+        open_brackets += sum(map(line.count, "([{")) - sum(map(line.count, ")]}"))
+        if open_brackets or line.endswith("\\"):
+            continue
+        if not text[start].isspace() and _ends_by_assigning(text[start : end - 1], variable):
+            return end
+        start = end
+    return None
+
+
+def _ends_by_assigning(step: str, variable: str) -> bool:
+    if variable not in step:
+        return False
+    parsed = parse(step, variable)
+    return parsed.error is None and any(last.assigns(variable) for last in parsed.statements[-1:])
+
+
 def parse_line(line: str) -> Statement | None:
     """The simple statement that `line` is on its own, None if it is none or may need its neighbours."""
     match = _SHORT(line)

@@ -24,9 +24,10 @@ from partway.buffer import Rules, SolutionBuffer, Verdict
 from partway.datasets.rows import problem_line, problem_of
 from partway.errors import RunError
 from partway.evaluation import Evaluation
+from partway.execution import Programs
+from partway.execution.programs import programs_of
 from partway.files import atomic_writer
 from partway.problem import Problem
-from partway.solution import ANSWER_VARIABLE, Solution
 
 Row = dict[str, Any]
 
@@ -85,6 +86,11 @@ class Run:
         settings: Row = yaml.safe_load(text) or {}
         return settings
 
+    @cached_property
+    def programs(self) -> Programs:
+        """The language of the solutions and what is right in it."""
+        return programs_of(self.config if self.is_started else {})
+
     def write_environment(self, environment: Mapping[str, Any]) -> None:
         """Save versions, seed and fingerprints."""
         with self._writing("environment.json") as stream:
@@ -103,27 +109,21 @@ class Run:
     def problems(self, split: str = "train") -> list[Problem]:
         """The problems of `split`, none if the run has none."""
         rows = read_rows(self.problems_file(split))
-        return [problem_of(row, self.parse) for row in rows]
+        return [problem_of(row, self.programs.parse) for row in rows]
 
     def problems_file(self, split: str) -> Path:
         """Where the problems of `split` are, if there are any."""
         return self.directory / "problems" / f"{split}.jsonl"
 
-    def parse(self, text: str) -> Solution:
-        """A solution as this run reads it, up to where its own answer variable is assigned."""
-        return Solution.parse(text, self.rules.answer_variable)
-
     @cached_property
     def rules(self) -> Rules:
-        """What the buffers keep, and what a solution ends with; settings that are not there have defaults."""
+        """What the buffers keep; settings that are not there have defaults."""
         config = self.config if self.is_started else {}
         return Rules(
-            config.get("state", "multiset"),
             config.get("dedup", "ast"),
             config.get("length_tolerance", 0),
             config.get("self_sampling", "fcs+pcs") == "fcs+pcs",
             config.get("max_solutions_per_problem"),
-            config.get("answer_variable", ANSWER_VARIABLE),
         )
 
     def append_metrics(self, metrics: Mapping[str, Any], timings: Mapping[str, Any]) -> None:
@@ -173,7 +173,8 @@ class Run:
         """The buffers by problem id, from a checkpoint, else as they were at the end or last saved."""
         directory = directory or self._newest_model_directory()
         rows = {row["id"]: row for row in read_rows(directory / "buffer.jsonl")}
-        return {p.id: SolutionBuffer.from_json(p, rows[p.id]) for p in self.problems() if p.id in rows}
+        problems, programs = self.problems(), self.programs
+        return {p.id: SolutionBuffer.from_json(p, rows[p.id], programs) for p in problems if p.id in rows}
 
     def _newest_model_directory(self) -> Path:
         if self.is_finished:
@@ -227,6 +228,13 @@ class Run:
 
 def _first_step_of_file(sample: SelfSample) -> int:
     return (sample.step - 1) // STEPS_PER_SAMPLE_FILE * STEPS_PER_SAMPLE_FILE + 1
+
+
+def programs_for(model: str | None, overrides: Mapping[str, Any]) -> Programs:
+    """The programs a model writes: those of its run if it names one, with what `overrides` say on top."""
+    run = None if model is None else Run(Path(model))
+    config = run.config if run is not None and run.is_started else {}
+    return programs_of(config | {key: value for key, value in overrides.items() if value is not None})
 
 
 def json_line(row: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from partway import EMPTY, Problem, Solution, SolutionBuffer, is_correct, trace
+from partway.buffer import Rules
 from properties.naive_buffer import NaiveBuffer
 from properties.strategies import small_programs
 
@@ -20,7 +21,8 @@ class BufferMachine(RuleBasedStateMachine):
     )
     def seed(self, reference: str | None, tolerance: int, partial: bool) -> None:
         self.problem = Problem("p", "?", 4, reference)
-        self.buffer = SolutionBuffer.seeded(self.problem, length_tolerance=tolerance, keeps_partial=partial)
+        rules = Rules(length_tolerance=tolerance, keeps_partial=partial)
+        self.buffer = SolutionBuffer.seeded(self.problem, rules)
         self.naive = NaiveBuffer(4, tolerance, partial)
         if reference is not None:
             self.naive.consider(trace(reference))

@@ -7,6 +7,7 @@ import pytest
 
 from partway.buffer import Rules, Verdict, reconsider, seed_buffers
 from partway.errors import ConfigError, ProblemError, RunError
+from partway.execution import PYTHON
 from partway.problem import Problem
 from partway.reports.buffers import (
     export_buffers,
@@ -171,7 +172,7 @@ def test_a_beginning_may_come_before_what_makes_it_right():
 def test_rules_of_the_new_run_decide_what_is_kept(run):
     imported = import_buffers(run.directory, run.problems(), Rules(keeps_partial=False))
     assert all(not buffer.partially_correct for buffer in imported.buffers.values())
-    assert rules_in(run.directory) == Rules()
+    assert rules_in(run.directory) == (Rules(), PYTHON)
 
 
 def test_problems_that_the_new_run_does_not_have_are_left_out(run):

@@ -18,6 +18,7 @@ from partway.evaluation import (
     pass_at_k,
 )
 from partway.evaluation.results import read_results, read_samples
+from partway.execution import PythonPrograms
 from partway.models.engine import Draw
 from partway.models.settings import SamplingSettings
 from partway.problem import Problem
@@ -126,13 +127,16 @@ def test_a_cheap_evaluation_can_leave_either_kind_of_samples_out():
     assert "eval_pass@1_at_temperature" not in high.scalars()
 
 
-def test_each_text_is_traced_once_however_often_it_is_drawn(monkeypatch):
+def test_each_text_is_traced_once_however_often_it_is_drawn():
     traced = []
-    original = evaluate.__globals__["trace_all"]
-    monkeypatch.setitem(
-        evaluate.__globals__, "trace_all", lambda texts, **kw: traced.extend(texts) or original(texts, **kw)
-    )
-    evaluate(ScriptedEngine(), problems(8), EvaluationPlan(samples=50, pass1_samples=0), batch_size=8)
+
+    class Counting(PythonPrograms):
+        def trace_all(self, texts):
+            traced.extend(texts)
+            return super().trace_all(texts)
+
+    plan = EvaluationPlan(samples=50, pass1_samples=0, programs=Counting())
+    evaluate(ScriptedEngine(), problems(8), plan, batch_size=8)
     assert sorted(traced) == sorted({RIGHT, WRONG, CRASH, SILENT})
 
 
@@ -168,7 +172,7 @@ def test_an_interrupted_evaluation_continues_where_it_stopped_with_the_same_numb
                 samples=5, settings=SamplingSettings(temperature=0.7, top_p=0.9), pass1_temperature=0.1
             )
         },
-        {"plan": EvaluationPlan(samples=5, answer_variable="result")},
+        {"plan": EvaluationPlan(samples=5, programs=PythonPrograms("result"))},
     ],
 )
 def test_a_journal_is_not_used_for_anything_else(tmp_path, change):

@@ -5,8 +5,7 @@ import math
 import pytest
 
 from explorer_cases import OTHER_WAY, WHEELS, Writer, finished_run
-from partway.buffer import Rules
-from partway.execution import trace
+from partway.execution import PYTHON, PythonPrograms, trace
 from partway.execution.values import canonical
 from partway.problem import Problem
 from partway.reports.explorer.explorer import Explorer
@@ -179,35 +178,35 @@ def test_a_typed_loop_goes_through_the_workers(explorer):
     assert explorer.trace("train/1", "t = 5\nfor i in range(2):\n    t += 10\nanswer = t")["is_right"]
 
 
-def values_at(length, found, rules):
-    return list(values_by_step(found, rules))[length - 1]
+def values_at(length, found, programs):
+    return list(values_by_step(found, programs))[length - 1]
 
 
 def test_values_are_listed_by_size_and_the_new_ones_marked():
     found = trace("a = 10\nb = -3\nc = 10.5\nb = 10")
-    assert values_at(4, found, Rules()) == [("10", False), ("10", True), ("10.5", False)]
-    as_set = Rules(state="set")
-    assert values_at(2, trace("a = 10\nb = 10", state="set"), as_set) == [("10", True)]
+    assert values_at(4, found, PYTHON) == [("10", False), ("10", True), ("10.5", False)]
+    as_set = PythonPrograms(state="set")
+    assert values_at(2, trace("a = 10\nb = 10", as_set), as_set) == [("10", True)]
 
 
 def test_values_of_other_kinds_come_after_numbers():
     found = trace("a = [1, 2]\nb = 'x'\nc = 3\nd = True")
-    assert [text for text, _ in values_at(4, found, Rules())] == ["3", "'x'", "True", "[1, 2]"]
+    assert [text for text, _ in values_at(4, found, PYTHON)] == ["3", "'x'", "True", "[1, 2]"]
 
 
 def test_values_set_and_removed_are_those_in_scope_after_each_step():
     found = trace("a = 1\nb = 2\ndel a\na = 3\nfor i in range(2):\n    b += i")
     for length in range(1, len(found.states) + 1):
         scope = found.variables_after(length)
-        assert sorted(text for text, _ in values_at(length, found, Rules())) == sorted(
+        assert sorted(text for text, _ in values_at(length, found, PYTHON)) == sorted(
             map(canonical, scope.values())
         )
 
 
 def test_of_long_values_and_of_many_only_so_much_is_shown():
     found = trace(f"n0 = 1 << 13000\n{', '.join(f'a{n}' for n in range(150))} = {', '.join('1' * 150)}")
-    assert len(values_at(1, found, Rules())[0][0]) == 203
-    assert values_at(2, found, Rules())[-1] == ("and 51 more", False)
+    assert len(values_at(1, found, PYTHON)[0][0]) == 203
+    assert values_at(2, found, PYTHON)[-1] == ("and 51 more", False)
 
 
 def test_an_empty_state_links_nothing():

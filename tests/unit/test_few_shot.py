@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partway.errors import ProblemError
+from partway.execution import PYTHON, PythonPrograms
 from partway.models.few_shot import FewShotPrompt, cut_completion
 from partway.parsing import parse
 from partway.problem import Problem
@@ -66,25 +67,21 @@ def test_a_solution_ends_at_its_answer_a_blank_line_or_a_comment(written, finish
 
 
 def test_another_answer_variable_ends_a_solution():
-    assert cut_completion("answer = 1\nresult = 2\nn0 = 3", False, "result") == (
+    assert cut_completion("answer = 1\nresult = 2\nn0 = 3", False, PythonPrograms("result")) == (
         "answer = 1\nresult = 2\n",
         True,
     )
 
 
 def cut_line_by_line(text, finished):
-    """The same rule, slow and obvious: the whole beginning is parsed again at every line."""
+    """The same rule, slow and obvious: the whole beginning is read again at every line."""
     lines = text.lstrip("\n").split("\n")
-    may_assign = False
     for number, line in enumerate(lines):
         is_closed = finished or number < len(lines) - 1
         kept = "".join(f"{line}\n" for line in lines[:number])
         if number and is_closed and (not line.strip() or line.startswith("#")):
             return kept, True
-        may_assign = may_assign or line.startswith("answer")
-        parsed = parse(f"{kept}{line}\n", "answer")
-        is_answer = parsed.error is None and parsed.statements and parsed.statements[-1].assigns("answer")
-        if is_closed and may_assign and is_answer:
+        if is_closed and PYTHON.end(f"{kept}{line}\n") is not None:
             return f"{kept}{line}\n", True
     return "\n".join(lines), finished
 
@@ -97,8 +94,18 @@ OTHERS = ["", "  ", "# c", "if x:", "    answer = 1", "    y = 2", "answer += 1"
 @given(
     st.lists(st.sampled_from(SIMPLE + OPEN + OTHERS), min_size=1, max_size=9).map("\n".join), st.booleans()
 )
-def test_a_solution_is_cut_where_parsing_line_by_line_would_cut_it(written, finished):
+def test_a_solution_is_cut_where_reading_line_by_line_would_cut_it(written, finished):
     assert cut_completion(written, finished) == cut_line_by_line(written, finished)
+
+
+@given(st.lists(st.sampled_from(SIMPLE + OPEN + OTHERS), min_size=1, max_size=9).map("\n".join))
+def test_no_step_is_cut_in_two_and_the_last_one_assigns_the_answer(written):
+    end, whole = PYTHON.end(written), parse(written, "answer")
+    if end is not None and whole.error is None:
+        cut = parse(written[:end], "answer")
+        assert cut.error is None
+        assert cut.steps == whole.steps
+        assert cut.statements[-1].assigns("answer")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partway import Problem, load_problems
+from partway import Problem, PythonPrograms, load_problems
 from partway.datasets import check_problems, write_problems
 from partway.datasets.layouts import plain_answer
 from partway.errors import ProblemError
@@ -485,7 +485,7 @@ def test_loading_names_the_first_bad_row_and_how_many_more(tmp_path: Path) -> No
 
 def test_another_answer_variable_can_be_named() -> None:
     row = {"question": "?", "answer": 3, "solution": "result = 3\nextra = 4"}
-    problem = load_problems([row], answer_variable="result")[0]
+    problem = load_problems([row], programs=PythonPrograms("result"))[0]
     assert problem.reference is not None
     assert problem.reference.text == "result = 3"
 

@@ -1,6 +1,6 @@
 import tracemalloc
 
-from partway import trace
+from partway import trace, trace_all
 from partway.caching import BoundedCache
 from partway.execution import tracing
 from partway.execution.memo import MAX_TRACE_BYTES, Key, Memo, size_of
@@ -52,7 +52,7 @@ def test_the_size_of_a_trace_is_not_less_than_what_it_takes():
     for programs in (texts, plain):
         tracing.forget()
         tracemalloc.start()
-        traces = tracing.trace_all(programs)
+        traces = trace_all(programs)
         tracing.forget()
         held, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()

@@ -12,6 +12,7 @@ import pytest
 
 from partway.buffer import Verdict
 from partway.evaluation import EvaluationPlan, compare, evaluate_into
+from partway.execution import PythonPrograms
 from partway.models.loading import model_directory
 from partway.models.settings import SamplingSettings
 from partway.problem import Problem
@@ -96,7 +97,7 @@ def test_its_model_is_found(run):
 def test_its_finished_evaluation_is_shown_and_not_done_again(run):
     path = run.directory / "evaluations" / "test.json"
     settings = SamplingSettings(temperature=0.8, max_completion_length=12)
-    plan = EvaluationPlan(samples=8, settings=settings, ks=(1, 8), answer_variable="result")
+    plan = EvaluationPlan(samples=8, settings=settings, ks=(1, 8), programs=PythonPrograms("result"))
     assert evaluate_into(path, None, DEV, plan, model="scripted") == json.loads(path.read_text())
     assert compare(path, path).difference["pass@8"].value == 0.0
 

@@ -12,6 +12,7 @@ from partway.buffer import SolutionBuffer, Verdict
 from partway.datasets import load_problems
 from partway.errors import ProblemError, RunError
 from partway.evaluation import Evaluation, EvaluationPlan, ProblemResult
+from partway.execution import PythonPrograms
 from partway.problem import Problem
 from partway.runs import Run, SelfSample, json_line
 from partway.solution import Solution
@@ -58,7 +59,7 @@ def test_references_are_read_up_to_the_runs_own_answer(run):
     run.write_problems("train", [Problem("p", "Twice 3?", 6, Solution(steps))])
     (problem,) = run.problems()
     assert problem.reference == Solution(steps)
-    assert Run.at(run.directory).rules.answer_variable == "result"
+    assert Run.at(run.directory).programs == PythonPrograms("result")
 
 
 def test_exact_numbers_are_written_as_numbers_and_what_json_cannot_hold_is_refused(run):

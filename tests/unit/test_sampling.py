@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import chisquare
 
 from partway import trace
-from partway.buffer import SolutionBuffer
+from partway.buffer import Rules, SolutionBuffer
 from partway.errors import ConfigError
 from partway.models.local_engine import LocalEngine
 from partway.models.settings import SamplingSettings
@@ -33,7 +33,7 @@ class ScriptedEngine:
 
 def buffers(keeps_partial=True):
     """Buffers of both problems; that of the apples has seen a partially-correct solution."""
-    made = {p.id: SolutionBuffer.seeded(p, keeps_partial=keeps_partial) for p in (APPLES, PEARS)}
+    made = {p.id: SolutionBuffer.seeded(p, Rules(keeps_partial=keeps_partial)) for p in (APPLES, PEARS)}
     for first_step in ("n0 = 3", "x = 12"):
         made["apples"].consider(trace(f"{first_step}\nanswer = {first_step[:2]} - 1"))
     return made

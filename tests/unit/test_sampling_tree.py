@@ -48,7 +48,7 @@ def assert_exact(language_model, seed=1, count=20_000):
     prompt = [1, 2, 3]
     expected = exact_probabilities(language_model, prompt, 3, SHORT.temperature)
     assert sum(expected.values()) == pytest.approx(1)
-    engine = LocalEngine(language_model, answer_variable=None)
+    engine = LocalEngine(language_model, programs=None)
     counts = drawn(engine.complete([request(prompt, count, "p")], SHORT, seed)[0])
     assert counts.keys() <= expected.keys()
     observed = [counts.get(completion, 0) for completion in expected]
@@ -116,7 +116,7 @@ def test_the_test_of_exactness_notices_samplers_that_are_not(mutation, monkeypat
 def test_samples_of_one_prompt_are_independent_of_each_other():
     language_model = enumerable_model()
     prompts = [request([1, 2, 3], 2, str(number)) for number in range(1000)]
-    results = LocalEngine(language_model, answer_variable=None).complete(prompts, SHORT, 0)
+    results = LocalEngine(language_model, programs=None).complete(prompts, SHORT, 0)
     share = np.mean([len(samples) == 1 for samples in results])  # both drew the same completion
     probabilities = exact_probabilities(language_model, [1, 2, 3], 3, SHORT.temperature).values()
     expected = sum(p * p for p in probabilities)
@@ -148,7 +148,7 @@ def test_draws_do_not_depend_on_batch_mates_or_on_the_row_budget(name):
 
 
 def test_fewer_samples_are_the_first_of_more():
-    engine = LocalEngine(enumerable_model(), answer_variable=None)
+    engine = LocalEngine(enumerable_model(), programs=None)
     few, many = (drawn(engine.complete([request([1], n, "p")], SHORT, 0)[0]) for n in (20, 60))
     assert sum(few.values()) == 20
     assert all(count <= many[completion] for completion, count in few.items())
@@ -165,7 +165,7 @@ def test_seeds_and_keys_give_different_draws():
 
 def test_a_shared_prefix_is_computed_once():
     language_model = enumerable_model()
-    engine = LocalEngine(language_model, answer_variable=None)
+    engine = LocalEngine(language_model, programs=None)
     engine.complete([request([1, 2, 3], 5000, "p")], SHORT, 0)
     assert engine.tokens_computed == 2 + 1 + 3 + 9  # the prompt but its last token, then each distinct prefix
 

@@ -5,7 +5,8 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from partway.models.stopping import AnswerWatch, closes_answer
+from partway.execution import PYTHON, PythonPrograms
+from partway.models.stopping import AnswerWatch
 from partway.models.text import Codec
 from partway.models.tiny import train_tokenizer
 from sampling_cases import APPLES
@@ -37,17 +38,20 @@ from sampling_cases import APPLES
     ],
 )
 def test_the_closed_assignment_of_the_answer_ends_a_solution(text, closed):
-    assert closes_answer(text) is closed
+    end = PYTHON.end(text)
+    assert (end is not None) is closed
+    assert end is None or text[:end].rstrip().splitlines()[-1].startswith("answer")
 
 
 def test_the_answer_variable_can_be_another():
-    assert closes_answer("result = 1\n", "result")
-    assert not closes_answer("answer = 1\n", "result")
+    programs = PythonPrograms("result")
+    assert programs.end("result = 1\n") == len("result = 1\n")
+    assert programs.end("answer = 1\n") is None
 
 
 def watched(codec, size, text):
     """The depth at which watching a row token by token ends it, and how many tokens it has."""
-    watch = AnswerWatch(codec, size)
+    watch = AnswerWatch(codec, size, PYTHON)
     tokens = np.array(codec.encode(text), np.int32)
     line = np.zeros(1, np.int64)
     for depth, token in enumerate(tokens):

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from partway import trace, trace_all
+from partway import PythonPrograms, trace, trace_all
 from partway.execution.arithmetic import NotCovered
 from partway.execution.interpreter import interpret
 from partway.parsing import parse
@@ -148,8 +148,8 @@ def test_many_solutions_are_traced_in_order_and_known_ones_once():
 
 
 def test_states_in_the_other_modes():
-    assert trace("x = 2\ny = 2.0", state="set").states == ("2", "2")
-    assert trace("x = 2\ny = 2.0", state="strict").states == ("2", "2, 2.0")
+    assert trace("x = 2\ny = 2.0", PythonPrograms(state="set")).states == ("2", "2")
+    assert trace("x = 2\ny = 2.0", PythonPrograms(state="strict")).states == ("2", "2, 2.0")
 
 
 def test_ten_megabytes_of_text_are_refused_at_once():

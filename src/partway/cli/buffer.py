@@ -96,12 +96,12 @@ def _import(run: Path, source: Path, problems_file: str | None, as_json: bool, q
 
     if Run(run).is_started:
         raise RunError(f"{run}: this run has begun already; solutions are for one that is yet to begin")
-    rules = rules_in(source)
+    rules, programs = rules_in(source)
     if problems_file is None:
         problems = problems_in(source)
     else:
-        problems = load_problems(problems_file, answer_variable=rules.answer_variable)
-    imported = import_buffers(source, problems, rules)
+        problems = load_problems(problems_file, programs=programs)
+    imported = import_buffers(source, problems, rules, programs)
     path = run / IMPORTED
     write_import(path, imported)
     if as_json:

@@ -189,8 +189,9 @@ def check(file: Path, answer_variable: str, as_json: bool) -> None:
       partway data check train.parquet --json
     """
     from partway.datasets import check_problems
+    from partway.execution import PythonPrograms
 
-    checked = check_problems(file, answer_variable=answer_variable)
+    checked = check_problems(file, programs=PythonPrograms(answer_variable))
     with_reference = sum(problem.reference is not None for problem in checked.problems)
     if as_json:
         names = ("line", "item", "field", "reason")

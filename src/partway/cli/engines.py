@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +14,7 @@ import click
 from partway.errors import ConfigError, ModelError, ProblemError
 
 if TYPE_CHECKING:
+    from partway.execution import Programs
     from partway.models.engine import Engine
     from partway.models.few_shot import FewShotPrompt
     from partway.problem import Problem
@@ -32,7 +34,8 @@ class Options:
     max_completion_length: int
     ks: str | None
     seed: int
-    answer_variable: str
+    answer_variable: str | None
+    checker: str | None
     device: str | None
     engine: str | None
     few_shot: str | None
@@ -43,6 +46,14 @@ class Options:
     name: str | None
     counts: bool
     overwrite: bool
+
+    @cached_property
+    def programs(self) -> Programs:
+        """The language and rules: the run's, if the model is one, unless the options say otherwise."""
+        from partway.runs import programs_for
+
+        model = None if self.engine else self.model
+        return programs_for(model, {"answer_variable": self.answer_variable, "checker": self.checker})
 
 
 def check_device(name: str | None) -> None:
@@ -71,7 +82,7 @@ def open_engine(options: Options, problems: list[Problem]) -> Iterator[tuple[Eng
         options.engine,
         model=options.model,
         prompt=prompt,
-        answer_variable=options.answer_variable,
+        programs=options.programs,
         concurrency=options.concurrency,
         extra_body=extra_body,
     ) as engine:
@@ -96,7 +107,7 @@ def _local_engine(options: Options, problems: list[Problem]) -> tuple[Engine, st
                 f"problem {problem.id}: a prompt of {length} tokens leaves no room in the context of "
                 f"{language_model.context_length} tokens; leave it out or use a model with a longer context"
             )
-    engine = LocalEngine(language_model, answer_variable=options.answer_variable)
+    engine = LocalEngine(language_model, programs=options.programs)
     return engine, model_digest(language_model.model)
 
 
@@ -106,7 +117,7 @@ def _few_shot_prompt(options: Options, problems: list[Problem]) -> FewShotPrompt
 
     if options.few_shot is None:
         return FewShotPrompt()
-    examples = load_problems(options.few_shot, answer_variable=options.answer_variable)
+    examples = load_problems(options.few_shot, programs=options.programs)
     shown = {example.question for example in examples[: options.shots]}
     if both := [problem.id for problem in problems if problem.question in shown]:
         raise ProblemError(

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 @click.option("--max-completion-length", default=256, show_default=True, help="Longest sample, in tokens.")
 @click.option("--k", "ks", metavar="K,K,...", help="For pass@k and maj@k.  [default: 1,5,10,20,50 and N]")
 @click.option("--seed", default=0, show_default=True, help="The same seed gives the same samples.")
-@click.option("--answer-variable", default="answer", show_default=True, help="What ends a solution.")
+@click.option("--answer-variable", help="What ends a solution.  [default: the run's, or answer]")
+@click.option("--checker", help="What makes an answer right: default, exact, close, tests, MODULE:NAME.")
 @click.option("--device", metavar="NAME", help="Where the model runs: cpu, cuda, mps ...")
 @click.option("--engine", metavar="URL", help="Ask a server, such as http://localhost:8000/v1.")
 @click.option("--few-shot", metavar="FILE", help="Problems to show to a remote model as examples.")
@@ -138,9 +139,7 @@ def _plan(options: Options) -> EvaluationPlan:
     settings = SamplingSettings(
         options.temperature, options.top_p, options.top_k, options.max_completion_length
     )
-    return EvaluationPlan(
-        options.samples, settings, ks, seed=options.seed, answer_variable=options.answer_variable
-    )
+    return EvaluationPlan(options.samples, settings, ks, seed=options.seed, programs=options.programs)
 
 
 def _run(options: Options) -> Run | None:
@@ -167,7 +166,7 @@ def _problems(options: Options, file: Path, plan: EvaluationPlan) -> list[Proble
     run = _run(options)
     if run is not None and file == run.problems_file("dev"):
         return run.problems("dev")
-    return load_problems(file, answer_variable=plan.answer_variable)
+    return load_problems(file, programs=plan.programs)
 
 
 def _summary_path(options: Options, problems_file: Path) -> Path:

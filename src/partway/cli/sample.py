@@ -17,14 +17,13 @@ from partway.cli.engines import check_device
 from partway.cli.trace import as_object as trace_object
 from partway.cli.trace import show as show_traces
 from partway.errors import ProblemError, SolutionError
-from partway.parsing import parse
-from partway.solution import Solution
 
 if TYPE_CHECKING:
     from partway.buffer import Verdict
-    from partway.execution import Trace
+    from partway.execution import Programs, Trace
     from partway.models.engine import Draw
     from partway.problem import Problem
+    from partway.solution import Solution
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class Options:
     top_k: int
     max_completion_length: int
     seed: int
-    answer_variable: str
+    answer_variable: str | None
     device: str | None
 
 
@@ -67,7 +66,7 @@ class Sampled:
 @click.option("--top-k", default=0, show_default=True, help="Draw from so many tokens; 0: from all.")
 @click.option("--max-completion-length", default=256, show_default=True, help="Longest sample, in tokens.")
 @click.option("--seed", default=0, show_default=True, help="The same seed gives the same samples.")
-@click.option("--answer-variable", default="answer", show_default=True, help="What ends a solution.")
+@click.option("--answer-variable", help="What ends a solution.  [default: the run's, or answer]")
 @click.option("--device", metavar="NAME", help="Where the model runs: cpu, cuda, mps ...")
 @click.option(
     "--show", type=click.IntRange(1), default=10, show_default=True, help="Tables to print at most."
@@ -100,13 +99,15 @@ def _sample(options: Options, say: Callable[[str], None]) -> tuple[Problem, Solu
     from partway.models.engine import Request
     from partway.models.settings import SamplingSettings
     from partway.problem import Problem
+    from partway.runs import programs_for
 
     settings = SamplingSettings(
         options.temperature, options.top_p, options.top_k, options.max_completion_length
     )
     answer = None if options.answer is None else value_of(options.answer)
     problem = Problem("the question", read_question(options.question), answer)
-    prefix = parse_prefix(options.prefix, options.answer_variable)
+    programs = programs_for(options.model, {"answer_variable": options.answer_variable})
+    prefix = parse_prefix(options.prefix, programs)
 
     check_device(options.device)
     say(f"loading {options.model}")
@@ -115,9 +116,9 @@ def _sample(options: Options, say: Callable[[str], None]) -> tuple[Problem, Solu
 
     language_model = load_model(options.model, device=options.device)
     say(f"sampling from {options.model}")
-    engine = LocalEngine(language_model, answer_variable=options.answer_variable)
+    engine = LocalEngine(language_model, programs=programs)
     [draws] = engine.complete([Request(problem, prefix, options.samples)], settings, options.seed)
-    return problem, prefix, judge(draws, problem, options.answer_variable)
+    return problem, prefix, judge(draws, problem, programs)
 
 
 def read_question(text: str) -> str:
@@ -136,26 +137,25 @@ def value_of(text: str) -> Any:
         return text
 
 
-def parse_prefix(text: str, answer_variable: str) -> Solution:
+def parse_prefix(text: str, programs: Programs) -> Solution:
     """The steps to continue."""
-    parsed = parse(text, answer_variable)
-    if parsed.error is not None:
-        raise SolutionError(f"--prefix, line {parsed.line}: {parsed.error}; expected whole Python statements")
-    if any(statement.assigns(answer_variable) for statement in parsed.statements):
-        raise SolutionError(f"--prefix assigns {answer_variable} already; give the steps before that one")
-    return Solution(parsed.steps)
+    try:
+        prefix = programs.parse(text)
+    except SolutionError as error:
+        raise SolutionError(f"--prefix, {error}") from None
+    if programs.end(f"{prefix}\n") is not None:
+        raise SolutionError(f"--prefix {programs.ending} already; give the steps before that one")
+    return prefix
 
 
-def judge(draws: Sequence[Draw], problem: Problem, answer_variable: str) -> list[Sampled]:
+def judge(draws: Sequence[Draw], problem: Problem, programs: Programs) -> list[Sampled]:
     """Draws of the same text as one solution each, traced and, if the answer is known, with a verdict."""
-    from partway.execution import trace_all
-
     by_text: dict[str, list[Draw]] = {}
     for draw in draws:
         by_text.setdefault(draw.text.rstrip("\n"), []).append(draw)
     equal = sorted(by_text.values(), key=lambda same: -sum(draw.count for draw in same))
-    traces = trace_all([same[0].text for same in equal], answer_variable=answer_variable)
-    verdicts = [None] * len(traces) if problem.answer is None else _verdicts(traces, problem, answer_variable)
+    traces = programs.trace_all([same[0].text for same in equal])
+    verdicts = [None] * len(traces) if problem.answer is None else _verdicts(traces, problem, programs)
     return [
         Sampled(
             sum(draw.count for draw in same),
@@ -173,13 +173,12 @@ def _log_sum(log_probs: Sequence[float]) -> float:
     return largest + math.log(math.fsum(math.exp(log_prob - largest) for log_prob in log_probs))
 
 
-def _verdicts(traces: Sequence[Trace], problem: Problem, answer_variable: str) -> list[Verdict]:
+def _verdicts(traces: Sequence[Trace], problem: Problem, programs: Programs) -> list[Verdict]:
     """What a fresh buffer says to each; it sees the right ones first, to know what leads to them."""
     from partway.buffer import SolutionBuffer
-    from partway.execution import is_correct
 
-    buffer = SolutionBuffer.seeded(problem, answer_variable=answer_variable)
-    is_wrong = [not (found.has_answer and is_correct(found.answer, problem.answer)) for found in traces]
+    buffer = SolutionBuffer.seeded(problem, programs=programs)
+    is_wrong = [not programs.is_correct(found, problem.answer) for found in traces]
     order = sorted(range(len(traces)), key=is_wrong.__getitem__)
     verdicts = {index: buffer.consider(traces[index]) for index in order}
     return [verdicts[index] for index in range(len(traces))]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from partway.errors import SolutionError
-from partway.execution import Trace, is_correct, trace_all
+from partway.execution import PYTHON, PythonPrograms, Trace, trace_all
 from partway.execution.values import StateMode
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def command(
       partway trace sample1.py sample2.py --against reference.py
     """
     names = [*([against] if against else []), *files]
-    traces = trace_all([read(name) for name in names], state=state, answer_variable=answer_variable)
+    traces = trace_all([read(name) for name in names], PythonPrograms(answer_variable, state))
     reference = traces[0] if against else None
     shown = list(zip(names, traces, strict=True))
     if as_json:
@@ -76,13 +76,6 @@ def read(name: str) -> str:
     return text
 
 
-def matching_length(found: Trace, reference: Trace) -> int:
-    """The length of the longest prefix, its answer step apart, whose state the reference also reaches."""
-    known = set(reference.states) - {""}
-    longest = len(found.states) - found.has_answer
-    return next((length for length in range(longest, 0, -1) if found.states[length - 1] in known), 0)
-
-
 def as_object(name: str, found: Trace, reference: Trace | None) -> dict[str, Any]:
     """A trace as plain JSON values."""
     steps = [
@@ -100,14 +93,14 @@ def as_object(name: str, found: Trace, reference: Trace | None) -> dict[str, Any
         "failure": asdict(found.failure) if found.failure else None,
     }
     if reference is not None:
-        result["matching_length"] = matching_length(found, reference)
+        result["matching_length"] = PYTHON.longest_known_prefix(found, reference.states)
         result["is_correct"] = is_right(found, reference)
     return result
 
 
 def is_right(found: Trace, reference: Trace) -> bool:
     """Whether a solution answers as the reference does."""
-    return found.has_answer and reference.has_answer and is_correct(found.answer, reference.answer)
+    return reference.has_answer and PYTHON.is_correct(found, reference.answer)
 
 
 def show(traces: list[tuple[str, Trace]], reference: Trace | None) -> None:
@@ -128,7 +121,8 @@ def _table(name: str, found: Trace, reference: Trace | None) -> Table:
     table.add_column("", justify="right", style="dim")
     for heading in ("step", "sets", "state"):
         table.add_column(heading, overflow="fold")
-    matching = matching_length(found, reference) if reference is not None and not is_reference else 0
+    known = () if reference is None or is_reference else reference.states
+    matching = PYTHON.longest_known_prefix(found, known)
     for number, step in enumerate(found.solution.steps, 1):
         if number <= len(found.states):
             row, style = _executed_row(found, number, matching, reference)

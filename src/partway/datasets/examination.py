@@ -13,9 +13,11 @@ from typing import Any
 
 from partway.datasets.layouts import Fields, UnknownLayout, fields_of
 from partway.datasets.records import Record
-from partway.execution import Trace, is_correct, trace_all
+from partway.execution import Programs, Trace
+from partway.execution.programs import flaw_of
 from partway.problem import Problem
-from partway.solution import ANSWER_VARIABLE
+
+GSM8K_ENDING = "answer = 0\n"  # how references made of GSM8K's markup end
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +31,14 @@ class Complaint:
 Examined = Problem | list[Complaint]
 
 
-def examine(records: Sequence[Record], answer_variable: str) -> list[Examined]:
+def examine(records: Sequence[Record], programs: Programs) -> list[Examined]:
     """For each row its problem (with an empty id if it has none) or all complaints about it."""
     rows = [_read(record) for record in records]
-    if answer_variable == ANSWER_VARIABLE:
+    if programs.end(GSM8K_ENDING) is not None:
         rows = _with_gsm8k_solutions(rows)
     texts = [row.solution for row in rows if isinstance(row, Fields) and isinstance(row.solution, str)]
-    traces = iter(trace_all(texts, answer_variable=answer_variable))
-    return [
-        [row] if isinstance(row, Complaint) else _examine_fields(row, answer_variable, traces) for row in rows
-    ]
+    traces = iter(programs.trace_all(texts))
+    return [[row] if isinstance(row, Complaint) else _examine_fields(row, programs, traces) for row in rows]
 
 
 def _read(record: Record) -> Fields | Complaint:
@@ -70,19 +70,20 @@ def _is_gsm8k(row: Fields) -> bool:
     return isinstance(row.question, str) and not isinstance(row.answer, str)
 
 
-def _examine_fields(row: Fields, answer_variable: str, traces: Iterator[Trace]) -> Examined:
+def _examine_fields(row: Fields, programs: Programs, traces: Iterator[Trace]) -> Examined:
     question_column, answer_column, solution_column = row.columns
     answer = _normal(row.answer)
     complaints = [*_id_complaints(row.id), *_question_complaints(row.question, question_column)]
     if answer is not None:
         complaints += _answer_complaints(answer, answer_column)
+        complaints += [Complaint(answer_column, flaw)] if (flaw := programs.answer_flaw(answer)) else []
     elif row.solution is None:
         complaints.append(Complaint(answer_column, "missing, and there is no solution to compute it"))
     reference = None
     if isinstance(row.solution, str):
         trace = next(traces)
         reference = trace.solution
-        complaints += _reference_complaints(trace, answer, answer_variable, solution_column)
+        complaints += _reference_complaints(trace, answer, programs, solution_column)
         answer = trace.answer if answer is None else answer
     elif row.solution is not None:
         complaints.append(Complaint(solution_column, f"expected text, found {_shown(row.solution)}"))
@@ -131,17 +132,11 @@ def _answer_complaints(value: Any, column: str) -> Iterator[Complaint]:
             yield Complaint(column, f"expected a number or a plain value, found {_shown(value)}")
 
 
-def _reference_complaints(
-    trace: Trace, answer: Any, answer_variable: str, column: str
-) -> Iterator[Complaint]:
-    if trace.failure is not None:
-        yield Complaint(column, f"step {trace.failure.step + 1} fails: {trace.failure.message}")
-    elif not trace.has_answer:
-        yield Complaint(column, f"never assigns {answer_variable!r}")
-    elif answer is None:
+def _reference_complaints(trace: Trace, answer: Any, programs: Programs, column: str) -> Iterator[Complaint]:
+    if answer is None and trace.has_answer:
         yield from _answer_complaints(trace.answer, column)
-    elif not is_correct(trace.answer, answer):
-        yield Complaint(column, f"gives {_shown(trace.answer)}, but the answer is {_shown(answer)}")
+    elif (flaw := flaw_of(trace, answer, programs)) is not None:
+        yield Complaint(column, flaw)
 
 
 def _meta(row: Fields) -> dict[str, Any] | None:

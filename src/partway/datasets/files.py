@@ -20,9 +20,9 @@ from partway.datasets.examination import Complaint, Examined, examine
 from partway.datasets.records import BadRow, Record, number_records, read_records
 from partway.datasets.rows import problem_line
 from partway.errors import ProblemError
+from partway.execution import PYTHON, Programs
 from partway.files import atomic_writer
 from partway.problem import Problem
-from partway.solution import ANSWER_VARIABLE
 
 ProblemSource = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
 
@@ -37,13 +37,13 @@ class Checked:
     bad_rows: list[BadRow]
 
 
-def load_problems(source: ProblemSource, *, answer_variable: str = ANSWER_VARIABLE) -> list[Problem]:
+def load_problems(source: ProblemSource, *, programs: Programs = PYTHON) -> list[Problem]:
     """The problems of a JSONL, JSON, CSV or Parquet file, a Hugging Face dataset or a list of dicts.
 
     >>> load_problems([{"question": "10 ml for each of 2 wheels?", "answer": "20 "}])[0].answer
     20
     """
-    checked = check_problems(source, answer_variable=answer_variable)
+    checked = check_problems(source, programs=programs)
     if checked.bad_rows:
         first, others = checked.bad_rows[0], len(checked.bad_rows) - 1
         more = f" (and {others} more)" if others else ""
@@ -54,13 +54,13 @@ def load_problems(source: ProblemSource, *, answer_variable: str = ANSWER_VARIAB
     return checked.problems
 
 
-def check_problems(source: ProblemSource, *, answer_variable: str = ANSWER_VARIABLE) -> Checked:
+def check_problems(source: ProblemSource, *, programs: Programs = PYTHON) -> Checked:
     """Everything that `load_problems` would return or complain about."""
     name = str(source) if isinstance(source, str | os.PathLike) else "rows"
     records = read_records(Path(source)) if isinstance(source, str | os.PathLike) else _rows(source, name)
     checked, ids = Checked([], []), _Ids()
     while chunk := list(islice(records, ROWS_AT_ONCE)):
-        examined = iter(examine([row for row in chunk if isinstance(row, Record)], answer_variable))
+        examined = iter(examine([row for row in chunk if isinstance(row, Record)], programs))
         for row in chunk:
             if isinstance(row, BadRow):
                 checked.bad_rows.append(row)

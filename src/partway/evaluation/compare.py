@@ -48,7 +48,7 @@ def compare(first: str | Path, second: str | Path) -> Comparison:
     plans = [plan for _, plan in sides]
     ks = sorted({k for plan in plans for k in plan.ks if k <= min(plan.samples for plan in plans)})
     one, two = (
-        score_columns([of_side[task_id] for task_id in common], ks, plan.answer_variable)
+        score_columns([of_side[task_id] for task_id in common], ks, plan.programs)
         for of_side, plan in zip(results, plans, strict=True)
     )
     one, two = ({name: side[name] for name in side if _is_comparable(name, plans)} for side in (one, two))

@@ -17,7 +17,7 @@ from partway.evaluation.journal import EvaluationJournal, key_of
 from partway.evaluation.plan import EvaluationPlan, Phase
 from partway.evaluation.results import Evaluation, read_summary
 from partway.evaluation.samples import JudgedSample, ProblemResult, judge
-from partway.execution import trace_all
+from partway.execution import Programs
 from partway.models.engine import Draw, Engine, Request
 from partway.models.settings import SamplingSettings
 from partway.problem import Problem
@@ -65,9 +65,8 @@ def evaluate(
     done = resumed = 0
     finished: dict[str, dict[str, tuple[JudgedSample, ...]]] = {"samples": {}, "pass1": {}}
     for phase in plan.phases:
-        keys = {
-            p.id: key_of(model, phase, plan.answer_variable, p.id, p.question, p.answer) for p in problems
-        }
+        rules = plan.programs.settings()
+        keys = {p.id: key_of(model, phase, rules, p.id, p.question, p.answer) for p in problems}
         of_phase = finished[phase.name]
         of_phase |= {
             task_id: samples for task_id, key in keys.items() if (samples := journal.find(key)) is not None
@@ -77,7 +76,7 @@ def evaluate(
         on_progress(EvaluationProgress(done, total, resumed))
         missing = [problem for problem in problems if problem.id not in of_phase]
         for batch in _drawn(engine, missing, phase, batch_size):
-            for problem, samples in _judged(batch, plan.answer_variable):
+            for problem, samples in _judged(batch, plan.programs):
                 journal.add(keys[problem.id], samples)
                 of_phase[problem.id] = samples
             done += phase.count * len(batch)
@@ -151,14 +150,14 @@ def _checked(request: Request, draws: list[Draw]) -> tuple[Problem, list[Draw]]:
 
 
 def _judged(
-    batch: Sequence[tuple[Problem, list[Draw]]], answer_variable: str
+    batch: Sequence[tuple[Problem, list[Draw]]], programs: Programs
 ) -> Iterator[tuple[Problem, tuple[JudgedSample, ...]]]:
     """The samples of each problem, most frequent first; a text is run once, however often it was drawn."""
     texts = list(dict.fromkeys(draw.text for _, draws in batch for draw in draws))
-    traces = dict(zip(texts, trace_all(texts, answer_variable=answer_variable), strict=True))
+    traces = dict(zip(texts, programs.trace_all(texts), strict=True))
     for problem, draws in batch:
         counts: Counter[str] = Counter()
         for draw in draws:
             counts[draw.text] += draw.count
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-        yield problem, tuple(judge(problem, text, count, traces[text]) for text, count in ranked)
+        yield problem, tuple(judge(problem, text, count, traces[text], programs) for text, count in ranked)

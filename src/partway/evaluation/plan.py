@@ -8,8 +8,9 @@ from hashlib import blake2b
 from typing import Any
 
 from partway.errors import ConfigError
+from partway.execution import PYTHON, Programs
+from partway.execution.programs import programs_of
 from partway.models.settings import SamplingSettings
-from partway.solution import ANSWER_VARIABLE
 
 USUAL_KS = (1, 5, 10, 20, 50)
 PAPER_SETTINGS = SamplingSettings(temperature=0.8)
@@ -41,7 +42,7 @@ class EvaluationPlan:
     pass1_samples: int = 1
     pass1_temperature: float = 0.2
     seed: int = 0
-    answer_variable: str = ANSWER_VARIABLE
+    programs: Programs = PYTHON
 
     def __post_init__(self) -> None:
         for name, count in (("samples", self.samples), ("pass1_samples", self.pass1_samples)):
@@ -70,19 +71,29 @@ class EvaluationPlan:
 
     def to_json(self) -> dict[str, Any]:
         """The plan as summaries record it."""
-        own = asdict(self)
-        return {**own.pop("settings"), **own, "ks": list(self.ks)}
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        own |= {"ks": list(self.ks), **asdict(own.pop("settings")), **own.pop("programs").settings()}
+        return own
 
     def __repr__(self) -> str:
-        # The digest of an evaluation is made of this text, so it keeps the name that the first ones had.
-        return f"Plan({', '.join(f'{field.name}={getattr(self, field.name)!r}' for field in fields(self))})"
+        # The digest of an evaluation is made of this text, so it is what the first ones had: another name,
+        # and of the programs the answer variable and what is unusual about them.
+        own = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "programs"}
+        usual = PYTHON.settings() | {"answer_variable": None}
+        own |= {key: said for key, said in self.programs.settings().items() if said != usual.get(key)}
+        return f"Plan({', '.join(f'{name}={value!r}' for name, value in own.items())})"
 
     @classmethod
     def from_json(cls, summary: Mapping[str, Any]) -> EvaluationPlan:
         """The plan a summary records."""
         settings = SamplingSettings(**{field.name: summary[field.name] for field in fields(SamplingSettings)})
-        own = {field.name: summary[field.name] for field in fields(cls) if field.name != "settings"}
-        return cls(**{**own, "settings": settings, "ks": tuple(own["ks"])})
+        made: dict[str, Any] = {
+            "settings": settings,
+            "ks": tuple(summary["ks"]),
+            "programs": programs_of(summary),
+        }
+        own = {field.name: summary[field.name] for field in fields(cls) if field.name not in made}
+        return cls(**own, **made)
 
 
 def _derived_seed(seed: int, name: str) -> int:

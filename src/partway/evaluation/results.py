@@ -17,8 +17,8 @@ from partway.errors import RunError
 from partway.evaluation.intervals import CONFIDENCE, RESAMPLES, Estimate, Scores, estimates
 from partway.evaluation.plan import EvaluationPlan
 from partway.evaluation.samples import JudgedSample, ProblemResult, is_share_of_problems
+from partway.execution import PYTHON, Programs
 from partway.files import atomic_writer
-from partway.solution import ANSWER_VARIABLE
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ class Evaluation:
 
 
 def score_columns(
-    results: Sequence[ProblemResult], ks: Sequence[int], answer_variable: str = ANSWER_VARIABLE
+    results: Sequence[ProblemResult], ks: Sequence[int], programs: Programs = PYTHON
 ) -> dict[str, list[float]]:
     """Every metric's scores, one per problem in the given order; only metrics that all problems have."""
-    rows = [result.scores(ks, answer_variable) for result in results]
+    rows = [result.scores(ks, programs) for result in results]
     names = [name for name in rows[0] if all(name in row for row in rows)] if rows else []
     return {name: [row[name] for row in rows] for name in names}
 
@@ -80,7 +80,7 @@ def score_columns(
 def scores_of(results: Sequence[ProblemResult], plan: EvaluationPlan) -> Scores:
     """Every metric's scores, problems in the order of their ids: an interval belongs to an order."""
     in_order = sorted(results, key=lambda result: result.task_id)
-    return score_columns(in_order, plan.ks, plan.answer_variable)
+    return score_columns(in_order, plan.ks, plan.programs)
 
 
 def metric_estimates(runs: Sequence[Scores]) -> dict[str, Estimate]:

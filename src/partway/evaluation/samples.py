@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from partway.evaluation.metrics import maj_at_k, pass_at_k
-from partway.execution import Trace, is_correct
+from partway.execution import PYTHON, Programs, Trace
+from partway.execution.programs import form_of
 from partway.execution.values import canonical
-from partway.parsing import parse
 from partway.problem import Problem
-from partway.solution import ANSWER_VARIABLE, Solution, alpha_form
+from partway.solution import Solution
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +53,13 @@ class JudgedSample:
         )
 
 
-def judge(problem: Problem, completion: str, count: int, trace: Trace) -> JudgedSample:
+def judge(
+    problem: Problem, completion: str, count: int, trace: Trace, programs: Programs = PYTHON
+) -> JudgedSample:
     """The sample that `completion` is, given its trace."""
     executable = trace.failure is None and len(trace.solution) > 0
     answer = canonical(trace.answer) if trace.has_answer else None
-    passed = trace.has_answer and is_correct(trace.answer, problem.answer)
+    passed = programs.is_correct(trace, problem.answer)
     return JudgedSample(completion, passed, _result(trace, passed, answer), count, executable, answer)
 
 
@@ -83,7 +84,7 @@ class ProblemResult:
         """n: how many samples there are."""
         return sum(sample.count for sample in self.samples)
 
-    def scores(self, ks: Sequence[int], answer_variable: str = ANSWER_VARIABLE) -> dict[str, float]:
+    def scores(self, ks: Sequence[int], programs: Programs = PYTHON) -> dict[str, float]:
         """This problem's share of every metric."""
         scores: dict[str, float] = {}
         if self.pass1:
@@ -95,7 +96,7 @@ class ProblemResult:
             scores |= self._majorities(ks)
             scores["executable"] = sum(s.count for s in self.samples if s.executable) / self.drawn
         if self.samples:
-            scores |= self._unique_shares(answer_variable)
+            scores |= self._unique_shares(programs)
         return scores
 
     def _majorities(self, ks: Sequence[int]) -> dict[str, float]:
@@ -109,10 +110,10 @@ class ProblemResult:
         chances = maj_at_k(votes, right, self.drawn - votes.total(), ks)
         return {f"maj@{k}": chance for k, chance in zip(ks, chances, strict=True)}
 
-    def _unique_shares(self, answer_variable: str) -> dict[str, float]:
+    def _unique_shares(self, programs: Programs) -> dict[str, float]:
         texts = {sample.completion.strip() for sample in self.samples}
-        forms = {_canonical_form(text, answer_variable) for text in texts}
-        alphas = {alpha_form(form, answer_variable) if isinstance(form, Solution) else form for form in forms}
+        forms = {form_of(text, programs) for text in texts}
+        alphas = {programs.renamed(form) if isinstance(form, Solution) else form for form in forms}
         return {
             "unique": len(texts) / self.drawn,
             "unique_canonical": len(forms) / self.drawn,
@@ -127,10 +128,3 @@ def is_share_of_problems(metric: str) -> bool:
 
 def _passed(samples: Iterable[JudgedSample]) -> int:
     return sum(sample.count for sample in samples if sample.passed)
-
-
-@lru_cache(maxsize=65_536)
-def _canonical_form(text: str, answer_variable: str) -> Solution | str:
-    """The solution in `text`; text that does not parse stands for itself."""
-    parsed = parse(text, answer_variable)
-    return Solution(parsed.steps) if parsed.error is None else text

@@ -5,8 +5,18 @@ isolated workers. Neither gives a program any of this process's powers.
 """
 
 from partway.execution.answers import is_correct
+from partway.execution.programs import PYTHON, Programs, PythonPrograms, trace, trace_all
 from partway.execution.traces import Failure, Trace
-from partway.execution.tracing import trace, trace_all
 from partway.execution.values import State
 
-__all__ = ["Failure", "State", "Trace", "is_correct", "trace", "trace_all"]
+__all__ = [
+    "PYTHON",
+    "Failure",
+    "Programs",
+    "PythonPrograms",
+    "State",
+    "Trace",
+    "is_correct",
+    "trace",
+    "trace_all",
+]

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from partway.execution.values import State, StateMode
-from partway.solution import ANSWER_VARIABLE, Solution
+from partway.execution.values import State
+from partway.solution import Solution
 
 FailureKind = Literal["error", "timeout", "memory", "forbidden"]
 
@@ -37,15 +37,15 @@ class Execution:
 class Trace:
     """A solution with the state after each executed step and the failure, if any.
 
-    `solution` holds every step that parsed, also those behind the failure.
+    `solution` holds every step that parsed, also those behind the failure. `outcome` is `(answer,)` if the
+    last step gave one.
     """
 
     solution: Solution
     states: tuple[State, ...]
     changes: tuple[Mapping[str, tuple[Any] | None], ...]
     failure: Failure | None = None
-    mode: StateMode = "multiset"
-    answer_variable: str = ANSWER_VARIABLE
+    outcome: tuple[Any] | None = None
     isolated: bool = False  # reported by an isolated worker, whose word a program might have forged
 
     @property
@@ -66,13 +66,13 @@ class Trace:
 
     @property
     def has_answer(self) -> bool:
-        """Whether the last executed step assigned the answer variable and nothing failed."""
-        return self.failure is None and self.answer_variable in self.variables
+        """Whether the last executed step gave an answer and nothing failed."""
+        return self.failure is None and self.outcome is not None
 
     @property
     def answer(self) -> Any:
-        """The value of the answer variable, None if there is none."""
-        return self.variables.get(self.answer_variable)
+        """What the solution answers, None if nothing."""
+        return None if self.outcome is None else self.outcome[0]
 
     def prefixes(self) -> Iterator[tuple[Solution, State]]:
         """Every executed prefix with the state it reaches, shortest first."""

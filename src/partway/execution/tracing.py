@@ -1,9 +1,9 @@
-"""`trace`: parse, choose the room, run, and say what state each step reached."""
+"""Python text to traces: parse, choose the room, run, and say what state each step reached."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from partway.execution.arithmetic import NotCovered
 from partway.execution.interpreter import interpret
@@ -11,33 +11,15 @@ from partway.execution.memo import Key, Memo
 from partway.execution.traces import Execution, Failure, Trace
 from partway.execution.values import State, StateMode, canonical, state_of, strict
 from partway.parsing import Parsed, parse
-from partway.solution import ANSWER_VARIABLE, Solution
+from partway.solution import Solution
 
+Changed: TypeAlias = Mapping[str, tuple[Any] | None]
 _memo = Memo()
 
 
-def trace(
-    solution: Solution | str, *, state: StateMode = "multiset", answer_variable: str = ANSWER_VARIABLE
-) -> Trace:
-    """Run a solution step by step: one state per step up to the first that fails, and the failure if any.
-
-    >>> trace("n0 = 10\\nt0 = n0 * 2\\nanswer = t0 / 0").states
-    ('10', '10, 20')
-    """
-    return trace_all([solution], state=state, answer_variable=answer_variable)[0]
-
-
-def trace_all(
-    solutions: Sequence[Solution | str],
-    *,
-    state: StateMode = "multiset",
-    answer_variable: str = ANSWER_VARIABLE,
-) -> list[Trace]:
-    """The traces of many solutions, in order; what the isolated workers have to run they run in one batch."""
-    keys: list[Key] = [
-        (solution if isinstance(solution, str) else solution.text, state, answer_variable)
-        for solution in solutions
-    ]
+def trace_texts(texts: Sequence[str], state: StateMode, answer_variable: str) -> list[Trace]:
+    """The traces of many texts, in order; what the isolated workers have to run they run in one batch."""
+    keys: list[Key] = [(text, state, answer_variable) for text in texts]
     traces: dict[Key, Trace] = {}
     general: dict[Key, Parsed] = {}
     for key in keys:
@@ -74,8 +56,9 @@ def interpreted(parsed: Parsed, mode: StateMode, answer_variable: str) -> Trace:
     """The trace of a program the interpreter covers; NotCovered if it does not."""
     seen = interpret(parsed.statements, mode)
     failure = seen.failure or _syntax_failure(parsed)
+    changes = tuple(seen.changes)
     return Trace(
-        Solution(parsed.steps), tuple(seen.states), tuple(seen.changes), failure, mode, answer_variable
+        Solution(parsed.steps), tuple(seen.states), changes, failure, _outcome(changes, answer_variable)
     )
 
 
@@ -86,7 +69,13 @@ def _executed(parsed: Parsed, execution: Execution, mode: StateMode, answer_vari
     elif failure is None:
         failure = _syntax_failure(parsed)
     states = _states(execution.changes, mode)
-    return Trace(Solution(steps), states, execution.changes, failure, mode, answer_variable, isolated=True)
+    outcome = _outcome(execution.changes, answer_variable)
+    return Trace(Solution(steps), states, execution.changes, failure, outcome, isolated=True)
+
+
+def _outcome(changes: Sequence[Changed], answer_variable: str) -> tuple[Any] | None:
+    """The answer: the step that sets it is the last one that runs."""
+    return changes[-1].get(answer_variable) if changes else None
 
 
 def _syntax_failure(parsed: Parsed) -> Failure | None:
@@ -96,7 +85,7 @@ def _syntax_failure(parsed: Parsed) -> Failure | None:
     return Failure("error", message, len(parsed.statements))
 
 
-def _states(changes: Sequence[Mapping[str, tuple[Any] | None]], mode: StateMode) -> tuple[State, ...]:
+def _states(changes: Sequence[Changed], mode: StateMode) -> tuple[State, ...]:
     spell = strict if mode == "strict" else canonical
     texts: dict[str, str] = {}
     states = []

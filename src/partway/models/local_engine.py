@@ -15,6 +15,7 @@ import torch
 from transformers import PreTrainedModel
 
 from partway.errors import ModelError
+from partway.execution import PYTHON, Programs
 from partway.models.admission import Admission
 from partway.models.drawing import streams
 from partway.models.engine import Draw, Request
@@ -22,7 +23,6 @@ from partway.models.frontier import Ended, Frontier
 from partway.models.loading import LanguageModel
 from partway.models.settings import SamplingSettings
 from partway.models.stopping import AnswerWatch
-from partway.solution import ANSWER_VARIABLE
 
 DEFAULT_BYTES = 1 << 30  # of keys, values and logits, if no row budget is given
 MAX_DEFAULT_ROWS = 1024
@@ -40,7 +40,7 @@ class LocalEngine:
         language_model: LanguageModel,
         *,
         row_budget: int | None = None,
-        answer_variable: str | None = ANSWER_VARIABLE,
+        programs: Programs | None = PYTHON,
     ) -> None:
         self.model, self.codec = language_model.model, language_model.codec
         if getattr(self.model, "_is_stateful", False):
@@ -52,8 +52,8 @@ class LocalEngine:
         self.row_budget = row_budget
         self.end_ids = _end_ids(language_model)
         self.watch = None
-        if answer_variable is not None:
-            self.watch = AnswerWatch(self.codec, self.model.config.vocab_size, answer_variable)
+        if programs is not None:
+            self.watch = AnswerWatch(self.codec, self.model.config.vocab_size, programs)
         self.tokens_computed = 0  # by all calls so far, prompts included
 
     def complete(

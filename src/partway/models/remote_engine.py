@@ -14,11 +14,11 @@ from threading import Event, Thread
 from typing import Any, Self
 
 from partway.errors import ConfigError
+from partway.execution import PYTHON, Programs
 from partway.models.completions_client import CompletionsClient, Refusal
 from partway.models.engine import Draw, Request
 from partway.models.few_shot import FewShotPrompt, cut_completion
 from partway.models.settings import SamplingSettings
-from partway.solution import ANSWER_VARIABLE
 
 MOST_PER_CALL = 128  # the `n` that large providers accept
 
@@ -36,7 +36,7 @@ class RemoteEngine:
         *,
         model: str | None = None,
         prompt: FewShotPrompt | None = None,
-        answer_variable: str = ANSWER_VARIABLE,
+        programs: Programs = PYTHON,
         concurrency: int = 8,
         retries: int = 6,
         timeout: float = 300.0,
@@ -46,7 +46,7 @@ class RemoteEngine:
         if concurrency < 1:
             raise ConfigError(f"concurrency is {concurrency}, expected at least 1; try 8")
         self.prompt = prompt or FewShotPrompt()
-        self.answer_variable = answer_variable
+        self.programs = programs
         self.concurrency = concurrency
         self.client = CompletionsClient(
             url,
@@ -132,7 +132,7 @@ class RemoteEngine:
                 continue
             if len(choices) < asked:
                 self._per_call = min(self._per_call, len(choices))
-            completions += (cut_completion(c.text, c.finished, self.answer_variable) for c in choices)
+            completions += (cut_completion(c.text, c.finished, self.programs) for c in choices)
         return [
             Draw.of(request.prefix, completion, count, finished)
             for (completion, finished), count in Counter(completions).items()

@@ -11,6 +11,8 @@ from typing import Any
 
 from partway.buffer import Rules, SolutionBuffer, Verdict, reconsider, seed_buffers, write_buffers
 from partway.errors import ConfigError, ProblemError, RunError
+from partway.execution import PYTHON, Programs
+from partway.execution.programs import programs_of
 from partway.files import atomic_path, atomic_writer
 from partway.models.text import prompt_text
 from partway.problem import Problem
@@ -164,13 +166,15 @@ class Import:
     unknown: int
 
 
-def import_buffers(source: Path, problems: Iterable[Problem], rules: Rules) -> Import:
+def import_buffers(
+    source: Path, problems: Iterable[Problem], rules: Rules, programs: Programs = PYTHON
+) -> Import:
     """Buffers of `problems` that begin with the solutions in `source`, each of them run again.
 
     `source` is a run, a buffer.jsonl, or what `export_buffers` wrote. Nothing it says is believed: what a
     solution reaches is computed, and `rules` decide whether it is kept.
     """
-    buffers = seed_buffers(problems, rules)
+    buffers = seed_buffers(problems, rules, programs)
     rows = list(saved_rows(source))
     verdicts = reconsider(buffers, rows)
     return Import(buffers, verdicts, len({row["id"] for row in rows} - buffers.keys()))
@@ -212,10 +216,10 @@ def _parquet_rows(path: Path) -> list[Row]:
     return rows
 
 
-def rules_in(source: Path) -> Rules:
-    """The rules the saved buffers follow, the usual ones if they do not say."""
-    first = next(saved_rows(source), {})
-    return Rules(**first["rules"]) if "rules" in first else Rules()
+def rules_in(source: Path) -> tuple[Rules, Programs]:
+    """The rules and the programs of saved buffers, the usual ones if they do not say."""
+    said = next(saved_rows(source), {}).get("rules", {})
+    return Rules.from_json(said), programs_of(said)
 
 
 def problems_in(source: Path) -> list[Problem]:

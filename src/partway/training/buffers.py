@@ -52,7 +52,10 @@ class Buffers(Mapping[str, SolutionBuffer]):
 
     def copy(self) -> Buffers:
         """The same buffers, to go another way from here."""
-        copies = {k: SolutionBuffer.from_json(self._problems[k], b.to_json()) for k, b in self.items()}
+        copies = {
+            key: SolutionBuffer.from_json(self._problems[key], buffer.to_json(), buffer.programs)
+            for key, buffer in self.items()
+        }
         return Buffers(list(self._problems.values()), copies)
 
     def consider(self, request: Request, draw: Draw, trace: Trace, step: int, place: int) -> list[SelfSample]:
@@ -109,7 +112,8 @@ class Buffers(Mapping[str, SolutionBuffer]):
 
     def _take_over(self, rows: Mapping[str, Mapping[str, Any]]) -> None:
         for key, row in rows.items():
-            self._buffers[key] = SolutionBuffer.from_json(self._problems[key], row)
+            programs = self._buffers[key].programs
+            self._buffers[key] = SolutionBuffer.from_json(self._problems[key], row, programs)
             self._sizes[key] = _sizes(self._buffers[key])
 
 

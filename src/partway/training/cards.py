@@ -24,8 +24,8 @@ def model_card(config: SelfSamplingConfig, run: Run) -> str:
         "# A model that solves problems by writing programs",
         f"Fine-tuned from `{config.model_name_or_path}` with partway on {ABOUT[config.self_sampling]}, "
         f"with the objective `{config.objective}`.",
-        "It reads `# question` and a newline, and writes Python, one step per line; the program ends by "
-        f"assigning `{config.answer_variable}`.",
+        "It reads `# question` and a newline, and writes a program, one step per line, that ends when it "
+        f"{config.language.ending}.",
     ]
     if evaluations := run.evaluations():
         lines += ["## Evaluation", _table(evaluations[max(evaluations)])]

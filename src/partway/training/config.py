@@ -17,6 +17,8 @@ from partway.buffer import Rules
 from partway.config import coerce
 from partway.errors import ConfigError
 from partway.evaluation import EvaluationPlan, JudgedSample, ProblemResult
+from partway.execution import Programs
+from partway.execution.programs import programs_of
 from partway.models.settings import SamplingSettings
 from partway.objectives import OBJECTIVES, Objective, objective
 
@@ -67,6 +69,15 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         None, "Most solutions kept per problem; the oldest go first."
     )
     answer_variable: str = _key("answer", "The variable whose value is the answer.")
+    checker: str = _key(
+        "default",
+        "What makes an answer right: default, exact, close, tests, or a function as package.module:name.",
+    )
+    checker_rel_tol: float = _key(1e-9, "Relative tolerance of the checker `close`.")
+    checker_abs_tol: float = _key(1e-4, "Absolute tolerance of the checker `close`.")
+    programs: str | None = _key(
+        None, "Another language or other rules: a Programs class as package.module:name."
+    )
     buffer_file: str | None = _key(
         None,
         "Solutions to begin with beside the references: a buffer.jsonl, or what `partway buffer --import` "
@@ -184,20 +195,23 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
             pass1_samples=self.eval_pass1_samples,
             pass1_temperature=self.eval_pass1_temperature,
             seed=self.seed,
-            answer_variable=self.answer_variable,
+            programs=self.language,
         )
 
     @property
     def rules(self) -> Rules:
         """What buffers keep."""
         return Rules(
-            self.state,
             self.dedup,
             self.length_tolerance,
             self.self_sampling == "fcs+pcs",
             self.max_solutions_per_problem,
-            self.answer_variable,
         )
+
+    @property
+    def language(self) -> Programs:
+        """The programs and their rules."""
+        return programs_of(vars(self))
 
     @property
     def loss(self) -> Objective:
@@ -237,7 +251,7 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
             raise ConfigError(
                 "eval_samples and eval_pass1_samples are both 0; set eval_strategy to no instead"
             )
-        _ = self.sampling, self.loss  # each refuses impossible values by name
+        _ = self.sampling, self.loss, self.language  # each refuses impossible values by name
         if self.eval_strategy != "no":
             self._check_metric(_metric_names(self.evaluation))
 

@@ -15,9 +15,10 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from partway.buffer import Rules, SolutionBuffer, reconsider, reference_flaw, seed_buffers
+from partway.buffer import SolutionBuffer, reconsider, seed_buffers
 from partway.errors import ConfigError, ModelError, ProblemError
-from partway.execution import trace_all
+from partway.execution import Programs, trace_all
+from partway.execution.programs import flaw_of
 from partway.models.loading import LanguageModel, load_model
 from partway.models.tiny import build_tiny_model
 from partway.problem import Problem
@@ -37,14 +38,14 @@ class LeftOut:
 
 
 def usable(
-    problems: Sequence[Problem], rules: Rules, language_model: LanguageModel
+    problems: Sequence[Problem], programs: Programs, language_model: LanguageModel
 ) -> tuple[list[Problem], list[LeftOut]]:
     """The problems that can be trained on, and those left out."""
     if not problems:
         raise ProblemError("there are no problems to train on; set train_file to a file that has some")
     kept, left_out = [], []
     seen: set[str] = set()
-    for problem, flaw in zip(problems, _flaws(problems, rules), strict=True):
+    for problem, flaw in zip(problems, _flaws(problems, programs), strict=True):
         reason = "an earlier problem has the same id" if problem.id in seen else flaw
         reason = reason or _length_flaw(problem, language_model)
         seen.add(problem.id)
@@ -60,9 +61,11 @@ def usable(
     return kept, left_out
 
 
-def first_buffers(problems: Sequence[Problem], config: SelfSamplingConfig) -> dict[str, SolutionBuffer]:
+def first_buffers(
+    problems: Sequence[Problem], config: SelfSamplingConfig, programs: Programs
+) -> dict[str, SolutionBuffer]:
     """What every problem begins with: its reference and, run again, the solutions in `buffer_file`."""
-    buffers = seed_buffers(problems, config.rules)
+    buffers = seed_buffers(problems, config.rules, programs)
     if config.buffer_file is not None:
         path = Path(config.buffer_file)
         if not path.is_file():
@@ -73,13 +76,20 @@ def first_buffers(problems: Sequence[Problem], config: SelfSamplingConfig) -> di
     return buffers
 
 
-def _flaws(problems: Sequence[Problem], rules: Rules) -> list[str | None]:
-    """What is wrong with each problem's reference."""
+def _flaws(problems: Sequence[Problem], programs: Programs) -> list[str | None]:
+    """What is wrong with each problem's reference or answer."""
     references = [problem.reference for problem in problems if problem.reference is not None]
-    traces = iter(trace_all(references, state=rules.state, answer_variable=rules.answer_variable))
+    traces = iter(trace_all(references, programs))
     return [
-        None if problem.reference is None else reference_flaw(problem, next(traces)) for problem in problems
+        programs.answer_flaw(problem.answer)
+        if problem.reference is None
+        else _the_reference(flaw_of(next(traces), problem.answer, programs))
+        for problem in problems
     ]
+
+
+def _the_reference(flaw: str | None) -> str | None:
+    return None if flaw is None else f"the reference {flaw}"
 
 
 def _length_flaw(problem: Problem, language_model: LanguageModel) -> str | None:

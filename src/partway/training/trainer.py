@@ -21,7 +21,7 @@ from torch import Tensor
 from transformers import EarlyStoppingCallback, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
 from partway.evaluation import Evaluation, evaluate
-from partway.execution import trace_all
+from partway.execution import Programs
 from partway.models.engine import Draw, Metered, Request
 from partway.models.loading import LanguageModel
 from partway.models.local_engine import LocalEngine
@@ -53,9 +53,12 @@ class SelfSamplingTrainer(RecordingTrainer):
         eval_dataset: Sequence[Problem] | None = None,
         processing_class: PreTrainedTokenizerBase | None = None,
         callbacks: list[TrainerCallback] | None = None,
+        programs: Programs | None = None,
     ) -> None:
+        self.programs = programs or args.language
+        args.settings |= self.programs.settings()  # so that readers of the run have the same programs
         language_model = prepared_model(model, processing_class, args, train_dataset)
-        problems, self.left_out = usable(train_dataset, args.rules, language_model)
+        problems, self.left_out = usable(train_dataset, self.programs, language_model)
         dev = list(eval_dataset or ())[: args.max_eval_problems]
         if not dev:
             args.eval_strategy, args.load_best_model_at_end = "no", False
@@ -63,7 +66,7 @@ class SelfSamplingTrainer(RecordingTrainer):
         self.context_length = language_model.context_length
         self.tokens_of = lru_cache(maxsize=200_000)(lambda solution: tuple(self.codec.steps(solution)))
         self.prompt_of = lru_cache(maxsize=100_000)(lambda question: tuple(self.codec.prompt(question)))
-        self.buffers = Buffers(problems, first_buffers(problems, args))
+        self.buffers = Buffers(problems, first_buffers(problems, args, self.programs))
         self.order = BatchOrder(
             len(problems),
             args.problems_per_step,
@@ -123,9 +126,7 @@ class SelfSamplingTrainer(RecordingTrainer):
 
     def consider(self, draws: Sequence[tuple[Request, Draw]]) -> None:
         """Trace the draws, let the buffers judge them, and account for each."""
-        rules = self.args.rules
-        texts = [draw.text for _, draw in draws]
-        traces = trace_all(texts, state=rules.state, answer_variable=rules.answer_variable)
+        traces = self.programs.trace_all([draw.text for _, draw in draws])
         places = {problem.id: place for place, problem in enumerate(self.batch)}
         for (request, draw), trace in zip(draws, traces, strict=True):
             for sample in self.buffers.consider(request, draw, trace, self.step, places[request.problem.id]):
@@ -188,7 +189,7 @@ class SelfSamplingTrainer(RecordingTrainer):
     ) -> Any:
         """pass@k and its kin on the evaluation problems, each process on its share of them."""
         problems: Sequence[Problem] = eval_dataset or self.eval_dataset
-        plan = self.args.evaluation
+        plan = replace(self.args.evaluation, programs=self.programs)
         with self.clock.span("evaluating"), self.sampling_mode():
             own = problems[self.args.process_index :: self.args.world_size]
             engine = Metered(self.engine)
@@ -249,7 +250,8 @@ class SelfSamplingTrainer(RecordingTrainer):
         return 0
 
     def _engine(self) -> LocalEngine:
-        return LocalEngine(LanguageModel(self.model, self.codec, self.context_length))
+        language_model = LanguageModel(self.model, self.codec, self.context_length)
+        return LocalEngine(language_model, programs=self.programs)
 
     def _scorer(self) -> Scorer:
         return Scorer(

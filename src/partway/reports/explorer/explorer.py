@@ -139,10 +139,10 @@ class Explorer:
 
     def _view(self, material: Material) -> Row:
         """What is made of the material; nothing else waits while programs are run for it."""
-        problem, buffer, rules = material.problem, material.buffer, self.reader.rules
+        problem, buffer, programs = material.problem, material.buffer, self.reader.programs
         known = known_of(problem, buffer)
-        samples = self_sample_groups(material.samples, rules)
-        view = problem_view(problem, buffer, known, samples) | {"answer_variable": rules.answer_variable}
+        samples = self_sample_groups(material.samples, programs)
+        view = problem_view(problem, buffer, known, samples) | {"ending": programs.ending}
         if samples:
             view["samples"] = self_samples_view(samples, known)
         if material.step is not None:

@@ -7,14 +7,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from partway.buffer import Rules
-from partway.execution import Failure, Trace
-from partway.parsing import parse
+from partway.execution import Failure, Programs, Trace
+from partway.execution.programs import form_of
 from partway.reports.explorer.known import Known
 from partway.reports.explorer.self_samples import sampled_text
 from partway.reports.explorer.tracing import traced
 from partway.runs import Row
-from partway.solution import Solution
+from partway.solution import EMPTY, Solution
 
 MAX_GROUPS = 100
 
@@ -40,10 +39,10 @@ def grouped(rows: Sequence[Row], texts: Sequence[str], traces: Sequence[Trace]) 
     ]
 
 
-def self_sample_groups(rows: Sequence[Row], rules: Rules) -> list[SampleGroup]:
+def self_sample_groups(rows: Sequence[Row], programs: Programs) -> list[SampleGroup]:
     """The self-samples of a problem in groups."""
     texts = [sampled_text(row) for row in rows]
-    return grouped(rows, texts, traced(texts, rules))
+    return grouped(rows, texts, traced(texts, programs))
 
 
 def self_samples_view(groups: Sequence[SampleGroup], known: Known) -> Row:
@@ -72,7 +71,7 @@ def evaluation_view(rows: Sequence[Row], pass1: Sequence[Row], known: Known) -> 
     """Evaluation samples as the page shows them; `pass1` are those drawn apart for the paper's pass@1."""
     marked = [*rows, *({**row, "is_pass1": True} for row in pass1)]
     texts = [str(row["completion"]) for row in marked]
-    groups = grouped(marked, texts, _evaluation_traces(marked, texts, known.rules))
+    groups = grouped(marked, texts, _evaluation_traces(marked, texts, known.programs))
     return {
         "drawn": drawn(rows),
         "passed": drawn(row for row in rows if row["passed"]),
@@ -80,16 +79,21 @@ def evaluation_view(rows: Sequence[Row], pass1: Sequence[Row], known: Known) -> 
     }
 
 
-def _evaluation_traces(rows: Sequence[Row], texts: Sequence[str], rules: Rules) -> list[Trace]:
+def _evaluation_traces(rows: Sequence[Row], texts: Sequence[str], programs: Programs) -> list[Trace]:
     """The traces of evaluation samples; what ran out of time or memory then is not run again."""
     recorded = {
-        text: Trace(Solution(parse(text, rules.answer_variable).steps), (), (), failure)
+        text: Trace(_solution(text, programs), (), (), failure)
         for row, text in zip(rows, texts, strict=True)
         if (failure := _exhaustion(str(row.get("result", "")))) is not None
     }
     others = list(dict.fromkeys(text for text in texts if text not in recorded))
-    found = recorded | dict(zip(others, traced(others, rules), strict=True))
+    found = recorded | dict(zip(others, traced(others, programs), strict=True))
     return [found[text] for text in texts]
+
+
+def _solution(text: str, programs: Programs) -> Solution:
+    form = form_of(text, programs)
+    return form if isinstance(form, Solution) else EMPTY
 
 
 def _exhaustion(result: str) -> Failure | None:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from partway.buffer import Rules
-from partway.execution import Trace, is_correct
+from partway.execution import Programs, Trace
 from partway.execution.values import canonical
 from partway.reports.explorer.states import KnownStates, clipped
 from partway.runs import Row
@@ -19,17 +18,17 @@ class Known:
     """The kept solutions of a problem, the reference or the first one found at the head, and their states."""
 
     answer: Any
-    rules: Rules
+    programs: Programs
     solutions: tuple[Solution, ...]
     states: KnownStates
 
     def compared(self, trace: Trace) -> Row:
         """A solution beside what is known: its steps and states, where it deviates, how far it is right."""
         row: Row = {
-            "steps": self.states.step_rows(trace, self.rules),
+            "steps": self.states.step_rows(trace, self.programs),
             "deviates": self.deviation(trace.solution),
-            "matching": self.states.matching_length(trace),
-            "is_right": trace.has_answer and is_correct(trace.answer, self.answer),
+            "matching": self.programs.longest_known_prefix(trace, self.states.numbers),
+            "is_right": self.programs.is_correct(trace, self.answer),
         }
         if trace.has_answer:
             row["answer"] = clipped(spelled(trace.answer))

@@ -27,7 +27,7 @@ def known_of(problem: Problem, buffer: SolutionBuffer) -> Known:
     kept = buffer.to_json()["solutions"]
     return Known(
         problem.answer,
-        buffer.rules,
+        buffer.programs,
         tuple(Solution(tuple(solution["steps"])) for solution in kept),
         KnownStates.of([solution["states"] for solution in kept]),
     )
@@ -38,7 +38,7 @@ def problem_view(
 ) -> Row:
     """The question, the kept solutions and their tree; `samples` say how likely and how frequent each is."""
     kept = buffer.to_json()["solutions"]
-    traces = traced([solution.text for solution in known.solutions], known.rules)
+    traces = traced([solution.text for solution in known.solutions], known.programs)
     return {
         "id": problem.id,
         "question": problem.question,
@@ -95,7 +95,7 @@ def _probability(rows: Sequence[Row]) -> Row | None:
 
 def typed_view(text: str, buffer: SolutionBuffer, known: Known) -> Row:
     """A program somebody typed: its trace, what the buffer would say to it, and how far it is right."""
-    (trace,) = traced([text], known.rules)
+    (trace,) = traced([text], known.programs)
     if len(trace.solution) > MAX_TYPED_STEPS:
         raise ValueError(f"a program of {len(trace.solution):,} steps; at most {MAX_TYPED_STEPS} are shown")
     view = known.compared(trace)

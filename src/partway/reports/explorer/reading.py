@@ -144,7 +144,7 @@ class RunReader:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.config = run.config
-        self.rules = run.rules
+        self.rules, self.programs = run.rules, run.programs
         self.samples = SelfSamples(run.directory / "samples")
         self._listed = Remembered(read_listed, limit=len(SPLITS))
         self._kept = Remembered(read_kept, limit=1)
@@ -161,7 +161,7 @@ class RunReader:
 
     def problem(self, listed: Listed) -> Problem:
         """The whole problem."""
-        return problem_of(row_at(self.run.problems_file(listed.split), listed.start), self.run.parse)
+        return problem_of(row_at(self.run.problems_file(listed.split), listed.start), self.programs.parse)
 
     def kept(self) -> SavedBuffers:
         """The newest buffers that were saved, those of the end once there are any."""
@@ -182,16 +182,16 @@ class RunReader:
         """The buffer of a problem trained on as it is now; of another, the one its reference gives."""
         kept = self.kept()
         if kept.path is None or listed.split != "train" or problem.id not in kept.starts:
-            buffer = seed_buffers([problem], self.rules)[problem.id]
+            buffer = seed_buffers([problem], self.rules, self.programs)[problem.id]
         else:
             saved = row_at(kept.path, kept.starts[problem.id])
-            buffer = SolutionBuffer.from_json(problem, saved)
+            buffer = SolutionBuffer.from_json(problem, saved, self.programs)
         if kept.step is not None and listed.split == "train":
             self._catch_up(buffer, self.samples.new_after(kept.step, problem.id))
         return buffer
 
     def _catch_up(self, buffer: SolutionBuffer, news: Sequence[Row]) -> None:
-        traces = traced([sampled_text(row) for row in news], self.rules)
+        traces = traced([sampled_text(row) for row in news], self.programs)
         for row, trace in zip(news, traces, strict=True):
             buffer.consider(trace, int(row["step"]))
 

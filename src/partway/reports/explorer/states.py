@@ -7,9 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from partway.buffer import Rules
-from partway.execution import State, Trace
-from partway.execution.values import canonical, strict
+from partway.execution import Programs, State, Trace
 from partway.runs import Row
 
 HUES = 7  # how many colours the style sheet has
@@ -47,10 +45,10 @@ class KnownStates:
             rows.append(row)
         return rows
 
-    def step_rows(self, trace: Trace, rules: Rules) -> list[Row]:
+    def step_rows(self, trace: Trace, programs: Programs) -> list[Row]:
         """The steps of a solution, each executed one with the state it reaches."""
         rows: list[Row] = []
-        values = values_by_step(trace, rules)
+        values = values_by_step(trace, programs)
         for index, step in enumerate(trace.solution.steps):
             row: Row = {"text": step}
             if index < len(trace.states):
@@ -60,29 +58,23 @@ class KnownStates:
             rows.append(row)
         return rows
 
-    def matching_length(self, trace: Trace) -> int:
-        """The length of the longest prefix, its answer step apart, that reaches a known state."""
-        longest = len(trace.states) - trace.has_answer
-        return next((n for n in range(longest, 0, -1) if trace.states[n - 1] in self.numbers), 0)
 
-
-def values_by_step(trace: Trace, rules: Rules) -> Iterator[list[tuple[str, bool]]]:
+def values_by_step(trace: Trace, programs: Programs) -> Iterator[list[tuple[str, bool]]]:
     """For every executed step the values of the state after it, numbers by size, and whether it set each.
 
-    >>> from partway import trace
-    >>> list(values_by_step(trace("n0 = 10\\nt0 = n0 - 7.0"), Rules()))
+    >>> from partway.execution import PYTHON, trace
+    >>> list(values_by_step(trace("n0 = 10\\nt0 = n0 - 7.0"), PYTHON))
     [[('10', True)], [('3', True), ('10', False)]]
     """
-    spell = strict if rules.state == "strict" else canonical
     texts: dict[str, str] = {}
     for changes in trace.changes:
         for name, value in changes.items():
             if value is None:
                 texts.pop(name, None)
             else:
-                texts[name] = spell(value[0])  # once for all steps that keep it: some are long
+                texts[name] = programs.spell(value[0])  # once for all steps that keep it: some are long
         values = [(text, name in changes) for name, text in texts.items()]
-        if rules.state == "set":
+        if programs.state == "set":
             fresh = {text for text, is_new in values if is_new}
             values = [(text, text in fresh) for text in dict(values)]
         yield _shown(sorted(values, key=_by_size))

@@ -769,7 +769,7 @@
   // Typing a program.
 
   function tryPart(problem) {
-    const note = `It runs in the sandbox, step by step, and ends where ${problem.answer_variable} is assigned.`;
+    const note = `It runs in the sandbox, step by step, and ends where it ${problem.ending}.`;
     return part(
       "try",
       "Try a program",

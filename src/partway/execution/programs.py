@@ -1,0 +1,211 @@
+"""The language programs are written in and its rules, as one value: the paper's E, T and isCorrect.
+
+`Programs` says what a step is, how text ends, what state each step reaches, when an answer is right and which
+beginning of a sample is known to be right. Everything else takes such a value and asks it. Another checker,
+another notion of equal states or another language is one new class; what it does not say is said here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from partway.errors import ConfigError, SolutionError
+from partway.execution.answers import is_correct
+from partway.execution.checkers import (
+    DEFAULT,
+    TESTS,
+    Checker,
+    checker_of,
+    checker_settings,
+    tests_flaw,
+    tests_of,
+)
+from partway.execution.traces import Trace
+from partway.execution.tracing import trace_texts
+from partway.execution.values import State, StateMode, canonical, strict
+from partway.importing import import_path, imported
+from partway.parsing import end_of_solution
+from partway.solution import ANSWER_VARIABLE, Solution, alpha_form
+
+
+class Programs(Protocol):
+    """A language: `parse` and `trace_all` must be written; the rest means what the paper says."""
+
+    def parse(self, text: str) -> Solution:
+        """The solution that `text` is; SolutionError if it is none."""
+        ...
+
+    def trace_all(self, texts: Sequence[str]) -> list[Trace]:
+        """T: for each text one state per step up to the first that fails, the answer and the failure, if any.
+
+        States are texts, equal exactly when the states are; an empty one never counts as known.
+        """
+        ...
+
+    def is_correct(self, trace: Trace, answer: Any) -> bool:
+        """Whether a traced solution gives the right answer."""
+        return trace.has_answer and is_correct(trace.answer, answer)
+
+    def answer_flaw(self, answer: Any) -> str | None:
+        """Why no solution could ever be checked against `answer`, None if it can."""
+        return None
+
+    def longest_known_prefix(self, trace: Trace, known: Container[State]) -> int:
+        """How many steps the longest beginning has that reaches a known state; 0 if none does.
+
+        The step that gives the (wrong) answer is no part of a beginning.
+        """
+        lengths = range(len(trace.states) - trace.has_answer, 0, -1)
+        return next((n for n in lengths if trace.states[n - 1] and trace.states[n - 1] in known), 0)
+
+    def renamed(self, solution: Solution) -> Solution:
+        """The form shared by solutions that differ in nothing but the names of their variables."""
+        return solution
+
+    def end(self, text: str) -> int | None:
+        """Where in `text` the solution ends, behind a closed line; None if only its writer can end it."""
+        return None
+
+    def may_end(self, line: str) -> bool:
+        """Whether a solution may end with this line: a quick look that spares `end` most of its work."""
+        return False
+
+    def spell(self, value: Any) -> str:
+        """A value as states compare it."""
+        return canonical(value)
+
+    @property
+    def state(self) -> StateMode:
+        """Whether a state counts how often a value occurs; for those who show states."""
+        return "multiset"
+
+    @property
+    def ending(self) -> str:
+        """What a solution does to give its answer, as a verb: `assigns 'answer'`."""
+        return "gives an answer"
+
+    def settings(self) -> dict[str, Any]:
+        """The keys of a config from which `programs_of` makes this value again."""
+        return {"programs": import_path(type(self))}
+
+
+@dataclass(frozen=True)
+class PythonPrograms(Programs):
+    """Python, one step per top-level statement; a solution ends where it assigns the answer variable.
+
+    >>> programs = PythonPrograms("result")
+    >>> programs.parse("n0 = 1; result = n0 + 1; n1 = 5").steps
+    ('n0 = 1', 'result = n0 + 1')
+    >>> programs.is_correct(programs.trace_all(["result = 2.0"])[0], 2)
+    True
+    """
+
+    answer_variable: str = ANSWER_VARIABLE
+    state: StateMode = "multiset"
+    checker: Checker = DEFAULT
+
+    def __post_init__(self) -> None:
+        if not self.answer_variable.isidentifier():
+            raise ConfigError(f"answer_variable is {self.answer_variable!r}, expected the name of a variable")
+
+    @property
+    def _ends_with(self) -> str:
+        """The variable that ends a solution; with tests there is none, and a solution ends with its text."""
+        return "" if self.checker is TESTS else self.answer_variable
+
+    def parse(self, text: str) -> Solution:
+        return Solution.parse(text, self._ends_with)
+
+    def trace_all(self, texts: Sequence[str]) -> list[Trace]:
+        return trace_texts(texts, self.state, self._ends_with)
+
+    def is_correct(self, trace: Trace, answer: Any) -> bool:
+        if self.checker is not TESTS:
+            return trace.has_answer and self.checker(trace.answer, answer)
+        if trace.failure is not None or not trace.solution.steps:
+            return False
+        with_tests = "\n".join([*trace.solution.steps, *tests_of(answer)])
+        return self.trace_all([with_tests])[0].failure is None
+
+    def answer_flaw(self, answer: Any) -> str | None:
+        return tests_flaw(answer) if self.checker is TESTS else None
+
+    def renamed(self, solution: Solution) -> Solution:
+        return alpha_form(solution, self._ends_with)
+
+    def end(self, text: str) -> int | None:
+        return end_of_solution(text, self._ends_with) if self._ends_with else None
+
+    def may_end(self, line: str) -> bool:
+        return bool(self._ends_with) and self._ends_with in line
+
+    def spell(self, value: Any) -> str:
+        return strict(value) if self.state == "strict" else canonical(value)
+
+    @property
+    def ending(self) -> str:
+        return "passes its tests" if self.checker is TESTS else f"assigns {self.answer_variable!r}"
+
+    def settings(self) -> dict[str, Any]:
+        return {
+            "answer_variable": self.answer_variable,
+            "state": self.state,
+            **checker_settings(self.checker),
+        }
+
+
+PYTHON = PythonPrograms()
+
+
+def programs_of(settings: Mapping[str, Any]) -> Programs:
+    """The programs that a config, or what `settings` gave, describes; keys that are missing have defaults."""
+    if path := settings.get("programs"):
+        made: Programs = imported(path, "programs")()
+        return made
+    return PythonPrograms(
+        settings.get("answer_variable", ANSWER_VARIABLE),
+        settings.get("state", "multiset"),
+        checker_of(settings),
+    )
+
+
+def trace(solution: Solution | str, programs: Programs = PYTHON) -> Trace:
+    """Run a solution step by step: one state per step up to the first that fails, and the failure if any.
+
+    >>> trace("n0 = 10\\nt0 = n0 * 2\\nanswer = t0 / 0").states
+    ('10', '10, 20')
+    """
+    return trace_all([solution], programs)[0]
+
+
+def trace_all(solutions: Sequence[Solution | str], programs: Programs = PYTHON) -> list[Trace]:
+    """The traces of many solutions, in order."""
+    return programs.trace_all([str(solution) for solution in solutions])
+
+
+def flaw_of(trace: Trace, answer: Any, programs: Programs) -> str | None:
+    """What is wrong with a traced reference, None if it executes to the answer."""
+    if trace.failure is not None:
+        return f"step {trace.failure.step + 1} fails: {trace.failure.message}"
+    if (flaw := programs.answer_flaw(answer)) is not None:
+        return f"cannot be checked: {flaw}"
+    if programs.is_correct(trace, answer):
+        return None
+    if trace.has_answer:
+        return f"gives {_shown(trace.answer)}, but the answer is {_shown(answer)}"
+    return f"never {programs.ending}"
+
+
+def form_of(text: str, programs: Programs) -> Solution | str:
+    """The solution that `text` is; text that is none stands for itself."""
+    try:
+        return programs.parse(text)
+    except SolutionError:
+        return text
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
