@@ -9,6 +9,8 @@ ROOT = Path(__file__).parent.parent
 
 # Tests run side by side, one process to a core; before torch is imported, and for the processes they start.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Some virtual machines announce matrix instructions (AMX) that their host then refuses: bfloat16 would crash.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 
 @pytest.fixture(scope="session")
