@@ -105,7 +105,7 @@ def train(request: dict[str, Any]) -> dict[str, Any]:
         dropout=request["dropout"],
         **request["settings"],
     )
-    trainer.train(resume_from_checkpoint=request["resume"])
+    trainer.train(resume_from_checkpoint="auto" if request["resume"] else None)
     buffers = json.dumps({key: buffer.to_json() for key, buffer in trainer.buffers.items()})
     return {"file_operations": assassin.count, "buffers": hashlib.sha256(buffers.encode()).hexdigest()}
 

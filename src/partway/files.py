@@ -7,6 +7,7 @@ renamed. A process killed half-way leaves at most that hidden `.NAME.XXXX.tmp`.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -69,6 +70,20 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
     _sync(path.parent)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def remove_remains(directory: Path) -> None:
+    """Remove what killed processes left half-written in `directory` and below."""
+    for path in list(directory.rglob(".*.tmp")):
+        if not _TEMPORARY(path.name):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}\.tmp").fullmatch
 
 
 def _temporary_beside(path: Path) -> Path:

@@ -95,6 +95,18 @@ def test_a_mistake_is_one_line_before_any_work(folder, tmp_path, words, message)
     assert not (tmp_path / "run" / "config.yaml").exists()
 
 
+def test_resume_goes_on_extends_and_starts_only_as_told(folder, tmp_path):
+    words = [folder / "config.yaml", "--output_dir", tmp_path / "run", "--eval_strategy", "no"]
+    with pytest.raises(PartwayError, match="there is no run to resume"):
+        invoke(*words, "--resume")
+    assert not (tmp_path / "run").exists()
+    invoke("--resume", "auto", *words, "--max_steps", 1)
+    invoke("--resume", *words, "--max_steps", 2)
+    assert [line["step"] for line in Run.at(tmp_path / "run").metrics()] == [1, 2, 2]
+    with pytest.raises(PartwayError, match="there is a run already; --resume"):
+        invoke(*words)
+
+
 def test_an_empty_file_of_problems_is_an_error(folder, tmp_path):
     (tmp_path / "empty.jsonl").write_text("")
     with pytest.raises(PartwayError, match="no problems"):

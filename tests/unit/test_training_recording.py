@@ -1,16 +1,21 @@
 """Runs that are stopped, damaged, refused or short of disk: a clear error, or the last good checkpoint."""
 
 import errno
+import math
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import torch
 from transformers import TrainerCallback
 
-from partway.errors import RunError
-from partway.training import checkpoints
+from partway.errors import ModelError, RunError
+from partway.training import SelfSamplingTrainer, checkpoints, locks
+from partway.training.locks import writing_alone
 from partway.training.signals import Interrupted
 from training_cases import ScriptedTrainer, apples, small_trainer, tiny_gpt_neo
 
@@ -95,9 +100,12 @@ def test_a_second_interrupt_does_not_wait(tmp_path):
         (lambda path: os.truncate(path / "model.safetensors", 100), "model.safetensors has 100 bytes"),
         (lambda path: (path / "optimizer.pt").unlink(), "optimizer.pt is missing"),
         (lambda path: (path / "manifest.json").write_text("{"), "manifest.json cannot be read"),
+        (lambda path: (path / "manifest.json").write_text("[1]"), "manifest.json cannot be read"),
+        (lambda path: (path / "manifest.json").write_text("[" * 99_999), "manifest.json cannot be read"),
+        (lambda path: (path / "manifest.json").write_text('{"a": 5}'), "manifest.json cannot be read"),
         (lambda path: flip_a_byte(path / "buffer.jsonl"), "buffer.jsonl is not as it was written"),
     ],
-    ids=["truncated", "missing", "no manifest", "flipped"],
+    ids=["truncated", "missing", "no manifest", "a list", "too deep", "no row", "flipped"],
 )
 def test_a_damaged_checkpoint_is_named_and_passed_over(copy, finished, capsys, damage, reason):
     damage(copy / "checkpoint-8")
@@ -124,8 +132,10 @@ def test_without_any_good_checkpoint_it_starts_again(copy, finished, capsys):
     assert result(copy) == result(finished)
 
 
-def test_resuming_what_never_started_starts(tmp_path, finished):
-    small_trainer(tmp_path / "run").train(resume_from_checkpoint=True)
+def test_resuming_what_never_started_starts_only_if_asked_to(tmp_path, finished):
+    with pytest.raises(RunError, match=r"there is no run to resume; leave --resume out .* --resume auto"):
+        small_trainer(tmp_path / "run").train(resume_from_checkpoint=True)
+    small_trainer(tmp_path / "run").train(resume_from_checkpoint="auto")
     assert result(tmp_path / "run") == result(finished)
 
 
@@ -137,9 +147,129 @@ def test_resuming_with_other_settings_is_refused_by_name_unless_forced(copy):
     ):
         trainer.train(resume_from_checkpoint=True)
     assert (copy / "metrics.jsonl").read_bytes() == before, "a refused run is untouched"
-    small_trainer(copy, learning_rate=5e-4).train(resume_from_checkpoint=True, force=True)
-    assert trainer.run.config["learning_rate"] == 5e-4
-    assert trainer.run.is_finished
+    assert trainer.run.config["learning_rate"] == 1e-3
+
+
+class Rates(TrainerCallback):
+    """Notes the learning rate and the weight decay of every step."""
+
+    def __init__(self) -> None:
+        self.seen: dict[int, tuple[float, float]] = {}
+
+    def on_step_end(self, args, state, control, optimizer=None, **_):
+        group = optimizer.param_groups[0]
+        self.seen[state.global_step] = (group["lr"], group["weight_decay"])
+
+
+def rates_of(trainer, **options) -> dict[int, tuple[float, float]]:
+    rates = Rates()
+    trainer.add_callback(rates)
+    trainer.train(**options)
+    return rates.seen
+
+
+def test_settings_forced_on_a_resumed_run_are_used_and_only_then_written(copy, tmp_path):
+    shutil.rmtree(copy / "checkpoint-8")
+    new = {"learning_rate": 5e-4, "weight_decay": 0.0, "logging_steps": 1}
+    trainer = small_trainer(copy, **new)
+    rates = rates_of(trainer, resume_from_checkpoint=True, force=True)
+    expected = rates_of(small_trainer(tmp_path / "fresh", **new))
+    assert rates == {step: rate for step, rate in expected.items() if step > 4}
+    assert {key: trainer.run.config[key] for key in new} == new
+    assert [line["step"] for line in trainer.run.metrics() if "loss" in line] == [3, 5, 6, 7, 8]
+    (resumed,) = trainer.run.environment["resumed"]
+    assert "learning_rate was 0.001, is 0.0005" in resumed["changed"]
+
+
+def test_settings_that_could_not_be_taken_up_are_not_written(copy, monkeypatch):
+    trainer = small_trainer(copy, learning_rate=5e-4)
+    monkeypatch.setattr(trainer, "_load_optimizer_and_scheduler", lambda checkpoint: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        trainer.train(resume_from_checkpoint=True, force=True)
+    assert trainer.run.config["learning_rate"] == 1e-3
+
+
+def test_a_finished_run_can_be_extended_and_ends_as_if_it_had_been_that_long(finished, tmp_path):
+    """With a constant learning rate, that is: other schedules depend on where the end is."""
+    constant = {"lr_scheduler_type": "constant_with_warmup", "logging_steps": 4}
+    long = small_trainer(tmp_path / "long", max_steps=12, **constant)
+    long.train()
+    extended = small_trainer(tmp_path / "run", **constant)
+    extended.train()
+    extended = small_trainer(tmp_path / "run", max_steps=12, **constant)
+    extended.train(resume_from_checkpoint=True)
+    assert result(tmp_path / "run") == result(tmp_path / "long")
+    assert extended.run.config["max_steps"] == 12
+
+
+def test_an_extended_run_follows_the_schedule_of_its_new_length(copy, tmp_path):
+    shutil.copytree(copy / "checkpoint-8", copy / "final")
+    rates = rates_of(small_trainer(copy, max_steps=12), resume_from_checkpoint=True)
+    expected = rates_of(small_trainer(tmp_path / "fresh", max_steps=12))
+    assert rates == {step: rate for step, rate in expected.items() if step > 8}
+
+
+def test_a_shorter_run_is_another_one(copy):
+    with pytest.raises(RunError, match="max_steps was 8, is 6"):
+        small_trainer(copy, max_steps=6).train(resume_from_checkpoint=True)
+
+
+def test_what_a_killed_process_left_is_removed_at_the_next_start(copy, finished):
+    (copy / "evaluations" / ".step-8.json.0a1b2c3d.tmp").write_text("{")
+    (copy / ".checkpoint-12.0a1b2c3d.tmp").mkdir()
+    (copy / ".notes.tmp").write_text("not ours")
+    shutil.copytree(copy / "checkpoint-4", copy / "checkpoint-2")
+    small_trainer(copy, save_total_limit=2).train(resume_from_checkpoint=True)
+    assert not list(copy.rglob(".*.????????.tmp"))
+    assert (copy / ".notes.tmp").exists()
+    assert sorted(path.name for path in copy.glob("checkpoint-*")) == ["checkpoint-4", "checkpoint-8"]
+    assert result(copy) == result(finished)
+
+
+def test_what_a_process_killed_at_its_start_left_is_removed_too(tmp_path):
+    (tmp_path / "run" / "problems").mkdir(parents=True)
+    (tmp_path / "run" / "problems" / ".train.jsonl.0a1b2c3d.tmp").write_text("{")
+    small_trainer(tmp_path / "run", max_steps=1).train()
+    assert not list(tmp_path.rglob(".*.tmp"))
+
+
+def test_a_run_has_one_writer(copy, monkeypatch):
+    with writing_alone(copy, pytest.fail), pytest.raises(RunError) as refused:
+        small_trainer(copy).train(resume_from_checkpoint=True)
+    assert f"another process is training in it (process {os.getpid()} on " in str(refused.value)
+    small_trainer(copy).train(resume_from_checkpoint=True)
+    assert not (copy / ".lock").exists()
+
+
+def test_the_lock_of_a_dead_process_is_taken_over(tmp_path):
+    hold = "import sys, time; from pathlib import Path; from partway.training.locks import writing_alone\n"
+    hold += "with writing_alone(Path(sys.argv[1]), print): print('held', flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", hold, tmp_path], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(RunError, match=f"process {holder.pid} on "), writing_alone(tmp_path, pytest.fail):
+            pass
+        holder.kill()
+    assert (tmp_path / ".lock").exists(), "nobody tidied up"
+    with writing_alone(tmp_path, pytest.fail):
+        pass
+
+
+def test_where_nothing_can_be_locked_it_is_said(tmp_path, monkeypatch):
+    def unsupported(stream):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    said: list[str] = []
+    monkeypatch.setattr(locks, "_lock", unsupported)
+    with writing_alone(tmp_path, said.append):
+        pass
+    assert "cannot be locked on this file system" in said[0]
+
+
+def test_broken_weights_are_one_clear_error(tmp_path):
+    trainer = SelfSamplingTrainer(tiny_gpt_neo(apples(10)), small_trainer(tmp_path / "run").args, apples(10))
+    torch.nn.init.constant_(trainer.model.lm_head.weight, math.nan)
+    with pytest.raises(ModelError, match="outputs are not finite numbers"):
+        trainer.train()
 
 
 def test_resuming_with_another_batch_is_refused(copy):

@@ -20,10 +20,28 @@ if TYPE_CHECKING:
 NAMED = 5  # left-out problems that are named one by one
 
 
-@click.command(context_settings={"ignore_unknown_options": True})
+class Command(click.Command):
+    """A command whose `--resume` takes a word only if it is `auto`: what follows may be the config."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        words: list[str] = []
+        for word in args:
+            if word == "auto" and words[-1:] == ["--resume"]:
+                words[-1] = "--resume=auto"
+            else:
+                words.append(word)
+        return super().parse_args(ctx, ["--resume=yes" if word == "--resume" else word for word in words])
+
+
+@click.command(cls=Command, context_settings={"ignore_unknown_options": True})
 @click.argument("config", metavar="CONFIG.yaml")
 @click.argument("pairs", nargs=-1, type=click.UNPROCESSED, metavar="[--KEY VALUE]...")
-@click.option("--resume", is_flag=True, help="Go on from the run's last good checkpoint.")
+@click.option(
+    "--resume",
+    type=click.Choice(["yes", "auto"]),
+    metavar="[auto]",
+    help="Go on from the run's last good checkpoint; with auto, start a run if there is none.",
+)
 @click.option("--force", is_flag=True, help="Resume although settings, problems or the model are others.")
 @click.option(
     "--strict", is_flag=True, help="Stop at a problem that cannot be used; without it, leave it out."
@@ -35,7 +53,7 @@ def command(
     ctx: click.Context,
     config: str,
     pairs: tuple[str, ...],
-    resume: bool,
+    resume: str | None,
     force: bool,
     strict: bool,
     dry_run: bool,
@@ -55,7 +73,7 @@ def command(
     """
     settings, overrides = read_settings(config), parse_overrides(pairs)
     from partway.training import SelfSamplingConfig
-    from partway.training.recording import check_free
+    from partway.training.recording import AUTO, check_free, check_started
     from partway.training.signals import Interrupted
 
     if ctx.obj["quiet"]:
@@ -65,8 +83,10 @@ def command(
     if dry_run:
         _rehearse(args, strict, as_json)
         return
-    if not resume:
+    if resume is None:
         check_free(Path(args.output_dir or "run"))
+    elif resume != AUTO:
+        check_started(Path(args.output_dir or "run"))
     trainer = _trainer(args, strict)
     if "MASTER_PORT" in os.environ and "RANK" not in os.environ:  # what accelerate sets for several processes
         trainer.say("one process only: without GPUs, accelerate launch needs --multi_gpu to start several")

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from partway.errors import ModelError
 from partway.models.settings import SamplingSettings
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -43,6 +44,11 @@ def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 def draw(logits_RV: Tensor, settings: SamplingSettings, rows_S: Tensor, uniforms_S: Tensor) -> Tensor:
     """One token per sample from the distribution of the sample's row."""
+    if not logits_RV.amax(-1).isfinite().all():
+        raise ModelError(
+            "the model's outputs are not finite numbers, so its weights are broken; "
+            "take an earlier checkpoint, or train again with a lower learning_rate or in float32"
+        )
     if settings.temperature == 0:
         return logits_RV.argmax(-1)[rows_S]
     return _inverse_cdf(distribution(logits_RV, settings), rows_S, uniforms_S)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from partway.errors import RunError
 from partway.files import atomic_directory
 from partway.problem import Problem
 from partway.runs import Run, json_line, read_json
+from partway.training.resuming import LENGTHS, is_longer
 
 MANIFEST = "manifest.json"
 PROGRESS = "progress.json"
@@ -67,15 +67,16 @@ def flaw(directory: Path) -> str | None:
     """What is wrong with a checkpoint, None if every file is as it was written."""
     try:
         manifest = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        expectations = {name: (row["bytes"], row["sha256"]) for name, row in manifest.items()}
+    except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
         return f"{MANIFEST} cannot be read ({error.__class__.__name__})"
-    for name, expected in manifest.items():
+    for name, (size, sha256) in expectations.items():
         file = directory / name
         if not file.is_file():
             return f"{name} is missing"
-        if file.stat().st_size != expected["bytes"]:
-            return f"{name} has {file.stat().st_size} bytes, expected {expected['bytes']}"
-        if digest(file) != expected["sha256"]:
+        if file.stat().st_size != size:
+            return f"{name} has {file.stat().st_size} bytes, expected {size}"
+        if digest(file) != sha256:
             return f"{name} is not as it was written (its SHA-256 differs)"
     return None
 
@@ -88,15 +89,6 @@ def last_good(run: Run) -> tuple[Path | None, list[str]]:
             return directory, remarks
         remarks.append(f"{directory.name} is damaged: {reason}")
     return None, remarks
-
-
-def clear_remains(run: Run) -> None:
-    """Remove what a killed process left half-written."""
-    for path in run.directory.glob(".*.tmp"):
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
 
 
 def digest(path: Path) -> str:
@@ -119,10 +111,11 @@ def data_digest(problems: Iterable[Problem]) -> str:
 
 def check_same_run(run: Run, settings: Mapping[str, Any], environment: Mapping[str, Any]) -> None:
     """Refuse to continue `run` with other settings, problems or another model, naming the difference."""
+    longer = LENGTHS if is_longer(run.config, settings) else ()
     differences = [
-        f"{key} was {old!r}, is {new!r}"
-        for key, old, new in _changes(run.config, settings)
-        if key not in FREE_SETTINGS
+        change
+        for key, change in changes(run.config, settings).items()
+        if key not in (*FREE_SETTINGS, *longer)
     ]
     before = run.environment
     if before["problems_per_step"] != environment["problems_per_step"]:
@@ -143,10 +136,13 @@ def check_same_run(run: Run, settings: Mapping[str, Any], environment: Mapping[s
         )
 
 
-def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    for key in sorted(old.keys() | new.keys()):
-        if old.get(key) != new.get(key):
-            yield key, old.get(key), new.get(key)
+def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, str]:
+    """By key, what is different in `new` settings."""
+    return {
+        key: f"{key} was {old.get(key)!r}, is {new.get(key)!r}"
+        for key in sorted(old.keys() | new.keys())
+        if old.get(key) != new.get(key)
+    }
 
 
 def _count(environment: Mapping[str, Any], split: str) -> int:

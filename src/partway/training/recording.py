@@ -5,10 +5,11 @@ It knows nothing of what is trained; `SelfSamplingTrainer` fills in what a step 
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,20 @@ from transformers.trainer_utils import rotate_checkpoints
 
 from partway.errors import RunError
 from partway.evaluation import EvaluationProgress
+from partway.files import remove_remains
 from partway.models.loading import no_progress_bar
 from partway.runs import Run
-from partway.training import checkpoints
+from partway.training import checkpoints, resuming
 from partway.training.checkpoints import Progress
 from partway.training.config import SelfSamplingConfig
 from partway.training.distributed import from_first
 from partway.training.ledger import Clock
+from partway.training.locks import writing_alone
 from partway.training.preparation import now
 from partway.training.progress import display
 from partway.training.signals import Interrupted, StopSignals
+
+AUTO = "auto"  # resume if there is a run, else start one
 
 
 def check_free(directory: Path) -> None:
@@ -36,6 +41,15 @@ def check_free(directory: Path) -> None:
     if Run(directory).is_started:
         raise RunError(
             f"{directory}: there is a run already; --resume to go on with it, or choose another output_dir"
+        )
+
+
+def check_started(directory: Path) -> None:
+    """Refuse to go on with a run that is not there."""
+    if not Run(directory).is_started:
+        raise RunError(
+            f"{directory}: there is no run to resume; leave --resume out to start one, "
+            "or use --resume auto for either"
         )
 
 
@@ -52,10 +66,13 @@ def check_writable(directory: Path) -> None:
 
 
 class StepHooks(TrainerCallback):  # type: ignore[misc]
-    """Tells the trainer when a step begins and ends, and asks for a checkpoint if a signal came."""
+    """Tells the trainer when all is loaded and when a step begins and ends; saves if a signal came."""
 
     def __init__(self, trainer: RecordingTrainer) -> None:
         self.trainer = trainer
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.trainer.after_loading()
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self.trainer.before_step()
@@ -86,7 +103,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         self.stop_signal = 0  # agreed among processes
         args = kwargs["args"]
         self.display = display(quiet=bool(args.disable_tqdm) or args.process_index > 0)
-        self.has_ended = False
+        self.has_ended = self.has_surplus = False
         self.last_logged = 0
         check_writable(run.directory)
         super().__init__(**kwargs)
@@ -126,41 +143,54 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
     ) -> Any:
         """Train to the end, from the last good checkpoint of the run if `resume_from_checkpoint` is set.
 
+        If it is "auto" and there is no run yet, one is started.
         `force` continues although settings, problems or the model differ from those of the run.
         """
-        checkpoint = self._begin(bool(resume_from_checkpoint), force)
-        self.clock = Clock()
-        with self.signals, self.display:
-            result = super().train(resume_from_checkpoint=checkpoint and str(checkpoint), **kwargs)
-        self._write_final()
+        with self._lock():
+            checkpoint = self._begin(resume_from_checkpoint, force)
+            self.clock = Clock()
+            with self.signals, self.display:
+                result = super().train(resume_from_checkpoint=checkpoint and str(checkpoint), **kwargs)
+            self._write_final()
         return result
 
-    def _begin(self, resume: bool, force: bool) -> Path | None:
+    def _lock(self) -> AbstractContextManager[None]:
+        """Only the first process writes, so only it holds the lock."""
+        return writing_alone(self.run.directory, self.say) if self.is_world_process_zero() else nullcontext()
+
+    def _begin(self, resume: bool | str | None, force: bool) -> Path | None:
         """Write what a new run begins with, or find where to go on and cut what came after."""
-        checkpoint = None
+        checkpoint, is_longer = None, False
         if self.is_world_process_zero():
-            checkpoint = self._resume(force) if resume and self.run.is_started else self._start()
-        checkpoint = from_first(self.accelerator, checkpoint)
+            remove_remains(self.run.directory)
+            if not resume or (resume == AUTO and not self.run.is_started):
+                self._start()
+            else:
+                check_started(self.run.directory)
+                is_longer = resuming.is_longer(self.run.config, self.args.settings)
+                checkpoint = self._resume(force)
+        checkpoint, is_longer = from_first(self.accelerator, (checkpoint, is_longer))
         if checkpoint is not None:
             progress = Progress.read(checkpoint)
-            self.has_ended, self.last_logged = progress.ended, progress.last_logged
+            self.has_ended, self.last_logged = progress.ended and not is_longer, progress.last_logged
             self.go_back_to(progress, checkpoint)
         return checkpoint
 
-    def _start(self) -> Path | None:
+    def _start(self) -> None:
         check_free(self.run.directory)
         with self.writing("the settings"):
-            self.run.write_problems("train", self.train_dataset)
-            if self.eval_dataset:
-                self.run.write_problems("dev", self.eval_dataset)
             self.run.write_environment(self.environment)
-            self.run.write_config(self.args.settings)  # last: with it the run exists
-        return None
+            self._write_settings()
+
+    def _write_settings(self) -> None:
+        self.run.write_problems("train", self.train_dataset)
+        if self.eval_dataset:
+            self.run.write_problems("dev", self.eval_dataset)
+        self.run.write_config(self.args.settings)  # last: with it the run exists
 
     def _resume(self, force: bool) -> Path | None:
         if not force:
             checkpoints.check_same_run(self.run, self.args.settings, self.environment)
-        checkpoints.clear_remains(self.run)
         checkpoint, remarks = checkpoints.last_good(self.run)
         step = Progress.read(checkpoint).step if checkpoint else 0
         for remark in remarks:
@@ -170,11 +200,44 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         )
         self.run.cut(step, Progress.read(checkpoint).files if checkpoint else {})
         environment = self.run.environment
-        resumed = [*environment["resumed"], {"time": now(), "step": step}]
-        self.run.write_environment({**(self.environment if force else environment), "resumed": resumed})
-        if force:
-            self.run.write_config(self.args.settings)
+        resumed: dict[str, Any] = {"time": now(), "step": step}
+        if changed := list(checkpoints.changes(self.run.config, self.args.settings).values()):
+            resumed["changed"] = changed
+        self.environment = {
+            **(self.environment if force else environment),
+            "started": environment["started"],
+            "resumed": [*environment["resumed"], resumed],
+        }
+        self.has_surplus = not remarks  # what is damaged may be newer than what is good
         return checkpoint
+
+    def after_loading(self) -> None:
+        """Write down what a resumed run goes on with, now that it could be taken up."""
+        if not self.is_world_process_zero() or not self.environment["resumed"]:
+            return
+        with self.writing("the settings"):
+            self.run.write_environment(self.environment)
+            self._write_settings()
+            if not self.has_ended:
+                shutil.rmtree(self.run.directory / "final", ignore_errors=True)  # there will be a new one
+            if self.has_surplus:
+                self._rotate()
+
+    def _rotate(self) -> None:
+        rotate_checkpoints(
+            str(self.run.directory), self.args.save_total_limit, self.state.best_model_checkpoint
+        )
+
+    def _init_training_state(self, max_steps: int, *args: Any) -> Any:
+        begun = super()._init_training_state(max_steps, *args)
+        self.state.compute_steps(self.args, max_steps)  # a checkpoint brings those of its own settings
+        return begun
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        settings = resuming.group_settings(self.optimizer)
+        super()._load_optimizer_and_scheduler(checkpoint)
+        if checkpoint is not None and not self.is_deepspeed_enabled:
+            resuming.apply_settings(self.optimizer, self.lr_scheduler, settings)
 
     def _run_epoch(self, *args: Any, **kwargs: Any) -> None:
         if self.has_ended or self.state.global_step >= self.state.max_steps:
@@ -210,9 +273,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
             with self._shared_directory(path) as directory:
                 self._fill_checkpoint(directory, progress)
             if self.args.should_save:
-                rotate_checkpoints(
-                    str(self.run.directory), self.args.save_total_limit, self.state.best_model_checkpoint
-                )
+                self._rotate()
         if self.stop_signal:
             raise Interrupted(self.stop_signal, path.name)
 
