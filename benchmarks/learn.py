@@ -42,8 +42,8 @@ def command(ctx: click.Context, /, sizes: str, as_json: bool, **options: Any) ->
 
     \b
     Baseline, in the same run:
-      flat   every target behind its prompt as a row, padded to the longest row of its batch,
-             through model(input_ids, attention_mask, labels)
+      flat   every target behind its prompt as a row, rows sorted by length, padded to the longest of
+             their batch, through model(input_ids, attention_mask, labels)
     \b
     Examples:
       python -m benchmarks learn

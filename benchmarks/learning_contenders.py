@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
+from benchmarks.batching import batches_by_length
 from partway.models.loading import load_model
 from partway.models.scoring import Scorer
 from partway.models.targets import Targets
@@ -57,11 +58,12 @@ def contestant(name: str, problems: Sequence[Problem]) -> tuple[PreTrainedModel,
 
 
 def learn_flat(model: PreTrainedModel, problems: Sequence[Targets], pad_id: int, rows_at_once: int) -> int:
-    """MLE-Aug the straightforward way: a padded row per target, all logits; returns tokens computed."""
+    """MLE-Aug the straightforward way: padded rows sorted by length, all logits; returns tokens computed."""
     pairs = [(problem.prompt, target) for problem in problems for target in problem.sequences]
+    lengths = [len(prompt) + len(target) for prompt, target in pairs]
     tokens = 0
-    for start in range(0, len(pairs), rows_at_once):
-        inputs = _padded(pairs[start : start + rows_at_once], pad_id)
+    for batch in batches_by_length(lengths, rows_at_once):
+        inputs = _padded([pairs[place] for place in batch], pad_id)
         loss: Tensor = model(**inputs, num_items_in_batch=torch.tensor(len(problems))).loss
         torch.autograd.backward(loss)
         tokens += inputs["input_ids"].numel()

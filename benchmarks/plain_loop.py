@@ -1,8 +1,9 @@
 """The straightforward training loop that `benchmarks train` compares with: what one would write first.
 
 `generate` on left-padded prompts, a forked process for each program, one padded row for each target through
-the stock model. It keeps the same buffers and minimises the same loss. Only one thing it does not do as one
-would: the processes run the problem's reference in place of each sample, for they are no sandbox.
+the stock model; rows of like length go together. It keeps the same buffers and minimises the same loss. Only
+one thing it does not do as one would: the processes run the problem's reference in place of each sample, for
+they are no sandbox.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 from transformers import GenerationConfig
 
+from benchmarks.batching import batches_by_length
 from partway.models.engine import Draw, Request
 from partway.models.settings import SamplingSettings
 from partway.models.targets import Targets
@@ -23,6 +26,7 @@ from partway.problem import Problem
 from partway.training import SelfSamplingTrainer
 
 ROWS = 32  # of generation and of learning at a time
+IGNORED = -100  # labels that are no targets
 SECONDS_PER_PROGRAM = 4.0
 
 
@@ -39,14 +43,16 @@ class PlainEngine:
         """The draws of each request, each sample on its own."""
         torch.manual_seed(seed)
         size = max(1, ROWS // max(request.count for request in requests))
-        batches = [requests[start : start + size] for start in range(0, len(requests), size)]
-        return [draws for batch in batches for draws in self._generate(batch, settings)]
+        drawn: dict[int, list[Draw]] = {}
+        for batch in batches_by_length([len(self._prompt(request)) for request in requests], size):
+            drawn |= zip(batch, self._generate([requests[place] for place in batch], settings), strict=True)
+        return [drawn[place] for place in range(len(requests))]
+
+    def _prompt(self, request: Request) -> list[int]:
+        return self.codec.prompt(request.problem.question) + self.codec.steps(request.prefix)
 
     def _generate(self, requests: Sequence[Request], settings: SamplingSettings) -> Iterator[list[Draw]]:
-        prompts = [
-            self.codec.prompt(request.problem.question) + self.codec.steps(request.prefix)
-            for request in requests
-        ]
+        prompts = [self._prompt(request) for request in requests]
         count, width = requests[0].count, max(map(len, prompts))
         rows = torch.tensor([[self.codec.pad_id] * (width - len(prompt)) + prompt for prompt in prompts])
         mask = torch.tensor([[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts])
@@ -112,21 +118,24 @@ class PlainTrainer(SelfSamplingTrainer):
             found = [targets for problem in problems if (targets := self.targets(problem))]
             pairs = [(targets, target) for targets in found for target in targets.sequences]
             loss = torch.zeros(())
-            for start in range(0, len(pairs), ROWS):
-                part = -self._log_probs(model, pairs[start : start + ROWS]).sum() / len(problems)
+            lengths = [len(targets.prompt) + len(target) for targets, target in pairs]
+            for batch in batches_by_length(lengths, ROWS):
+                part = self._loss(model, [pairs[place] for place in batch]) / len(problems)
                 self.accelerator.backward(part)
                 loss += part.detach().cpu()
             return loss
 
-    def _log_probs(self, model: Any, pairs: Sequence[tuple[Targets, tuple[int, ...]]]) -> Tensor:
+    def _loss(self, model: Any, pairs: Sequence[tuple[Targets, tuple[int, ...]]]) -> Tensor:
         rows = [[*targets.prompt, *target] for targets, target in pairs]
         width = max(map(len, rows))
         pad = self.codec.pad_id
         tokens = torch.tensor([row + [pad] * (width - len(row)) for row in rows], device=model.device)
         mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows], device=model.device)
-        log_probs = model(input_ids=tokens, attention_mask=mask).logits[:, :-1].float().log_softmax(-1)
-        learned = torch.zeros_like(mask[:, 1:])
+        logits = model(input_ids=tokens, attention_mask=mask).logits[:, :-1].float()
+        labels = torch.full_like(tokens, IGNORED)
         for number, (targets, target) in enumerate(pairs):
-            learned[number, len(targets.prompt) - 1 : len(targets.prompt) + len(target) - 1] = 1
-        of_tokens: Tensor = log_probs.gather(2, tokens[:, 1:, None])[..., 0]
-        return (of_tokens * learned).sum(1)
+            learned = slice(len(targets.prompt), len(targets.prompt) + len(target))
+            labels[number, learned] = tokens[number, learned]
+        return cross_entropy(
+            logits.flatten(0, 1), labels[:, 1:].flatten(), ignore_index=IGNORED, reduction="sum"
+        )

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from transformers import ContinuousBatchingConfig, GenerationConfig
 
+from benchmarks.batching import batches_by_length
 from partway.models.engine import Request
 from partway.models.loading import LanguageModel
 from partway.models.local_engine import LocalEngine
@@ -76,9 +77,8 @@ def draw_with_generate(task: Task, seed: int, rows: int) -> Drawn:
     """`generate(num_return_sequences=n)` on left-padded batches of about `rows` rows, sorted by length."""
     torch.manual_seed(seed)
     size = max(1, rows // task.samples)
-    prompts = sorted(task.prompts, key=len)
-    batches = [prompts[start : start + size] for start in range(0, len(prompts), size)]
-    return Drawn(sum(_generated(task, batch) for batch in batches))
+    batches = batches_by_length([len(prompt) for prompt in task.prompts], size)
+    return Drawn(sum(_generated(task, [task.prompts[place] for place in batch]) for batch in batches))
 
 
 def _generated(task: Task, prompts: Sequence[Sequence[int]]) -> int:

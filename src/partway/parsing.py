@@ -89,6 +89,11 @@ def parse(text: str, answer_variable: str, cache: dict[str, Statement] | None = 
 _cache: dict[str, Statement] = {}
 
 
+def forget_lines() -> None:
+    """Drop what is remembered of earlier lines."""
+    _cache.clear()
+
+
 def end_of_solution(text: str, variable: str) -> int | None:
     """Where the first closed line ends that completes a step which assigns `variable`; None if none does.
 

@@ -1,18 +1,24 @@
 """The benchmarks run, compare like with like and print one JSON object; how fast is for quiet machines."""
 
+import ast
 import json
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from benchmarks import sample, sampling_contenders
+from benchmarks import learning_contenders, sample, sampling_contenders, trace
 from benchmarks.__main__ import BENCHMARKS, app
+from partway import parsing
+from partway.errors import ProblemError
+from partway.execution import trace_all, tracing
 from partway.models.loading import load_model
 from partway.models.settings import SamplingSettings
+from partway.models.targets import Targets
 from partway.problem import Problem
 
 ROOT = Path(__file__).parents[2]
@@ -95,6 +101,44 @@ def test_tracing_is_raced_against_parsing_and_processes(tmp_path):
     rates = result["warm_per_second"] / result["ast_parse_per_second"]
     assert result["warm_vs_ast_parse"] == pytest.approx(rates, rel=0.02)
     assert result["interpreter_vs_process"] > 1
+
+
+def test_cold_tracing_knows_no_line_and_warm_tracing_no_program(monkeypatch):
+    trace_all(["n0 = 3\nanswer = n0 + 1"])
+    known = []
+    monkeypatch.setattr(
+        trace, "trace_all", lambda texts: known.append((len(parsing._cache) > 0, len(tracing._memo)))
+    )
+    trace.trace_afresh([])
+    trace.trace_cold([])
+    assert known == [(True, 0), (False, 0)]
+
+
+def test_programs_for_the_workers_are_no_race_for_the_interpreter():
+    with pytest.raises(ProblemError, match="hands it on"):
+        trace.check_covered(["n0 = 1\nanswer = n0", "answer = len('abc')"])
+
+
+def test_no_tree_of_the_baseline_outlives_its_program(monkeypatch):
+    alive = []
+    parse = ast.parse
+    trees = weakref.WeakSet()
+
+    def watched(text):
+        alive.append(len(trees))
+        tree = parse(text)
+        trees.add(tree)
+        return tree
+
+    monkeypatch.setattr(ast, "parse", watched)
+    trace.parse_all(["n0 = 1"] * 5)
+    assert max(alive) <= 1
+
+
+def test_padded_rows_are_sorted_by_length():
+    language_model = load_model("tiny-storyproblems")
+    step = [Targets.of([1] * length, [[2] * length]) for length in (3, 30, 3, 30)]
+    assert learning_contenders.learn_flat(language_model.model, step, 0, rows_at_once=2) == 2 * 6 + 2 * 60
 
 
 def test_every_benchmark_has_an_example_and_is_run_by_make_bench_or_named_in_the_docs():
