@@ -103,6 +103,10 @@ def test_judging_tells_right_wrong_silent_and_failing_solutions_apart():
     }
     results = {s.completion: s.result for r in evaluation.results for s in r.samples}
     assert results[RIGHT] == "passed"
+    failures = {s.completion: (s.failure, s.failed_step) for r in evaluation.results for s in r.samples}
+    assert failures == {
+        c: ("error", 1) if c == CRASH else (None, None) for c in (RIGHT, WRONG, CRASH, SILENT)
+    }
     assert results[WRONG] == "failed: wrong answer 7"
     assert results[SILENT] == "failed: no answer"
     assert results[CRASH].startswith("failed: error in step 1: ")

