@@ -22,6 +22,7 @@ from benchmarks.batching import batches_by_length
 from partway.models.engine import Draw, Request
 from partway.models.settings import SamplingSettings
 from partway.models.targets import Targets
+from partway.models.text import Codec
 from partway.problem import Problem
 from partway.training import SelfSamplingTrainer
 
@@ -33,9 +34,13 @@ SECONDS_PER_PROGRAM = 4.0
 class PlainEngine:
     """Completes with `model.generate`."""
 
-    def __init__(self, trainer: SelfSamplingTrainer) -> None:
-        self.model: Any = trainer.model
-        self.codec = trainer.codec
+    def __init__(self, model: Any, codec: Codec) -> None:
+        self.model = model
+        self.codec = codec
+
+    def update(self, weights: Any, version: int) -> None:
+        """Generate with this model from now on."""
+        self.model = weights
 
     def complete(
         self, requests: Sequence[Request], settings: SamplingSettings, seed: int
@@ -105,7 +110,7 @@ class PlainTrainer(SelfSamplingTrainer):
     """The trainer with each of its three parts replaced by the straightforward one."""
 
     def explore(self, problems: Sequence[Problem]) -> None:
-        self.engine = PlainEngine(self)  # type: ignore[assignment]
+        self.engine = PlainEngine(self.model, self.codec)
         super().explore(problems)
 
     def consider(self, draws: Sequence[tuple[Request, Draw]]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ import torch
 import yaml
 from accelerate.state import AcceleratorState, PartialState
 from accelerate.utils import DistributedType, FullyShardedDataParallelPlugin
-from transformers import GPTNeoConfig, GPTNeoForCausalLM
+from transformers import GPTNeoConfig, GPTNeoForCausalLM, PreTrainedModel
 
 from partway.datasets import write_problems
 from partway.models.engine import Draw, Request
 from partway.models.loading import LanguageModel
+from partway.models.local_engine import LocalEngine
 from partway.models.settings import SamplingSettings
 from partway.models.text import Codec
 from partway.models.tiny import train_tokenizer
@@ -96,6 +98,9 @@ def write_inputs(folder: Path, **settings: object) -> None:
 class ScriptedEngine:
     """Continues like the reference, or nearly so, or not at all: every verdict comes up."""
 
+    def update(self, weights: PreTrainedModel, version: int) -> None:
+        """A script has no weights."""
+
     def complete(
         self, requests: Sequence[Request], settings: SamplingSettings, seed: int
     ) -> list[list[Draw]]:
@@ -126,18 +131,26 @@ class ScriptedEngine:
         return text[:-1] if rng.random() < 0.1 else text
 
 
-class ScriptedTrainer(SelfSamplingTrainer):
-    """The trainer with the engine above for exploring; evaluation samples from the model."""
+@dataclass
+class ScriptedExploring:
+    """The script above for the problems to explore; others, those of evaluations, are put to the model."""
 
-    def explore(self, problems: Sequence[Problem]) -> None:
-        engine, self.engine = self.engine, ScriptedEngine()  # type: ignore[assignment]
-        try:
-            super().explore(problems)
-        finally:
-            self.engine = engine
+    explored: frozenset[str]
+    model: LocalEngine
+    script: ScriptedEngine = field(default_factory=ScriptedEngine)
+
+    def complete(
+        self, requests: Sequence[Request], settings: SamplingSettings, seed: int
+    ) -> list[list[Draw]]:
+        """The answers of one of the two: no call mixes them."""
+        engine = self.script if requests[0].problem.id in self.explored else self.model
+        return engine.complete(requests, settings, seed)
+
+    def update(self, weights: PreTrainedModel, version: int) -> None:
+        self.model.update(weights, version)
 
 
-class ShardedTrainer(ScriptedTrainer):
+class ShardedTrainer(SelfSamplingTrainer):
     """FSDP2 on CPUs. Torch can do it; accelerate switches it on for other devices only, so this does."""
 
     def create_accelerator_and_postprocess(self) -> None:
@@ -155,13 +168,15 @@ class ShardedTrainer(ScriptedTrainer):
         self.is_fsdp_enabled = True
 
 
-STRATEGIES = {"ddp": ScriptedTrainer, "fsdp2": ShardedTrainer}
+STRATEGIES = {"ddp": SelfSamplingTrainer, "fsdp2": ShardedTrainer}
 
 
 def small_trainer(
     directory: Path, *, strategy: str = "ddp", dropout: float = 0.1, **settings: Any
-) -> ScriptedTrainer:
+) -> SelfSamplingTrainer:
     """A trainer of ten problems, which is no multiple of the batch, in `directory`."""
     problems = apples(10)
     args = SelfSamplingConfig(**{"output_dir": str(directory), **SMALL, **settings})
-    return STRATEGIES[strategy](tiny_gpt_neo(problems, dropout=dropout), args, problems, apples(3, seed=1))
+    model = tiny_gpt_neo(problems, dropout=dropout)
+    engine = ScriptedExploring(frozenset(problem.id for problem in problems), LocalEngine(model))
+    return STRATEGIES[strategy](model, args, problems, apples(3, seed=1), engine=engine)

@@ -113,7 +113,7 @@ def test_the_problems_of_a_run_are_judged_as_in_training(partway, folder, tmp_pa
     (run / "problems" / "dev.jsonl").write_text(json.dumps(row) + "\n")
     (run / "final").symlink_to(folder / "tiny")
     asked = []
-    monkeypatch.setattr(command, "open_engine", lambda _, problems: asked.extend(problems) or 1 / 0)
+    monkeypatch.setattr(command, "opened_engine", lambda _, problems: asked.extend(problems) or 1 / 0)
     partway("evaluate", run, "--samples", 2)
     assert asked[0].answer == "72"
     assert asked[0].reference.steps == ("answer = 7", "result = '72'")

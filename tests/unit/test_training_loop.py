@@ -15,13 +15,13 @@ from partway.problem import Problem
 from partway.runs import Run
 from partway.solution import EMPTY
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
-from training_cases import SMALL, ScriptedEngine, ScriptedTrainer, apples, small_trainer, tiny_gpt_neo
+from training_cases import SMALL, ScriptedEngine, apples, small_trainer, tiny_gpt_neo
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*TypedStorage is deprecated:UserWarning")
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory) -> ScriptedTrainer:
+def trained(tmp_path_factory) -> SelfSamplingTrainer:
     """A finished small run."""
     trainer = small_trainer(tmp_path_factory.mktemp("trained") / "run")
     trainer.train()
@@ -147,7 +147,7 @@ def test_sampling_waits_for_its_first_step(tmp_path):
 def test_sampling_is_without_dropout_also_under_gradient_checkpointing(tmp_path):
     modes = []
 
-    class Watching(ScriptedTrainer):
+    class Watching(SelfSamplingTrainer):
         def explore(self, problems):
             with self.sampling_mode():
                 modes.append([module.training for module in self.model.modules()])

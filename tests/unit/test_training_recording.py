@@ -17,7 +17,7 @@ from partway.errors import ModelError, RunError
 from partway.training import SelfSamplingTrainer, checkpoints, locks
 from partway.training.locks import writing_alone
 from partway.training.signals import Interrupted
-from training_cases import ScriptedTrainer, apples, small_trainer, tiny_gpt_neo
+from training_cases import apples, small_trainer, tiny_gpt_neo
 
 
 @pytest.fixture(scope="module")
@@ -286,10 +286,10 @@ def test_resuming_with_other_keys_of_keeping_is_allowed(copy):
 def test_resuming_with_other_problems_or_another_model_is_refused(copy, tmp_path):
     args = small_trainer(copy).args
     problems = apples(10)
-    others = ScriptedTrainer(tiny_gpt_neo(problems), args, apples(10, seed=5), apples(3, seed=1))
+    others = SelfSamplingTrainer(tiny_gpt_neo(problems), args, apples(10, seed=5), apples(3, seed=1))
     with pytest.raises(RunError, match=r"the training problems are others \(10 then, 10 now\)"):
         others.train(resume_from_checkpoint=True)
-    other = ScriptedTrainer(tiny_gpt_neo(problems, seed=1), args, problems, apples(3, seed=1))
+    other = SelfSamplingTrainer(tiny_gpt_neo(problems, seed=1), args, problems, apples(3, seed=1))
     with pytest.raises(RunError, match="the model before training is another"):
         other.train(resume_from_checkpoint=True)
 
@@ -297,14 +297,14 @@ def test_resuming_with_other_problems_or_another_model_is_refused(copy, tmp_path
 def test_a_full_disk_is_one_clear_error_and_the_last_checkpoint_stays(tmp_path, finished, monkeypatch):
     directory = tmp_path / "run"
     trainer = small_trainer(directory)
-    save = ScriptedTrainer.write_buffers
+    save = SelfSamplingTrainer.write_buffers
 
     def full(self, target):
         if self.state.global_step == 8:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         save(self, target)
 
-    monkeypatch.setattr(ScriptedTrainer, "write_buffers", full)
+    monkeypatch.setattr(SelfSamplingTrainer, "write_buffers", full)
     with pytest.raises(
         RunError, match=r"cannot write checkpoint-8 at step 8 \(No space left on device\); make room"
     ):

@@ -68,19 +68,19 @@ def check_device(name: str | None) -> None:
 
 
 @contextmanager
-def open_engine(options: Options, problems: list[Problem]) -> Iterator[tuple[Engine, str]]:
+def opened_engine(options: Options, problems: list[Problem]) -> Iterator[tuple[Engine, str]]:
     """What draws the samples, and a text that changes when what it draws would."""
     if options.engine is None:
         yield _local_engine(options, problems)
         return
     from partway.evaluation.journal import key_of
-    from partway.models.remote_engine import RemoteEngine
+    from partway.models.engines import open_engine
 
     prompt = _few_shot_prompt(options, problems)
     extra_body = _extra_body(options)
-    with RemoteEngine(
-        options.engine,
-        model=options.model,
+    with open_engine(
+        options.model,
+        url=options.engine,
         prompt=prompt,
         programs=options.programs,
         concurrency=options.concurrency,
@@ -95,20 +95,19 @@ def _local_engine(options: Options, problems: list[Problem]) -> tuple[Engine, st
     if options.model is None:
         raise click.UsageError("which model? Name a directory, a run, or a server with --engine URL")
     check_device(options.device)
-    from partway.models.loading import load_model
-    from partway.models.local_engine import LocalEngine
+    from partway.models.engines import load_engine
     from partway.training.preparation import model_digest
 
-    language_model = load_model(options.model, device=options.device)
+    engine = load_engine(options.model, programs=options.programs, device=options.device)
+    room = engine.context_length
     for problem in problems:
-        length = len(language_model.codec.prompt(problem.question))
-        if length >= language_model.context_length:
+        length = len(engine.codec.prompt(problem.question))
+        if length >= room:
             raise ModelError(
                 f"problem {problem.id}: a prompt of {length} tokens leaves no room in the context of "
-                f"{language_model.context_length} tokens; leave it out or use a model with a longer context"
+                f"{room} tokens; leave it out or use a model with a longer context"
             )
-    engine = LocalEngine(language_model, programs=options.programs)
-    return engine, model_digest(language_model.model)
+    return engine, model_digest(engine.model)
 
 
 def _few_shot_prompt(options: Options, problems: list[Problem]) -> FewShotPrompt:

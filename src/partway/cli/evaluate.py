@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from partway.cli.engines import Options, open_engine
+from partway.cli.engines import Options, opened_engine
 from partway.errors import ConfigError, EngineError
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _evaluate(options: Options, *, quiet: bool) -> dict[str, Any]:
     }
     try:
         with (
-            open_engine(options, problems) as (engine, model),
+            opened_engine(options, problems) as (engine, model),
             Bar("evaluating", "samples", quiet=quiet) as bar,
         ):
             summary = evaluate_into(

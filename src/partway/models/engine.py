@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from partway.models.settings import SamplingSettings
 from partway.problem import Problem
 from partway.solution import Solution
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +60,23 @@ class Draw:
 
 
 class Engine(Protocol):
-    """Anything that completes beginnings of solutions."""
+    """Anything that completes beginnings of solutions: P_theta as a sampler.
+
+    A trainer is given one and tells it about the weights it should draw with.
+    """
 
     def complete(
         self, requests: Sequence[Request], settings: SamplingSettings, seed: int
     ) -> list[list[Draw]]:
         """For every request its distinct draws; their counts sum to the request's count."""
+        ...
+
+    def update(self, weights: PreTrainedModel, version: int) -> None:
+        """Draw with these weights from now on; `version` is the training step they are of.
+
+        Called before samples are drawn, also if nothing changed. The weights are learned in place, and may be
+        another object than before: distribution over processes wraps or replaces the model.
+        """
         ...
 
 
@@ -80,3 +94,7 @@ class Metered:
         answers = self.engine.complete(requests, settings, seed)
         self.tokens += sum(draw.count * draw.tokens for draws in answers for draw in draws)
         return answers
+
+    def update(self, weights: PreTrainedModel, version: int) -> None:
+        """Hand the weights on."""
+        self.engine.update(weights, version)

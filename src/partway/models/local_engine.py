@@ -79,6 +79,10 @@ class LocalEngine:
         self.tokens_computed += frontier.tokens_computed
         return [self._draws(request, ended) for request, ended in zip(requests, frontier.ended, strict=True)]
 
+    def update(self, weights: PreTrainedModel, version: int) -> None:
+        """Draw with this model from now on; what was learned in place needs no telling."""
+        self.model = weights
+
     def _prompt(self, request: Request) -> list[int]:
         tokens = self.codec.prompt(request.problem.question) + self.codec.steps(request.prefix)
         if len(tokens) >= self.context_length:

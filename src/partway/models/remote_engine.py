@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from partway.errors import ConfigError
 from partway.execution import PYTHON, Programs
@@ -19,6 +19,9 @@ from partway.models.completions_client import CompletionsClient, Refusal
 from partway.models.engine import Draw, Request
 from partway.models.few_shot import FewShotPrompt, cut_completion
 from partway.models.settings import SamplingSettings
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 MOST_PER_CALL = 128  # the `n` that large providers accept
 
@@ -71,6 +74,9 @@ class RemoteEngine:
         """For every request its distinct draws; their counts sum to the request's count."""
         draws = dict(self.stream(requests, settings, seed))
         return [draws[index] for index in range(len(requests))]
+
+    def update(self, weights: PreTrainedModel, version: int) -> None:
+        """Nothing: a server draws with its own weights."""
 
     def stream(
         self, requests: Sequence[Request], settings: SamplingSettings, seed: int

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -25,6 +25,9 @@ from partway.problem import Problem
 from partway.runs import read_rows
 from partway.training.checkpoints import data_digest
 from partway.training.config import SelfSamplingConfig
+
+if TYPE_CHECKING:
+    from peft import PeftConfig
 
 SAMPLED_VALUES = 4096
 
@@ -107,6 +110,7 @@ def prepared_model(
     tokenizer: PreTrainedTokenizerBase | None,
     config: SelfSamplingConfig,
     problems: Sequence[Problem],
+    peft_config: PeftConfig | None = None,
 ) -> LanguageModel:
     """The model to train, from a name, a model with its tokenizer, or one already loaded."""
     if isinstance(model, str):
@@ -115,7 +119,9 @@ def prepared_model(
         if tokenizer is None:
             raise ModelError("a model without its tokenizer cannot be trained; pass processing_class")
         model = LanguageModel.of(model, tokenizer)
-    return with_adapter(model, config) if config.use_peft else model
+    if peft_config is None and config.use_peft:
+        peft_config = lora_config(config)
+    return model if peft_config is None else with_adapter(model, peft_config, config.seed)
 
 
 def named_model(name: str, config: SelfSamplingConfig, problems: Sequence[Problem]) -> LanguageModel:
@@ -125,23 +131,29 @@ def named_model(name: str, config: SelfSamplingConfig, problems: Sequence[Proble
     return load_model(name, dtype=getattr(torch, config.dtype), device="cpu")  # Trainer moves it
 
 
-def with_adapter(language_model: LanguageModel, config: SelfSamplingConfig) -> LanguageModel:
-    """The model with a LoRA adapter to train in place of its weights."""
+def lora_config(config: SelfSamplingConfig) -> PeftConfig:
+    """The adapter that the `lora_*` settings describe."""
     try:
-        from peft import LoraConfig, get_peft_model
+        from peft import LoraConfig
     except ImportError:
         raise ConfigError("use_peft needs the package peft; pip install 'partway[peft]'") from None
-    lora = LoraConfig(
+    return LoraConfig(
         r=config.lora_r,
         lora_alpha=config.lora_alpha,
         lora_dropout=config.lora_dropout,
         target_modules=config.lora_target_modules,
         task_type="CAUSAL_LM",
     )
+
+
+def with_adapter(language_model: LanguageModel, peft_config: PeftConfig, seed: int) -> LanguageModel:
+    """The model with an adapter to train in place of its weights."""
+    from peft import get_peft_model
+
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
+        torch.manual_seed(seed)
         try:
-            model = get_peft_model(language_model.model, lora)
+            model = get_peft_model(language_model.model, peft_config)
         except ValueError as error:
             raise ConfigError(f"lora_target_modules: {' '.join(str(error).split())}") from error
     return LanguageModel(model, language_model.codec, language_model.context_length)

@@ -9,20 +9,22 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 from transformers import EarlyStoppingCallback, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
 from partway.evaluation import Evaluation, evaluate
 from partway.execution import Programs
-from partway.models.engine import Draw, Metered, Request
+from partway.models.engine import Draw, Engine, Metered, Request
 from partway.models.loading import LanguageModel
 from partway.models.local_engine import LocalEngine
 from partway.models.scoring import Plan, Scorer
@@ -41,9 +43,17 @@ from partway.training.order import BatchOrder, ProblemLoader
 from partway.training.preparation import environment_of, first_buffers, prepared_model, usable
 from partway.training.recording import RecordingTrainer
 
+if TYPE_CHECKING:
+    from peft import PeftConfig
+
 
 class SelfSamplingTrainer(RecordingTrainer):
-    """Fine-tune a model on its own correct and partially-correct solutions (Algorithm 3)."""
+    """Fine-tune a model on its own correct and partially-correct solutions (Algorithm 3).
+
+    `engine` draws the samples, for exploring and for evaluations; by default it is the sampling tree on the
+    model that is trained. `peft_config` is an adapter to train in place of the `lora_*` settings';
+    `compute_metrics` makes more metrics of an evaluation.
+    """
 
     def __init__(
         self,
@@ -54,10 +64,15 @@ class SelfSamplingTrainer(RecordingTrainer):
         processing_class: PreTrainedTokenizerBase | None = None,
         callbacks: list[TrainerCallback] | None = None,
         programs: Programs | None = None,
+        *,
+        engine: Engine | None = None,
+        peft_config: PeftConfig | None = None,
+        optimizers: tuple[Optimizer | None, LRScheduler | None] = (None, None),
+        compute_metrics: Callable[[Evaluation], dict[str, float]] | None = None,
     ) -> None:
         self.programs = programs or args.language
         args.settings |= self.programs.settings()  # so that readers of the run have the same programs
-        language_model = prepared_model(model, processing_class, args, train_dataset)
+        language_model = prepared_model(model, processing_class, args, train_dataset, peft_config)
         problems, self.left_out = usable(train_dataset, self.programs, language_model)
         dev = list(eval_dataset or ())[: args.max_eval_problems]
         if not dev:
@@ -89,10 +104,13 @@ class SelfSamplingTrainer(RecordingTrainer):
             eval_dataset=dev or None,
             processing_class=self.codec.tokenizer,
             callbacks=callbacks,
+            optimizers=optimizers,
+            compute_metrics=compute_metrics,
         )
         if args.early_stopping_patience is not None:
             self.add_callback(EarlyStoppingCallback(args.early_stopping_patience))
-        self.engine, self.scorer = self._engine(), self._scorer()
+        self.engine: Engine = engine or LocalEngine(language_model, programs=self.programs)
+        self.scorer = self._scorer()
 
     def training_step(self, model: Any, problems: list[Problem], num_items_in_batch: Any = None) -> Tensor:
         """Explore the problems, then learn from their buffers."""
@@ -201,6 +219,11 @@ class SelfSamplingTrainer(RecordingTrainer):
             with self.writing("an evaluation"):
                 self.run.write_evaluation(self.state.global_step, evaluation)
         metrics = evaluation.scalars(f"{metric_key_prefix}_")
+        if self.compute_metrics is not None:
+            metrics |= {
+                f"{metric_key_prefix}_{name}": value
+                for name, value in self.compute_metrics(evaluation).items()
+            }
         metrics[f"{metric_key_prefix}_tokens_drawn"] = sum(tokens for _, tokens in parts)
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
@@ -221,11 +244,12 @@ class SelfSamplingTrainer(RecordingTrainer):
 
     @contextmanager
     def sampling_mode(self) -> Iterator[None]:
-        """No dropout, no checkpointing of activations, and all weights in this process."""
+        """No dropout, no checkpointing of activations; all weights in this process, and the engine's."""
         was_training = self.model.training
         self.model.eval()
         try:
             with whole_weights(self.accelerator, self.model):
+                self.engine.update(self.model, self.state.global_step)
                 yield
         finally:
             self.model.train(was_training)
@@ -233,11 +257,6 @@ class SelfSamplingTrainer(RecordingTrainer):
     def get_train_dataloader(self) -> ProblemLoader:
         """Problems in the run's order."""
         return ProblemLoader(self.train_dataset, self.order)
-
-    def _prepare_for_training(self, *args: Any, **kwargs: Any) -> Any:
-        prepared = super()._prepare_for_training(*args, **kwargs)
-        self.engine = self._engine()  # sharding may have replaced the model
-        return prepared
 
     def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
         norm = super()._get_grad_norm(model, grad_norm)
@@ -248,10 +267,6 @@ class SelfSamplingTrainer(RecordingTrainer):
     def floating_point_ops(self, inputs: Any) -> int:
         """Not estimated: a step is many passes of different sizes."""
         return 0
-
-    def _engine(self) -> LocalEngine:
-        language_model = LanguageModel(self.model, self.codec, self.context_length)
-        return LocalEngine(language_model, programs=self.programs)
 
     def _scorer(self) -> Scorer:
         return Scorer(
