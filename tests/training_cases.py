@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import yaml
@@ -148,6 +148,41 @@ class ScriptedExploring:
 
     def update(self, weights: PreTrainedModel, version: int) -> None:
         self.model.update(weights, version)
+
+
+class Call(NamedTuple):
+    """What an engine was asked."""
+
+    requests: Sequence[Request]
+    settings: SamplingSettings
+    seed: int
+
+
+class WatchedEngine(ScriptedEngine):
+    """The script for exploring and for evaluating, remembering what it was asked."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+
+    def complete(
+        self, requests: Sequence[Request], settings: SamplingSettings, seed: int
+    ) -> list[list[Draw]]:
+        self.calls.append(Call(requests, settings, seed))
+        return super().complete(requests, settings, seed)
+
+
+def watched_trainer(
+    directory: Path,
+    problems: Sequence[Problem] | None = None,
+    *,
+    kind: type[SelfSamplingTrainer] = SelfSamplingTrainer,
+    **settings: Any,
+) -> Any:
+    """A trainer without dropout and with a watched engine, of six problems unless some are given."""
+    problems = problems or apples(6)
+    args = SelfSamplingConfig(**{"output_dir": str(directory), **SMALL, **settings})
+    model = tiny_gpt_neo(problems, dropout=0.0)
+    return kind(model, args, problems, apples(3, seed=1), engine=WatchedEngine())
 
 
 class ShardedTrainer(SelfSamplingTrainer):

@@ -15,6 +15,8 @@ from partway import is_correct
         (72.00009, 72, True),
         (72.001, 72, False),
         (1e12 + 100, 1e12, True),
+        (1e12 + 2000, 1e12, False),  # the relative tolerance is 1e-9
+        (1e6 + 0.01, 1e6, False),
         (Fraction(1, 2), 0.5, True),
         (Decimal("0.5"), 0.5, True),
         (True, 1, False),

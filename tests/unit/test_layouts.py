@@ -83,7 +83,7 @@ def test_a_model_wrong_on_purpose_gets_a_layout_that_is_right_and_says_so(
     scorer = Scorer(model, 0, tokens_per_pass=512)
     problem = branching(random.Random(0), 12, 4, 10)
     (found,) = scorer.log_probs(model, [problem])
-    expected_log_probs = [alone(model, problem.prompt, target) for target in problem.targets]
+    expected_log_probs = [alone(model, problem.prompt, target) for target in problem.sequences]
     torch.testing.assert_close(found, torch.stack(expected_log_probs).detach())
 
 
@@ -96,6 +96,12 @@ def test_local_attention_limits_trees_to_its_window(
     assert layout.longest == longest
     (record,) = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert record.getMessage().endswith("using trees of at most 56 tokens")
+
+
+def test_trees_are_checked_at_more_than_the_length_they_are_allowed() -> None:
+    torch.manual_seed(0)
+    config = GPTNeoConfig(**{**CONFIGS["gpt_neo"].to_dict(), "window_size": 58})
+    assert checked_layout(GPTNeoForCausalLM(config).eval()).longest == 28, "56 would be right, but only just"
 
 
 def test_the_window_of_gpt_neo_as_published_allows_trees_of_224_tokens() -> None:

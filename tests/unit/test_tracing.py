@@ -1,11 +1,13 @@
 import math
 import time
+from dataclasses import replace
 
 import pytest
 
 from partway import PythonPrograms, trace, trace_all
 from partway.execution.arithmetic import NotCovered
 from partway.execution.interpreter import interpret
+from partway.execution.traces import Failure
 from partway.parsing import parse
 
 
@@ -41,6 +43,13 @@ def test_a_tail_that_does_not_parse_is_a_syntax_error_at_the_next_step():
 
 def test_what_follows_the_answer_does_not_matter():
     assert trace("answer = 1\nx = = 2\n((").failure is None
+
+
+def test_an_answer_counts_only_if_nothing_failed():
+    found = trace("n0 = 5\nanswer = n0 * 5")
+    assert found.has_answer
+    assert not replace(found, failure=Failure("error", "ZeroDivisionError: division by zero", 2)).has_answer
+    assert not trace("n0 = 5\nif n0:\n    answer = 25\n    n1 = n0 / 0").has_answer
 
 
 def test_reassignment_replaces_a_value():

@@ -1,0 +1,398 @@
+"""Every key of the settings, set to something else than its default, is seen where it has its effect.
+
+A test says by `@arriving(key=value, ...)` which keys it follows; the last test fails for a key without one.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from click.testing import CliRunner
+from transformers import EarlyStoppingCallback
+
+from partway.buffer import SolutionBuffer
+from partway.cli import app
+from partway.evaluation import Evaluation
+from partway.execution import trace
+from partway.models.engine import Draw, Request
+from partway.objectives import objective
+from partway.problem import Problem
+from partway.runs import Run, json_line
+from partway.solution import EMPTY, Solution
+from partway.training import SelfSamplingConfig, SelfSamplingTrainer
+from partway.training.config import own_fields
+from partway.training.preparation import prepared_model
+from scoring_cases import alone
+from training_cases import WatchedTrainer, apples, watched_trainer, write_inputs
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*TypedStorage is deprecated:UserWarning")
+
+PROBLEM = apples(1)[0]
+FOLLOWED: dict[str, Any] = {}
+
+
+def arriving(**settings: Any) -> pytest.MarkDecorator:
+    """Gives the test these settings, and notes that it follows their keys."""
+    FOLLOWED.update(settings)
+    return pytest.mark.parametrize("settings", [settings], ids=["-".join(settings)])
+
+
+def verdict_on(trainer: SelfSamplingTrainer, text: str) -> str:
+    """What the trainer makes of a sampled solution of the first problem."""
+    trainer.batch = [PROBLEM]
+    trainer.consider([(Request(PROBLEM, EMPTY, 1), Draw.of(EMPTY, text, 1, finished=True))])
+    (sample,) = trainer.buffers.exchange(trainer.accelerator)
+    return str(sample.verdict)
+
+
+def renamed(text: str) -> str:
+    return text.replace("n", "m").replace("amswer", "answer")
+
+
+# What is sampled
+
+
+@arriving(num_generations=2, temperature=0.55, top_p=0.9, top_k=7, max_completion_length=11)
+def test_the_engine_is_asked_as_the_settings_say(tmp_path, settings):
+    trainer = watched_trainer(tmp_path, **settings)
+    trainer.rehearse()
+    (call,) = trainer.engine.calls
+    assert {request.count for request in call.requests} == {2}
+    asked = call.settings
+    assert (asked.temperature, asked.top_p, asked.top_k) == (0.55, 0.9, 7)
+    assert asked.max_completion_length == 11
+
+
+def test_by_default_the_engine_samples_from_the_whole_distribution(tmp_path):
+    trainer = watched_trainer(tmp_path)
+    trainer.rehearse()
+    asked = trainer.engine.calls[0].settings
+    assert (asked.temperature, asked.top_p, asked.top_k) == (0.8, 1.0, 0)
+
+
+@arriving(
+    eval_samples=6,
+    eval_k=[2, 3],
+    eval_temperature=0.65,
+    eval_pass1_samples=4,
+    eval_pass1_temperature=0.35,
+    max_eval_problems=2,
+)
+def test_an_evaluation_draws_what_the_settings_say(tmp_path, settings):
+    trainer = watched_trainer(tmp_path, temperature=0.55, top_k=7, max_completion_length=11, **settings)
+    metrics = trainer.evaluate()
+    low, high = trainer.engine.calls
+    assert [request.count for request in low.requests] == [4, 4]
+    assert [request.count for request in high.requests] == [6, 6]
+    assert (low.settings.temperature, high.settings.temperature) == (0.35, 0.65)
+    assert {low.settings.top_k, high.settings.top_k, low.settings.top_p, high.settings.top_p} == {0, 1.0}
+    assert low.settings.max_completion_length == high.settings.max_completion_length == 11
+    assert {key for key in metrics if "pass@" in key} == {"eval_pass@1", "eval_pass@2", "eval_pass@3"}
+
+
+def test_evaluations_do_not_take_the_temperature_of_self_sampling(tmp_path):
+    trainer = watched_trainer(tmp_path, temperature=0.55)
+    trainer.evaluate()
+    assert [call.settings.temperature for call in trainer.engine.calls] == [0.2, 0.8]
+
+
+# What is kept
+
+
+@arriving(self_sampling="fcs")
+def test_without_partial_solutions_none_is_kept(tmp_path, settings):
+    text = renamed(PROBLEM.reference.text).replace("answer = ", "answer = 1 + ")
+    assert verdict_on(watched_trainer(tmp_path), text) == "new_partially_correct"
+    assert verdict_on(watched_trainer(tmp_path, **settings), text) == "incorrect"
+
+
+def test_without_self_sampling_nothing_is_drawn(tmp_path):
+    trainer = watched_trainer(tmp_path, self_sampling="none")
+    trainer.rehearse()
+    assert trainer.engine.calls == []
+
+
+@arriving(dedup="alpha")
+def test_renamed_solutions_are_duplicates_if_the_settings_say_so(tmp_path, settings):
+    text = renamed(PROBLEM.reference.text)
+    assert verdict_on(watched_trainer(tmp_path), text) == "new_fully_correct"
+    assert verdict_on(watched_trainer(tmp_path, **settings), text) == "known_fully_correct"
+
+
+@arriving(state="set")
+def test_states_are_compared_as_the_settings_say(tmp_path, settings):
+    first = PROBLEM.reference.steps[0]
+    value = first.split(" = ")[1]
+    text = f"a = {value}\nb = {value}\nanswer = 0"  # a set of one value, which the reference has too
+    assert verdict_on(watched_trainer(tmp_path), text) == "new_partially_correct"
+    buffer = (trainer := watched_trainer(tmp_path)).buffers[PROBLEM.id]
+    assert verdict_on(trainer, text) == "new_partially_correct"
+    assert buffer.partially_correct == (Solution((f"a = {value}",)),)
+    assert verdict_on(watched_trainer(tmp_path, **settings), text) == "too_long"
+
+
+@arriving(length_tolerance=1)
+def test_kept_solutions_may_be_longer_by_the_tolerance(tmp_path, settings):
+    text = f"{PROBLEM.reference.prefix(4).text}\nt1 = t0 + 0\nanswer = t1 - n2"
+    assert verdict_on(watched_trainer(tmp_path), text) == "too_long"
+    assert verdict_on(watched_trainer(tmp_path, **settings), text) == "new_fully_correct"
+
+
+@arriving(max_solutions_per_problem=2)
+def test_a_buffer_holds_at_most_what_the_settings_say(tmp_path, settings):
+    trainer = watched_trainer(tmp_path, **settings)
+    for name in "abcd":
+        verdict_on(trainer, f"{name} = {PROBLEM.reference.steps[0].split(' = ')[1]}\nanswer = 0")
+    assert len(trainer.buffers[PROBLEM.id]) == 2
+
+
+@arriving(answer_variable="result")
+def test_the_answer_variable_is_that_of_the_settings(tmp_path, settings):
+    text = PROBLEM.reference.text.replace("answer", "result")
+    problem = Problem(PROBLEM.id, PROBLEM.question, PROBLEM.answer, Solution.parse(text, "result"))
+    trainer = watched_trainer(tmp_path, [problem], **settings)
+    assert trainer.left_out == []
+    assert verdict_on(trainer, renamed(text)) == "new_fully_correct"
+    assert verdict_on(trainer, PROBLEM.reference.text) == "new_partially_correct", "no answer"
+
+
+@arriving(buffer_file="buffer.jsonl")
+def test_buffers_begin_with_the_solutions_of_a_file(tmp_path, settings):
+    buffer = SolutionBuffer.seeded(PROBLEM)
+    buffer.consider(trace(renamed(PROBLEM.reference.text)))
+    path = tmp_path / settings["buffer_file"]
+    path.write_text(json_line({"id": PROBLEM.id, **buffer.to_json()}))
+    trainer = watched_trainer(tmp_path / "run", buffer_file=str(path))
+    assert trainer.buffers[PROBLEM.id].fully_correct == buffer.fully_correct
+    assert len(buffer.fully_correct) == 2
+
+
+# What is learned
+
+
+def learned(trainer: SelfSamplingTrainer) -> float:
+    """The loss of the first problem when it has two fully-correct solutions of different lengths."""
+    shorter = f"{PROBLEM.reference.prefix(3).text}\nanswer = n0 + n1 - n2"
+    assert verdict_on(trainer, shorter) == "new_fully_correct"
+    return trainer.learn(trainer.model, [PROBLEM]).item()
+
+
+def expected(trainer: SelfSamplingTrainer, loss: Callable[..., torch.Tensor]) -> float:
+    """The same from the definition: each target scored alone."""
+    problem = trainer.targets(PROBLEM)
+    log_probs = torch.stack([alone(trainer.model.eval(), problem.prompt, t) for t in problem.sequences])
+    return loss(log_probs, problem.targets).item()
+
+
+@arriving(objective="beta_mml", mml_beta=0.6, loss_normalization="length")
+def test_the_loss_is_the_objective_of_the_settings(tmp_path, settings):
+    trainer = watched_trainer(tmp_path, **settings)
+    loss = learned(trainer)
+    assert loss == pytest.approx(expected(trainer, objective("beta_mml", 0.6, "length")), rel=1e-4)
+    for other in (("mle_aug", 0.6, "length"), ("beta_mml", 0.25, "length"), ("beta_mml", 0.6, "sum")):
+        assert loss != pytest.approx(expected(trainer, objective(*other)), rel=1e-2)
+
+
+@arriving(learn_question=True)
+def test_the_question_is_learned_if_the_settings_say_so(tmp_path, settings):
+    trainer = watched_trainer(tmp_path, **settings)
+    loss = learned(trainer)
+    problem = trainer.targets(PROBLEM)
+    whole = [problem.prompt + target for target in problem.sequences]
+    by_hand = -sum(alone(trainer.model.eval(), text[:1], text[1:]).item() for text in whole)
+    assert loss == pytest.approx(by_hand, rel=1e-4)
+    without = watched_trainer(tmp_path)
+    assert learned(without) == pytest.approx(expected(without, objective("mle_aug")), rel=1e-4)
+
+
+@arriving(solutions_per_step=2)
+def test_a_step_learns_from_so_many_solutions_and_always_from_the_reference(tmp_path, settings):
+    trainer = watched_trainer(tmp_path, **settings)
+    for first in (
+        "n2 = {2}\nn1 = {1}\nn0 = {0}",
+        "n1 = {1}\nn2 = {2}\nn0 = {0}",
+        "n0 = {0}\nn2 = {2}\nn1 = {1}",
+    ):
+        numbers = [step.split(" = ")[1] for step in PROBLEM.reference.steps[:3]]
+        verdict_on(trainer, f"{first.format(*numbers)}\nanswer = n0 + n1 - n2")
+    reference = (*trainer.codec.steps(PROBLEM.reference), trainer.codec.eos_id)
+    chosen = set()
+    for step in range(30):
+        trainer.state.global_step = step
+        targets = trainer.targets(PROBLEM).sequences
+        assert len(targets) == 2
+        assert targets[0] == reference
+        chosen.add(targets[1])
+    assert len(chosen) == 3, "the others take turns"
+
+
+@arriving(tokens_per_pass=60)
+def test_a_pass_reads_at_most_the_tokens_of_the_settings(tmp_path, settings):
+    def largest_pass(trainer: SelfSamplingTrainer) -> int:
+        sizes = []
+        hook = trainer.model.register_forward_pre_hook(
+            lambda _, args, inputs: sizes.append(inputs["input_ids"].numel()), with_kwargs=True
+        )
+        trainer.rehearse()
+        hook.remove()
+        return max(sizes)
+
+    assert largest_pass(watched_trainer(tmp_path, **settings)) <= 60
+    assert largest_pass(watched_trainer(tmp_path)) > 60
+
+
+# How it is trained
+
+
+@arriving(per_device_train_batch_size=3)
+def test_a_process_takes_so_many_problems(tmp_path, settings):
+    trainer = watched_trainer(tmp_path, effective_batch_size=None, gradient_accumulation_steps=2, **settings)
+    trainer.before_step()
+    assert len(trainer.batch) == 6
+
+
+@arriving(effective_batch_size=5)
+def test_a_step_takes_so_many_problems(tmp_path, settings):
+    trainer = watched_trainer(tmp_path, **settings)
+    trainer.before_step()
+    assert len(trainer.batch) == 5
+
+
+@arriving(buffer_sync_steps=3)
+def test_buffers_are_exchanged_every_so_many_steps(tmp_path, settings, monkeypatch):
+    trainer = watched_trainer(tmp_path, **settings)
+    shared: list[int] = []
+    monkeypatch.setattr(trainer, "share", lambda: shared.append(trainer.state.global_step))
+    for step in range(1, 7):
+        trainer.state.global_step = step
+        trainer.after_step()
+    assert shared == [3, 6]
+
+
+@arriving(learning_rate=0.02, weight_decay=0.3, warmup_steps=4)
+def test_the_optimiser_is_that_of_the_settings(tmp_path, settings):
+    trainer = watched_trainer(tmp_path, **settings)
+    trainer.create_optimizer_and_scheduler(num_training_steps=8)
+    assert type(trainer.optimizer).__name__ == "AdamW"
+    assert {group["weight_decay"] for group in trainer.optimizer.param_groups} == {0.3, 0.0}
+    rates = []
+    for _ in range(8):
+        rates.append(trainer.lr_scheduler.get_last_lr()[0])
+        trainer.optimizer.step()
+        trainer.lr_scheduler.step()
+    assert rates == pytest.approx([0, 0.005, 0.01, 0.015, 0.02, 0.015, 0.01, 0.005])
+
+
+@arriving(
+    use_peft=True, lora_r=3, lora_alpha=5, lora_dropout=0.25, lora_target_modules=["q_proj", "out_proj"]
+)
+def test_an_adapter_is_made_as_the_settings_say(tmp_path, settings):
+    trainer = watched_trainer(tmp_path, **settings)
+    lora = trainer.model.peft_config["default"]
+    assert (lora.r, lora.lora_alpha, lora.lora_dropout) == (3, 5, 0.25)
+    adapted = {
+        name.split(".lora_A")[0].rsplit(".", 1)[1]
+        for name, _ in trainer.model.named_modules()
+        if ".lora_A." in name
+    }
+    assert adapted == {"q_proj", "out_proj"}
+
+
+@arriving(early_stopping_patience=7)
+def test_patience_is_that_of_the_settings(tmp_path, settings):
+    callbacks = watched_trainer(tmp_path, **settings).callback_handler.callbacks
+    (stopping,) = [one for one in callbacks if isinstance(one, EarlyStoppingCallback)]
+    assert stopping.early_stopping_patience == 7
+
+
+RUN = {
+    "model_name_or_path": "model",
+    "train_file": "train.jsonl",
+    "eval_file": "dev.jsonl",
+    "output_dir": "somewhere",
+    "max_steps": 4,
+    "sampling_start_step": 1,
+    "logging_steps": 2,
+    "eval_steps": 1,
+    "save_steps": 1,
+    "save_total_limit": 1,
+    "metric_for_best_model": "eval_pass@2",
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Run:
+    """A run made by the command line from a file with the settings above."""
+    folder = tmp_path_factory.mktemp("run")
+    write_inputs(folder)
+    paths = {key: str(folder / RUN[key]) for key in list(RUN)[:4]}
+    settings = {**yaml.safe_load((folder / "config.yaml").read_text()), **RUN, **paths}
+    (folder / "config.yaml").write_text(yaml.safe_dump(settings))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("partway.training.SelfSamplingTrainer", WatchedTrainer)
+        scores = iter([(0.1, 0.8), (0.2, 0.9), (0.3, 0.7), (0.4, 0.6)])
+        patch.setattr(
+            Evaluation,
+            "scalars",
+            lambda _, prefix: dict(zip((f"{prefix}pass@1", f"{prefix}pass@2"), next(scores), strict=True)),
+        )
+        result = CliRunner().invoke(
+            app, ["--quiet", "train", str(folder / "config.yaml")], catch_exceptions=False
+        )
+    assert result.exit_code == 0
+    return Run(folder / "somewhere")
+
+
+@arriving(**RUN)
+def test_a_run_is_where_and_as_long_as_the_settings_say(run, settings):
+    assert run.is_finished
+    metrics = run.metrics()
+    assert [line["step"] for line in metrics if "loss" in line] == [2, 4]
+    assert [line["step"] for line in metrics if "eval_pass@1" in line] == [1, 2, 3, 4]
+    assert {sample.step for sample in run.samples()} == {2, 3, 4}
+    assert [problem.question for problem in run.problems("train")] == [p.question for p in apples(8)]
+    assert [problem.question for problem in run.problems("dev")] == [p.question for p in apples(2, seed=1)]
+
+
+def test_the_best_checkpoint_is_the_one_the_settings_mean(run):
+    assert list(run.checkpoints()) == [2], "one is kept, the best"
+    best = (run.directory / "checkpoint-2" / "model.safetensors").read_bytes()
+    assert (run.directory / "final" / "model.safetensors").read_bytes() == best
+
+
+@arriving(dtype="float16")
+def test_weights_are_loaded_in_the_type_of_the_settings(tmp_path, settings):
+    write_inputs(tmp_path)
+    config = SelfSamplingConfig(output_dir=str(tmp_path), **settings)
+    loaded = prepared_model(str(tmp_path / "model"), None, config, apples(1))
+    assert {weight.dtype for weight in loaded.model.parameters()} == {torch.float16}
+
+
+@arriving(eval_strategy="no", load_best_model_at_end=False)
+def test_without_evaluations_the_last_model_is_final(tmp_path, settings):
+    trainer = watched_trainer(tmp_path / "run", max_steps=2, save_steps=1, eval_steps=1, **settings)
+    trainer.train()
+    assert trainer.run.evaluations() == {}
+    last = tmp_path / "run" / "checkpoint-2" / "model.safetensors"
+    assert (tmp_path / "run" / "final" / "model.safetensors").read_bytes() == last.read_bytes()
+
+
+@arriving(
+    restore_callback_states_from_checkpoint=False,
+    use_cpu=True,
+    ddp_find_unused_parameters=True,
+    logging_nan_inf_filter=True,
+    remove_unused_columns=True,
+)
+def test_what_only_transformers_reads_is_handed_on(tmp_path, settings):
+    args = watched_trainer(tmp_path, **settings).args
+    assert {key: getattr(args, key) for key in settings} == settings
+
+
+def test_every_key_is_followed_with_a_value_that_is_not_its_default():
+    defaults = {f.name: f.default for f in own_fields()}
+    assert {key for key in defaults if key not in FOLLOWED} == set(), "a key needs a test here"
+    assert {key for key in FOLLOWED if key not in defaults} == set(), "no such key"
+    assert {key for key, value in FOLLOWED.items() if value == defaults[key]} == set()
