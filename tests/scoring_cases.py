@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -81,7 +82,8 @@ CONFIGS = {
 def tiny(family: str, attention: str | None = None) -> PreTrainedModel:
     """A random model, with weights large enough that what it sees makes a difference."""
     torch.manual_seed(0)
-    model = AutoModelForCausalLM.from_config(CONFIGS[family], attn_implementation=attention)
+    config = deepcopy(CONFIGS[family])  # a model writes its kind of attention into it
+    model = AutoModelForCausalLM.from_config(config, attn_implementation=attention)
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() > 1:

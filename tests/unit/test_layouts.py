@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -50,7 +51,7 @@ class RefusesCaches(IgnoresPositions):
 
 def made(kind: type[LlamaForCausalLM]) -> LlamaForCausalLM:
     torch.manual_seed(0)
-    return kind(CONFIGS["llama"]).eval()
+    return kind(deepcopy(CONFIGS["llama"])).eval()
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama", "qwen3", "gpt_neox"])
