@@ -24,6 +24,7 @@ from partway.solution import EMPTY, Solution
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 from partway.training.config import own_fields
 from partway.training.preparation import prepared_model
+from languages import Expressions
 from scoring_cases import alone
 from training_cases import WatchedTrainer, apples, watched_trainer, write_inputs
 
@@ -156,6 +157,26 @@ def test_the_answer_variable_is_that_of_the_settings(tmp_path, settings):
     assert trainer.left_out == []
     assert verdict_on(trainer, renamed(text)) == "new_fully_correct"
     assert verdict_on(trainer, PROBLEM.reference.text) == "new_partially_correct", "no answer"
+
+
+@arriving(checker="close", checker_rel_tol=0.25, checker_abs_tol=0.5)
+def test_answers_are_checked_as_the_settings_say(tmp_path, settings):
+    near = f"{PROBLEM.reference.prefix(4).text}\nanswer = (t0 - n2) * 1.2"
+    trainer = watched_trainer(tmp_path, **settings)
+    assert verdict_on(trainer, near) == "new_fully_correct"
+    assert verdict_on(trainer, near.replace("* 1.2", "* 1.3")) == "known_partially_correct"
+    assert verdict_on(watched_trainer(tmp_path), near) == "known_partially_correct"
+    assert PROBLEM.answer > 2, "the relative tolerance is the larger one"
+    absolute = watched_trainer(tmp_path, **settings | {"checker_rel_tol": 0.0})
+    assert verdict_on(absolute, near.replace("* 1.2", "+ 0.4")) == "new_fully_correct"
+
+
+@arriving(programs="languages:Expressions")
+def test_the_language_is_that_of_the_settings(tmp_path, settings):
+    reference = "\n".join(["10 + 5", "_ - 3"])
+    problem = Problem(PROBLEM.id, PROBLEM.question, 12, Expressions().parse(reference))
+    trainer = watched_trainer(tmp_path, [problem], **settings)
+    assert verdict_on(trainer, "5 + 10\n_ - 3\n") == "new_fully_correct"
 
 
 @arriving(buffer_file="buffer.jsonl")
