@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from partway.problem import Problem
-from training_cases import WatchedTrainer, watched_trainer
+from partway.training import SelfSamplingTrainer
+from training_cases import watched_trainer
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*TypedStorage is deprecated:UserWarning")
 
 
-class StepByStep(WatchedTrainer):
+class StepByStep(SelfSamplingTrainer):
     """Notes for every step which problems it takes, and what it learns of them."""
 
     def learn(self, model: Any, problems: Sequence[Problem]) -> Any:
