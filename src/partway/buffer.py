@@ -10,7 +10,7 @@ import json
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from functools import lru_cache
@@ -145,10 +145,15 @@ class SolutionBuffer:
     def __len__(self) -> int:
         return len(self._fully_correct) + len(self._partially_correct)
 
-    def draw_prefix(self, rng: random.Random) -> Solution:
-        """A prefix to continue, uniform over y0 and the partially-correct ones (Algorithm 2, line 1)."""
-        index = rng.randrange(len(self._partially_correct) + 1)
-        return self.partially_correct[index - 1] if index else EMPTY
+    def draw_prefix(
+        self, rng: random.Random, has_room: Callable[[Solution], bool] = lambda prefix: True
+    ) -> Solution:
+        """A prefix to continue, uniform over y0 and the partially-correct ones (Algorithm 2, line 1).
+
+        Those that fill the model's context already cannot be continued, and are not drawn.
+        """
+        prefixes = [EMPTY, *(prefix for prefix in self.partially_correct if has_room(prefix))]
+        return prefixes[rng.randrange(len(prefixes))]
 
     def consider(self, trace: Trace, step: int = 0) -> Verdict:
         """Judge a traced sample and keep what is new in it; `step` is the training step it was sampled at."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from partway.buffer import SolutionBuffer
 from partway.models.engine import Draw as Draw
@@ -11,6 +12,7 @@ from partway.models.engine import Engine as Engine
 from partway.models.engine import Request as Request
 from partway.models.settings import SamplingSettings
 from partway.problem import Problem
+from partway.solution import Solution
 
 
 def sample_solutions(
@@ -20,16 +22,18 @@ def sample_solutions(
     settings: SamplingSettings,
     num_generations: int,
     seed: int,
+    has_room: Callable[[Problem, Solution], bool] = lambda problem, prefix: True,
 ) -> list[tuple[Request, list[Draw]]]:
     """`num_generations` solutions per problem, each from one prefix drawn from the problem's buffer.
 
     A buffer that keeps no partial solutions (FCS only) has no prefix but the empty one to give. What is
-    drawn for a problem depends on the seed, its id and its buffer, not on the problems beside it.
+    drawn for a problem depends on the seed, its id and its buffer, not on the problems beside it. `has_room`
+    says whether the model could read a prefix and write on.
     """
-    requests = [
-        Request(
-            problem, buffers[problem.id].draw_prefix(random.Random(f"{seed}/{problem.id}")), num_generations
-        )
-        for problem in problems
-    ]
+
+    def prefix_of(problem: Problem) -> Solution:
+        rng = random.Random(f"{seed}/{problem.id}")
+        return buffers[problem.id].draw_prefix(rng, partial(has_room, problem))
+
+    requests = [Request(problem, prefix_of(problem), num_generations) for problem in problems]
     return list(zip(requests, engine.complete(requests, settings, seed), strict=True))

@@ -58,6 +58,26 @@ def test_prefixes_are_uniform_over_the_empty_and_the_partially_correct_solutions
     assert chisquare(list(counts.values())).pvalue > 1e-3
 
 
+def test_a_prefix_without_room_is_not_drawn_and_the_others_stay_uniform():
+    engine, kept = ScriptedEngine(), buffers()
+    kept["apples"].consider(trace("y = 12\nanswer = y - 2"))
+    too_long = kept["apples"].partially_correct[0]
+    for seed in range(1200):
+        sample_solutions(engine, [APPLES], kept, SETTINGS, 1, seed, lambda _, prefix: prefix != too_long)
+    counts = Counter(request.prefix for request in engine.requests)
+    assert set(counts) == {EMPTY, *kept["apples"].partially_correct} - {too_long}
+    assert len(counts) > 1
+    assert chisquare(list(counts.values())).pvalue > 1e-3
+
+
+def test_where_every_prefix_has_room_the_draws_are_what_they_were_without_asking():
+    asking, plain = ScriptedEngine(), ScriptedEngine()
+    for seed in range(50):
+        sample_solutions(asking, [APPLES, PEARS], buffers(), SETTINGS, 1, seed, lambda *_: True)
+        sample_solutions(plain, [APPLES, PEARS], buffers(), SETTINGS, 1, seed)
+    assert asking.requests == plain.requests
+
+
 def test_without_partial_solutions_everything_starts_from_the_empty_one():
     engine = ScriptedEngine()
     for seed in range(20):

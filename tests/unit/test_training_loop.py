@@ -367,3 +367,18 @@ def test_partial_solutions_count_half_by_adding_one_file(tmp_path, monkeypatch):
     assert half.run.config["objective"] == "mine:half_partial"
     losses = [run.metrics()[0]["loss"] for run in (half.run, whole.run)]
     assert losses[0] < losses[1], "partial solutions were found and count less"
+
+
+def test_a_beginning_without_room_does_not_end_the_exploring_of_its_problem(tmp_path):
+    trainer = small_trainer(tmp_path / "run", max_steps=1, eval_strategy="no")
+    problem = trainer.train_dataset[0]
+    n0, n1 = problem.reference.steps[:2]
+    many = "\n".join([n1, n0, *["n0 = n0"] * 30])  # reaches a known state the long way
+    trainer.buffers[problem.id].rules = replace(trainer.buffers[problem.id].rules, length_tolerance=99)
+    trainer.buffers[problem.id].consider(trace(many))
+    (too_long,) = trainer.buffers[problem.id].partially_correct
+    assert not trainer._has_room(problem, too_long)
+    trainer.batch = [problem]
+    trainer.explore([problem])
+    assert trainer.ledger.drawn == SMALL["num_generations"]
+    assert trainer.ledger.guided == 0

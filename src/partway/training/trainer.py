@@ -32,6 +32,7 @@ from partway.models.targets import Target, Targets
 from partway.problem import Problem
 from partway.runs import Run
 from partway.sampling import sample_solutions
+from partway.solution import Solution
 from partway.training.buffers import Buffers
 from partway.training.cards import model_card
 from partway.training.checkpoints import Progress
@@ -133,11 +134,12 @@ class SelfSamplingTrainer(RecordingTrainer):
         with self.clock.span("exploring"), self.sampling_mode():
             drawn = sample_solutions(
                 self.engine,
-                [problem for problem in problems if self._has_room(problem)],
+                problems,
                 self.buffers,
                 self.args.sampling,
                 self.args.num_generations,
                 self._seed("explore"),
+                self._has_room,
             )
         with self.clock.span("executing"):
             self.consider([(request, draw) for request, draws in drawn for draw in draws])
@@ -280,11 +282,9 @@ class SelfSamplingTrainer(RecordingTrainer):
         text = f"{self.args.seed}/{self.step}/{purpose}"
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest())
 
-    def _has_room(self, problem: Problem) -> bool:
-        """Whether any beginning of a solution leaves room to continue it."""
-        prefixes = self.buffers[problem.id].partially_correct
-        longest = max((len(self.tokens_of(prefix)) for prefix in prefixes), default=0)
-        return len(self.prompt_of(problem.question)) + longest < self.context_length
+    def _has_room(self, problem: Problem, prefix: Solution) -> bool:
+        """Whether a beginning of a solution leaves room to continue it."""
+        return len(self.prompt_of(problem.question)) + len(self.tokens_of(prefix)) < self.context_length
 
     def _agreed(self, plan: Plan) -> Plan:
         """The plan with as many passes as the process that needs most; also agrees on a signal to stop."""
