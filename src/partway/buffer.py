@@ -268,21 +268,33 @@ class SolutionBuffer:
 
 
 def seed_buffers(
-    problems: Iterable[Problem], rules: Rules | None = None, programs: Programs = PYTHON
+    problems: Iterable[Problem],
+    rules: Rules | None = None,
+    programs: Programs = PYTHON,
+    traces: Mapping[str, Trace] | None = None,
 ) -> dict[str, SolutionBuffer]:
-    """A seeded buffer per problem, by id; the references run in one batch."""
+    """A seeded buffer per problem, by id; `traces` of the references are made here unless there are some."""
     rules = rules or _shared_rules()
     problems = list(problems)
+    if traces is None:
+        traces = reference_traces(problems, programs)
     buffers = {problem.id: SolutionBuffer(problem.answer, rules, programs) for problem in problems}
-    references = [(problem, problem.reference) for problem in problems if problem.reference is not None]
-    traces = trace_all([reference for _, reference in references], programs)
-    for (problem, _), trace in zip(references, traces, strict=True):
+    for problem in problems:
+        if problem.reference is None:
+            continue
+        trace = traces[problem.id]
         if (flaw := flaw_of(trace, problem.answer, programs)) is not None:
             raise ProblemError(
                 f"problem {problem.id}: the reference {flaw}; correct it or leave the reference out"
             )
         buffers[problem.id].consider(trace)
     return buffers
+
+
+def reference_traces(problems: Iterable[Problem], programs: Programs = PYTHON) -> dict[str, Trace]:
+    """The references that there are, run in one batch, by the ids of their problems."""
+    references = {problem.id: problem.reference for problem in problems if problem.reference is not None}
+    return dict(zip(references, trace_all(list(references.values()), programs), strict=True))
 
 
 def reconsider(buffers: Mapping[str, SolutionBuffer], rows: Iterable[Mapping[str, Any]]) -> Counter[Verdict]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from partway.buffer import SolutionBuffer, reconsider, seed_buffers
+from partway.buffer import SolutionBuffer, reconsider, reference_traces, seed_buffers
 from partway.errors import ConfigError, ModelError, ProblemError
-from partway.execution import Programs, trace_all
+from partway.execution import Programs, Trace
 from partway.execution.programs import flaw_of
 from partway.models.loading import LanguageModel, load_model
 from partway.models.tiny import build_tiny_model
@@ -41,16 +41,17 @@ class LeftOut:
 
 
 def usable(
-    problems: Sequence[Problem], programs: Programs, language_model: LanguageModel
+    problems: Sequence[Problem],
+    programs: Programs,
+    language_model: LanguageModel,
+    traces: Mapping[str, Trace],
 ) -> tuple[list[Problem], list[LeftOut]]:
-    """The problems that can be trained on, and those left out."""
-    if not problems:
-        raise ProblemError("there are no problems to train on; set train_file to a file that has some")
+    """The problems that can be trained on, and those left out; `traces` are those of their references."""
     kept, left_out = [], []
     seen: set[str] = set()
-    for problem, flaw in zip(problems, _flaws(problems, programs), strict=True):
-        reason = "an earlier problem has the same id" if problem.id in seen else flaw
-        reason = reason or _length_flaw(problem, language_model)
+    for problem in problems:
+        reason = "an earlier problem has the same id" if problem.id in seen else None
+        reason = reason or _flaw(problem, programs, traces) or _length_flaw(problem, language_model)
         seen.add(problem.id)
         if reason is None:
             kept.append(problem)
@@ -65,10 +66,13 @@ def usable(
 
 
 def first_buffers(
-    problems: Sequence[Problem], config: SelfSamplingConfig, programs: Programs
+    problems: Sequence[Problem],
+    config: SelfSamplingConfig,
+    programs: Programs,
+    traces: Mapping[str, Trace],
 ) -> dict[str, SolutionBuffer]:
     """What every problem begins with: its reference and, run again, the solutions in `buffer_file`."""
-    buffers = seed_buffers(problems, config.rules, programs)
+    buffers = seed_buffers(problems, config.rules, programs, traces)
     if config.buffer_file is not None:
         path = Path(config.buffer_file)
         if not path.is_file():
@@ -79,19 +83,18 @@ def first_buffers(
     return buffers
 
 
-def _flaws(problems: Sequence[Problem], programs: Programs) -> list[str | None]:
-    """What is wrong with each problem's reference or answer."""
-    references = [problem.reference for problem in problems if problem.reference is not None]
-    traces = iter(trace_all(references, programs))
-    return [
-        programs.answer_flaw(problem.answer)
-        if problem.reference is None
-        else _the_reference(flaw_of(next(traces), problem.answer, programs))
-        for problem in problems
-    ]
+def traced_references(problems: Sequence[Problem], programs: Programs) -> dict[str, Trace]:
+    """The references that there are, each run once, by id; of problems with one id, the first one's."""
+    if not problems:
+        raise ProblemError("there are no problems to train on; set train_file to a file that has some")
+    return reference_traces(reversed(problems), programs)
 
 
-def _the_reference(flaw: str | None) -> str | None:
+def _flaw(problem: Problem, programs: Programs, traces: Mapping[str, Trace]) -> str | None:
+    """What is wrong with a problem's reference or answer."""
+    if problem.reference is None:
+        return programs.answer_flaw(problem.answer)
+    flaw = flaw_of(traces[problem.id], problem.answer, programs)
     return None if flaw is None else f"the reference {flaw}"
 
 

@@ -41,7 +41,13 @@ from partway.training.distributed import gathered, maxima, reducing, whole_weigh
 from partway.training.failures import Learned
 from partway.training.ledger import Ledger
 from partway.training.order import BatchOrder, ProblemLoader
-from partway.training.preparation import environment_of, first_buffers, prepared_model, usable
+from partway.training.preparation import (
+    environment_of,
+    first_buffers,
+    prepared_model,
+    traced_references,
+    usable,
+)
 from partway.training.recording import RecordingTrainer
 
 if TYPE_CHECKING:
@@ -74,7 +80,8 @@ class SelfSamplingTrainer(RecordingTrainer):
         self.programs = programs or args.language
         args.settings |= self.programs.settings()  # so that readers of the run have the same programs
         language_model = prepared_model(model, processing_class, args, train_dataset, peft_config)
-        problems, self.left_out = usable(train_dataset, self.programs, language_model)
+        traces = traced_references(train_dataset, self.programs)
+        problems, self.left_out = usable(train_dataset, self.programs, language_model, traces)
         dev = list(eval_dataset or ())[: args.max_eval_problems]
         if not dev:
             args.eval_strategy, args.load_best_model_at_end = "no", False
@@ -82,7 +89,7 @@ class SelfSamplingTrainer(RecordingTrainer):
         self.context_length = language_model.context_length
         self.tokens_of = lru_cache(maxsize=200_000)(lambda solution: tuple(self.codec.steps(solution)))
         self.prompt_of = lru_cache(maxsize=100_000)(lambda question: tuple(self.codec.prompt(question)))
-        self.buffers = Buffers(problems, first_buffers(problems, args, self.programs))
+        self.buffers = Buffers(problems, first_buffers(problems, args, self.programs, traces))
         self.order = BatchOrder(
             len(problems),
             args.problems_per_step,
