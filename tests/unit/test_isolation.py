@@ -40,7 +40,7 @@ def test_a_worker_here_is_refused_everything_it_tries():
 def test_without_walls_every_attempt_is_seen_to_succeed():
     report = in_a_process(
         "from partway.execution import worker_main\n"
-        "worker_main.confine_program = lambda *limits: {}\n"
+        "worker_main._confine = lambda *limits: {}\n"
         "report = worker_main._probe()['refused']"
     )
     assert len(report) == 6
@@ -113,7 +113,7 @@ def test_memory_is_limited_with_a_reserve_for_the_report():
 @linux_only
 def test_a_wall_that_cannot_stand_is_named_with_the_reason():
     report = in_a_process(
-        "isolation._MACHINES.clear()\n"
+        "isolation._FILTER = None\n"
         "isolation._LANDLOCK_CREATE_RULESET = 100_000\n"
         "report = isolation.confine_worker() | isolation.confine_program(1 << 40, 100, os.getppid())"
     )

@@ -1,4 +1,5 @@
 import math
+import time
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from decimal import Decimal
 from fractions import Fraction
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partway.execution.replies import read_reply
+from partway.execution.traces import Failure
 from partway.execution.values import MAX_INTEGER_BITS, Opaque
 from partway.execution.wire import (
     MAX_VALUE_TEXT,
@@ -163,21 +165,22 @@ def test_a_frame_over_the_limit_is_refused_before_it_has_arrived():
 
 @given(st.binary(max_size=60))
 def test_any_reply_is_an_execution(payload):
-    execution = read_reply(payload, 2)
-    assert execution.failure is None or 0 <= execution.failure.step < 2
+    for ending in (b"null", b'["timeout","late"]'):
+        execution = read_reply(payload, ending, 2, "answer")
+        assert execution.failure is None or 0 <= execution.failure.step < 2
 
 
 @pytest.mark.parametrize(
     "reply",
     [
-        b"", b"nul", b"[]", b"[{},[]]", b"[{},[]]\n[{},[]]\n[{},[]]\nnull", b'["error","m",1]',
-        b'["fine","m",0]', b'["error",5,0]', b'[{"1x":5},[]]\nnull', b'[{"x":{"z":1}},[]]\nnull',
-        b"[{},[3]]\nnull", b"[5,[]]\nnull", b'[{},[]]\n[{},[]]\n["error","m",2]', b"\xff\nnull",
-        b'[{"x":5}]\nnull',
+        b"", b"nul", b"[]", b"[{},[]]", b"[{},[]]\n[{},[]]\n[{},[]]\nnull", b'["error","m",0]',
+        b'["fine","m"]', b'["error",5]', b'[{"1x":5},[]]\nnull', b'[{"x":{"z":1}},[]]\nnull',
+        b"[{},[3]]\nnull", b"[5,[]]\nnull", b'[{},[]]\n[{},[]]\n["error","m"]', b"\xff\nnull",
+        b'[{"x":5}]\nnull', b"null", b'[{"x":5},[]]\nnull',
     ],
 )  # fmt: skip
 def test_malformed_replies_become_failures(reply):
-    execution = read_reply(reply, 2)
+    execution = read_reply(reply, b"null", 2, "answer")
     assert execution.changes == ()
     assert execution.failure is not None
     assert execution.failure.kind == "error"
@@ -185,7 +188,9 @@ def test_malformed_replies_become_failures(reply):
 
 
 def test_a_reply_is_read_step_by_step():
-    execution = read_reply(b'[{"x":[1,2.5]},[]]\n[{"y":NaN},["x"]]\n["timeout","late",2]', 3)
+    record = b'[{"x":[1,2.5]},[]]\n[{"y":NaN},["x"]]\n'
+    execution = read_reply(record + b'["timeout","late"]', b"null", 3, "answer")
+    assert execution == read_reply(record + b'[{"z', b'["timeout","late"]', 3, "answer")
     first, second = execution.changes
     assert first == {"x": ([1, 2.5],)}
     assert second["x"] is None
@@ -196,3 +201,28 @@ def test_a_reply_is_read_step_by_step():
         "late",
         2,
     )
+
+
+def test_an_early_end_is_believed_with_an_answer_only():
+    execution = read_reply(b'[{"answer":5},[]]\nnull', b"null", 2, "answer")
+    assert execution.failure is None
+    assert execution.changes == ({"answer": (5,)},)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "[" + ",".join(['{"m":"1E+3998"}'] * 1_990) + "]",
+        "[" + ",".join(["1.5"] * 60_000) + "]",
+        "[" + ",".join(['{"q":[1,3]}'] * 9_000) + "]",
+        "[" + ",".join(["[]"] * 50_000) + "]",
+        '{"d":[' + ",".join(f"[{n},{n}]" for n in range(20_000)) + "]}",
+    ],
+)
+def test_states_that_would_keep_this_process_busy_are_given_up_early(value):
+    record = b'[{"x":1},[]]\n[{"y":%s},[]]\nnull' % value.encode()
+    start = time.process_time()
+    execution = read_reply(record, b"null", 2, "answer")
+    assert time.process_time() - start < 0.2
+    assert execution.changes == ({"x": (1,)},)
+    assert execution.failure == Failure("memory", "the states are too large to be kept", 1)

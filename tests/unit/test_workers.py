@@ -429,13 +429,13 @@ if sys.argv[1] == "busy":
     limits = workers.Limits(cpu_seconds=100, wall_seconds=100)
     start = lambda: workers.run_isolated([busy] * 2, answer_variable="answer", limits=limits)
     threading.Thread(target=start, daemon=True).start()
-    while not (workers._SHARED.pool and workers._SHARED.pool.workers and
-               open(f"/proc/{workers._SHARED.pool.workers[0].process.pid}/task/"
-                    f"{workers._SHARED.pool.workers[0].process.pid}/children").read()):
+    while not (workers._SHARED.get().workers and
+               open(f"/proc/{workers._SHARED.get().workers[0].process.pid}/task/"
+                    f"{workers._SHARED.get().workers[0].process.pid}/children").read()):
         pass
 else:
     workers.run_isolated([("x = [1]",)], answer_variable="answer")
-print(*(worker.process.pid for worker in workers._SHARED.pool.workers), flush=True)
+print(*(worker.process.pid for worker in workers._SHARED.get().workers), flush=True)
 exec(sys.argv[2])
 """
 
@@ -461,16 +461,16 @@ import os
 from partway.execution import workers
 run = lambda: workers.run_isolated([("x = [1]",)], answer_variable="answer")[0].changes
 assert run() == ({"x": ([1],)},)
-before = [worker.process.pid for worker in workers._SHARED.pool.workers]
+before = [worker.process.pid for worker in workers._SHARED.get().workers]
 child = os.fork()
 if child == 0:
-    assert workers._SHARED.pool is None
+    assert workers._SHARED.pools == {}
     assert run() == ({"x": ([1],)},)
-    assert before != [worker.process.pid for worker in workers._SHARED.pool.workers]
+    assert before != [worker.process.pid for worker in workers._SHARED.get().workers]
     raise SystemExit(7)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 assert run() == ({"x": ([1],)},)
-assert before == [worker.process.pid for worker in workers._SHARED.pool.workers]
+assert before == [worker.process.pid for worker in workers._SHARED.get().workers]
 """
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, timeout=60, check=False

@@ -42,3 +42,5 @@ def _close(answer: Any, expected: Any, rel_tol: float, abs_tol: float) -> bool:
         return math.isclose(answer, expected, rel_tol=rel_tol, abs_tol=abs_tol)
     except OverflowError:  # integers beyond floats are compared exactly
         return bool(answer == expected)
+    except ValueError:  # a signalling NaN
+        return False

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import resource
 import signal
 import struct
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 ACTIVE = "active"
 NOBODY = 65534
+OPEN_FILES = 256  # of a worker: a sheet per program of a request, and a few; a program's process has none
 
 _PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 22, 38
 _SECCOMP_MODE_FILTER = 2
@@ -69,7 +70,10 @@ def confine_worker() -> dict[str, str]:
 
 
 def confine_program(memory_bytes: int, cpu_seconds: int, parent: int) -> dict[str, str]:
-    """Walls for the child that runs programs: everything above is inherited, this comes on top."""
+    """Walls for the child that runs a program: everything above is inherited, this comes on top.
+
+    It happens once per program, and every page of memory that is written to is copied: little is done here.
+    """
     return {
         "dies with its parent": _attempt(lambda: _die_with(parent)),
         "limits (memory, processor time, processes)": _attempt(
@@ -113,13 +117,14 @@ def _die_with(parent: int) -> None:
 def _limit_files() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES))
 
 
 def _limit_resources(memory_bytes: int, cpu_seconds: int) -> None:
     reserve = 32 << 20
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
     resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes + reserve))
 
 
@@ -146,17 +151,27 @@ def _landlock_abi() -> int:
 
 
 def _forbid_system_calls() -> None:
-    filter_ = _seccomp_filter(platform.machine())
-    buffer = ctypes.create_string_buffer(filter_, len(filter_))
-    program = struct.pack("HP", len(filter_) // 8, ctypes.addressof(buffer))
-    _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.create_string_buffer(program, len(program)))
+    if _FILTER is None:
+        raise Unavailable(f"no table of system calls for {os.uname().machine}")
+    _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(_FILTER))
 
 
-def _seccomp_filter(machine: str) -> bytes:
+class _Program(ctypes.Structure):
+    """The kernel's `struct sock_fprog`: how many instructions, and where they are."""
+
+    _fields_: ClassVar = [("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p)]
+
+
+def _seccomp_program(machine: str) -> _Program | None:
+    calls = _MACHINES.get(machine)
+    if calls is None:
+        return None
+    code = _seccomp_filter(calls)
+    return _Program(len(code) // 8, code)
+
+
+def _seccomp_filter(calls: _Machine) -> bytes:
     """A BPF program that allows the listed calls and refuses the rest with EPERM."""
-    if machine not in _MACHINES:
-        raise Unavailable(f"no table of system calls for {machine}")
-    calls = _MACHINES[machine]
     load, equal, any_bit, give = 0x20, 0x15, 0x45, 0x06
     allow, refuse, kill = 0x7FFF0000, 0x00050001, 0x80000000
     code = [(load, 0, 0, 4), (equal, 1, 0, calls.audit), (give, 0, 0, kill), (load, 0, 0, 0)]
@@ -171,16 +186,15 @@ def _seccomp_filter(machine: str) -> bytes:
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
 
 
-def _prctl(option: int, *arguments: object) -> None:
-    if not sys.platform.startswith("linux"):
+def _prctl(option: int, first: int, second: int = 0) -> None:
+    if not _IS_LINUX:
         raise Unavailable(f"{sys.platform} has no prctl")
-    padded = [*arguments, 0, 0, 0, 0][:4]
-    if _LIBC.prctl(option, *map(_as_word, padded)) != 0:
+    if _LIBC.prctl(option, first, second, 0, 0) != 0:
         raise _last_error()
 
 
 def _system_call(number: int, *arguments: object) -> int:
-    if not sys.platform.startswith("linux"):
+    if not _IS_LINUX:
         raise Unavailable(f"only Linux has Landlock, this is {sys.platform}")
     result: int = _LIBC.syscall(ctypes.c_long(number), *map(_as_word, arguments))
     if result < 0:
@@ -197,4 +211,8 @@ def _last_error() -> OSError:
     return OSError(number, os.strerror(number))
 
 
+_IS_LINUX = sys.platform.startswith("linux")
 _LIBC = ctypes.CDLL(None, use_errno=True)
+if _IS_LINUX:
+    _LIBC.prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)
+_FILTER = _seccomp_program(os.uname().machine)

@@ -90,28 +90,31 @@ def fresh_namespace() -> dict[str, Any]:
 
 def _importer() -> Callable[..., ModuleType]:
     """An `__import__` that knows the stand-ins of one program and nothing else."""
-    stand_ins: dict[str, ModuleType] = {}
+    stand_ins = {name: _stand_in(name, contents) for name, contents in _MODULES.items()}
 
     def import_module(
-        name: str, globals: object = None, locals: object = None, fromlist: object = (), level: int = 0
+        name: str, globals: object = None, locals: object = None, fromlist: Any = (), level: int = 0
     ) -> ModuleType:
-        if level or name not in _MODULES:
+        if level or name not in stand_ins:
             raise ImportError(f"import of {name!r} is not allowed")
-        if name not in stand_ins:
-            _reset(name)
-            stand_ins[name] = ModuleType(name)
-            vars(stand_ins[name]).update(_MODULES[name])
+        for wanted in fromlist or ():  # what is missing, Python itself would look for in `sys.modules`
+            if wanted != "*" and wanted not in vars(stand_ins[name]):
+                raise ImportError(f"cannot import name {wanted!r} from {name!r}")
         return stand_ins[name]
 
     return import_module
 
 
-def _reset(name: str) -> None:
-    """Undo what another program may have set for the whole thread."""
-    if name == "decimal":
-        decimal.setcontext(decimal.Context(**_DECIMAL_DEFAULTS))
-    elif name == "statistics":
-        random.seed(0)  # NormalDist.samples draws from the shared generator
+def _stand_in(name: str, contents: Mapping[str, Any]) -> ModuleType:
+    module = ModuleType(name)
+    vars(module).update(contents)
+    return module
+
+
+def settle_modules() -> None:
+    """Give what modules keep for a whole thread one beginning, the same for every program."""
+    decimal.setcontext(decimal.Context(**_DECIMAL_DEFAULTS))
+    random.seed(0)  # NormalDist.samples draws from the shared generator
 
 
 _DECIMAL_DEFAULTS: dict[str, Any] = {

@@ -10,9 +10,7 @@ import __future__
 import ast
 import functools
 import marshal
-import mmap
-import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -34,7 +32,7 @@ from types import (
 from typing import Any
 
 from partway.execution.isolation import grant_reserve
-from partway.execution.namespace import BUILTIN_EXCEPTIONS, fresh_namespace
+from partway.execution.namespace import BUILTIN_EXCEPTIONS
 from partway.execution.screen import Screened, screen
 from partway.execution.wire import MAX_NAME, IntegerTooLarge, encode_value, to_json
 
@@ -62,48 +60,6 @@ _CALLABLES = frozenset(
 )
 
 
-class Journal:
-    """The lines of the program that is running, in memory shared with the process that watches it.
-
-    When a program is killed, the watcher still finds the states of the steps before.
-    """
-
-    _HEADER = struct.Struct("=qq")
-
-    def __init__(self, capacity: int) -> None:
-        self._memory = mmap.mmap(-1, self._HEADER.size + capacity)
-        self._capacity = capacity
-        self._program = -1
-        self._used = 0
-
-    def begin(self, program: int) -> None:
-        """Start an empty record for the program with this number."""
-        self._program, self._used = program, 0
-        self._HEADER.pack_into(self._memory, 0, program, 0)
-
-    def append(self, line: bytes) -> bool:
-        """Whether the line still had room."""
-        end = self._used + len(line)
-        if end > self._capacity:
-            return False
-        offset = self._HEADER.size + self._used
-        self._memory[offset : offset + len(line)] = line
-        self._used = end
-        self._HEADER.pack_into(self._memory, 0, self._program, end)
-        return True
-
-    def lines(self, program: int) -> bytes:
-        """What was written for this program, by whichever process."""
-        owner, used = self._HEADER.unpack_from(self._memory, 0)
-        if owner != program or not 0 <= used <= self._capacity:
-            return b""
-        return self._memory[self._HEADER.size : self._HEADER.size + used]
-
-    def close(self) -> None:
-        """Give the memory back."""
-        self._memory.close()
-
-
 @dataclass(frozen=True, slots=True)
 class Step:
     """A step ready to run, or the reason why it never will."""
@@ -113,9 +69,8 @@ class Step:
     reason: Reason | None = None
 
 
-@functools.cache
 def prepare(text: str) -> Step:
-    """Parse, compile and screen one step; samples of one problem share many of them."""
+    """Parse, compile and screen one step."""
     try:
         tree: ast.Module = compile(text, "<step>", "exec", int(ast.PyCF_ONLY_AST), dont_inherit=True)
         code = compile(tree, "<solution>", "exec", dont_inherit=True)
@@ -130,19 +85,22 @@ def prepare(text: str) -> Step:
 
 
 def run_program(
-    steps: Sequence[Step], answer_variable: str, journal: Journal, keep: list[object]
+    texts: Sequence[str],
+    answer_variable: str,
+    namespace: dict[str, Any],
+    record: Record | PlainRecord,
+    write: Callable[[bytes], bool],
+    keep: list[object],
 ) -> Reason | None:
     """Run the steps until one fails or binds the answer variable; the failing step is the first not written.
 
-    Everything the program made goes to `keep`: were it destroyed here, its clean-up code would run here.
+    What a step raised goes to `keep`: were it destroyed here, clean-up code of the program would run here.
     """
+    steps = [prepare(text) for text in texts]
     bound = set().union(*(step.screened.bound for step in steps))
-    namespace = fresh_namespace()
-    keep.append(namespace)
-    record = _Record(namespace)
     for step in steps:
         reason = (
-            _refusal(step, bound) or _execute(step.code, namespace, keep) or record.note(namespace, journal)
+            _refusal(step, bound) or _execute(step.code, namespace, keep) or _note(record, namespace, write)
         )
         if reason is not None:
             return reason
@@ -188,7 +146,21 @@ def _execute(code: CodeType | None, namespace: dict[str, Any], keep: list[object
     return None
 
 
-class _Record:
+def _note(
+    record: Record | PlainRecord, namespace: Mapping[str, Any], write: Callable[[bytes], bool]
+) -> Reason | None:
+    """Write what changed since the last step."""
+    try:
+        line = record.changes(namespace).encode()
+    except IntegerTooLarge:
+        return "memory", "an integer is too large to be a state"
+    except MemoryError as error:
+        grant_reserve()
+        return "memory", describe(error)
+    return None if write(line) else ("memory", "the states are too large to be kept")
+
+
+class Record:
     """What every variable held after the last step, as text, so that a change behind an alias shows."""
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
@@ -196,18 +168,8 @@ class _Record:
         self.settled: dict[str, Any] = dict(namespace)  # objects that cannot change, by name
         self.printed: dict[str, tuple[bytes, str]] = {}  # of the others: fingerprint and text
 
-    def note(self, namespace: Mapping[str, Any], journal: Journal) -> Reason | None:
-        """Write the changes since the last step."""
-        try:
-            line = self.changes(namespace)
-        except IntegerTooLarge:
-            return "memory", "an integer is too large to be a state"
-        except MemoryError as error:
-            grant_reserve()
-            return "memory", describe(error)
-        return None if journal.append(line.encode()) else ("memory", "the states are too large to be kept")
-
     def changes(self, namespace: Mapping[str, Any]) -> str:
+        """The line of what changed since the last one."""
         changed = []
         gone = list(self.texts.keys() - namespace.keys())
         for name, value in namespace.items():
@@ -222,7 +184,7 @@ class _Record:
         for name in gone:
             del self.texts[name]
             self.settled.pop(name, None)
-        return f"[{{{','.join(changed)}}},{to_json(sorted(gone))}]\n"
+        return _line(changed, gone)
 
     def encode(self, name: str, value: object) -> str | None:
         """The text of a value, None for what is no value; work is saved where nothing can have changed."""
@@ -240,6 +202,28 @@ class _Record:
             known = (fingerprint or b"", encode_value(value))
             self.printed[name] = known
         return known[1]
+
+
+class PlainRecord:
+    """The same record made the slow way, every value anew: for programs that are traced a second time."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+
+    def changes(self, namespace: Mapping[str, Any]) -> str:
+        """The line of what changed since the last one, names in another order than they were bound in."""
+        names = sorted(name for name in namespace if not name.startswith("__"))
+        texts = {
+            name: encode_value(namespace[name]) for name in names if not _is_no_value(type(namespace[name]))
+        }
+        changed = [f"{to_json(name)}:{text}" for name, text in texts.items() if self.texts.get(name) != text]
+        gone = self.texts.keys() - texts.keys()
+        self.texts = texts
+        return _line(changed, gone)
+
+
+def _line(changed: Iterable[str], gone: Iterable[str]) -> str:
+    return f"[{{{','.join(changed)}}},{to_json(sorted(gone))}]\n"
 
 
 def _fingerprint(value: Any) -> bytes | None:

@@ -73,7 +73,6 @@ class Screened:
     refusal: Refusal | None = None
     bound: set[str] = field(default_factory=set)
     absent: set[str] = field(default_factory=set)  # names read that exist only if the program binds them
-    solitary: bool = False  # could change what a later program in the same process sees
 
 
 def screen(tree: ast.Module) -> Screened:
@@ -133,6 +132,8 @@ class _Screener:
 
     def bind(self, name: str | None) -> None:
         _check_variable(name)
+        if name == "super":  # `super().__init__` may pass because it can only be Python's own
+            raise _Refused("name 'super' is not allowed for a variable")
         if name is not None:
             self.seen.bound.add(name)
 
@@ -149,8 +150,6 @@ class _Screener:
             _check_attribute_name(node.attr)
         if node.attr == "format" and not _is_plain_format(node.value):
             raise _Refused("'format' is allowed on a literal text without attributes or indices only")
-        if not isinstance(node.ctx, ast.Load) or node.attr == "register":
-            self.seen.solitary = True
 
     def check_function(self, node: ast.FunctionDef) -> None:
         if id(node) not in self.methods:
@@ -160,7 +159,6 @@ class _Screener:
         if node.keywords:
             raise _Refused("keywords of a class are not allowed")
         self.bind(node.name)
-        self.seen.solitary = True
         methods = (inner for inner in node.body if isinstance(inner, ast.FunctionDef))
         self.methods.update(id(inner) for inner in methods if inner.name in _METHODS)
 

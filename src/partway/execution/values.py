@@ -83,8 +83,14 @@ def _canonical_other(value: Any) -> str:
         case Fraction():
             return _canonical_fraction(value)
         case Decimal():
-            return _canonical_fraction(Fraction(value)) if value.is_finite() else canonical(float(value))
+            return _canonical_decimal(value)
     raise AssertionError(f"no canonical text for a {type(value).__name__}")
+
+
+def _canonical_decimal(value: Decimal) -> str:
+    if value.is_finite():
+        return _canonical_fraction(Fraction(value))
+    return "nan" if value.is_nan() else canonical(float(value))  # a signalling NaN has no float
 
 
 def _canonical_fraction(value: Fraction) -> str:

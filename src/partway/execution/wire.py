@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import struct
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from hashlib import blake2b
@@ -22,6 +22,7 @@ MAX_FRAME = 1 << 24
 MAX_VALUE_TEXT = 1 << 15  # longer values travel as the digest of their text
 MAX_DEPTH = 100
 MAX_WORK = 50_000  # elements visited, roughly, before a value counts as opaque
+MAX_DECODING = 16_000  # units of work for all the states of a program
 MAX_DECIMAL_DIGITS = 4_000
 MAX_NAME = 80  # characters of a type's name
 
@@ -37,6 +38,10 @@ class WireError(Exception):
 
 class IntegerTooLarge(Exception):
     """A value holds an integer of more than MAX_INTEGER_BITS bits."""
+
+
+class TooMuchWork(Exception):
+    """Values that are sound but would take this process too long to compare."""
 
 
 class _TooComplex(Exception):
@@ -138,7 +143,7 @@ class _Encoder:
 
     def encode_unordered(self, values: Any, depth: int) -> list[Any]:
         encoded = self.encode_items(values, depth)
-        kinds = set(map(type, values))
+        kinds = set(map(type, encoded))  # a long text is a digest by now
         return sorted(encoded) if kinds in ({int}, {str}) else sorted(encoded, key=to_json)
 
     def spend(self, work: int) -> None:
@@ -167,10 +172,12 @@ def _encode_scalar(value: Any, kind: type) -> Any:
 
 def _is_moderate(value: Decimal) -> bool:
     """Whether a decimal is small enough, and fine enough, to be written out as a fraction."""
-    if not value.is_finite():
-        return True
+    return not value.is_finite() or _written_digits(value) <= MAX_DECIMAL_DIGITS
+
+
+def _written_digits(value: Decimal) -> int:
     _, digits, exponent = value.as_tuple()
-    return isinstance(exponent, int) and len(digits) + abs(exponent) <= MAX_DECIMAL_DIGITS
+    return len(digits) + (abs(exponent) if isinstance(exponent, int) else 0)
 
 
 def decode_line(line: bytes) -> Any:
@@ -181,53 +188,83 @@ def decode_line(line: bytes) -> Any:
         raise WireError(f"no JSON: {type(error).__name__}") from None
 
 
-def decode_value(encoded: Any, depth: int = 0) -> Any:
+def decode_value(encoded: Any) -> Any:
     """The value that `encode_value` wrote, rebuilt from parsed JSON; anything else is a WireError."""
-    kind = type(encoded)
-    if kind is int:
-        if not -_INTEGER_BOUND < encoded < _INTEGER_BOUND:
-            raise WireError("an integer over the limit")
-        return encoded
-    if kind in _NUMBERS or kind is str:
-        return encoded
-    if depth > MAX_DEPTH + 1:
-        raise WireError("a value nested too deep")
-    if kind is list:
-        return [decode_value(item, depth + 1) for item in encoded]
-    if kind is not dict or len(encoded) != 1:
-        raise WireError("a value without a tag")
-    ((tag, content),) = encoded.items()
-    if tag not in _DECODERS:
-        raise WireError(f"an unknown tag {tag[:20]!r}")
-    try:
-        return _DECODERS[tag](content, depth + 1)
-    except (TypeError, ValueError, ArithmeticError, InvalidOperation) as error:
-        raise WireError(f"a bad {tag!r}: {type(error).__name__}") from None
+    return Decoder().decode(encoded)
 
 
-def _items(content: Any, depth: int) -> Iterable[Any]:
-    if type(content) is not list:
-        raise TypeError
-    return (decode_value(item, depth) for item in content)
+class Decoder:
+    """Rebuilds values within a budget of work, of about a microsecond a unit, to compare them included."""
+
+    def __init__(self, work: int = MAX_DECODING) -> None:
+        self.work = work
+
+    def decode(self, encoded: Any, depth: int = 0) -> Any:
+        kind = type(encoded)
+        self.spend(1)
+        if kind is int:
+            return _believed_integer(encoded)
+        if kind in _NUMBERS:
+            return encoded
+        if kind is str:
+            self.spend(len(encoded) >> 9)
+            return encoded
+        if depth > MAX_DEPTH + 1:
+            raise WireError("a value nested too deep")
+        if kind is list:
+            return self.items(encoded, depth)
+        if kind is not dict or len(encoded) != 1:
+            raise WireError("a value without a tag")
+        ((tag, content),) = encoded.items()
+        if tag not in _DECODERS:
+            raise WireError(f"an unknown tag {tag[:20]!r}")
+        try:
+            return _DECODERS[tag](self, content, depth + 1)
+        except (TypeError, ValueError, ArithmeticError, InvalidOperation) as error:
+            raise WireError(f"a bad {tag!r}: {type(error).__name__}") from None
+
+    def items(self, content: Any, depth: int) -> list[Any]:
+        if type(content) is not list:
+            raise TypeError
+        kinds = set(map(type, content))
+        if not kinds <= _NUMBERS:
+            return [self.decode(item, depth + 1) for item in content]
+        self.spend(len(content) >> (1 if float in kinds else 3))
+        if int in kinds:
+            integers = [item for item in content if type(item) is int]
+            _believed_integer(max(integers))
+            _believed_integer(min(integers))
+        return content
+
+    def pairs(self, content: Any, depth: int) -> Iterator[tuple[Any, Any]]:
+        for pair in content:
+            self.spend(2)
+            key, value = self.items(pair, depth)
+            yield key, value
+
+    def fraction(self, content: Any) -> Fraction:
+        self.spend(8)
+        numerator, denominator = content
+        if type(numerator) is not int or type(denominator) is not int:
+            raise TypeError
+        return Fraction(_believed_integer(numerator), _believed_integer(denominator))
+
+    def decimal(self, content: Any) -> Decimal:
+        value = Decimal(_text(content))
+        if not _is_moderate(value):
+            raise ValueError
+        self.spend(8 + (_written_digits(value) ** 2 >> 16))
+        return value
+
+    def spend(self, work: int) -> None:
+        self.work -= work
+        if self.work < 0:
+            raise TooMuchWork
 
 
-def _pairs(content: Any, depth: int) -> Iterator[tuple[Any, Any]]:
-    for pair in content:
-        key, value = _items(pair, depth)
-        yield key, value
-
-
-def _fraction(content: Any) -> Fraction:
-    numerator, denominator = content
-    if type(numerator) is not int or type(denominator) is not int:
-        raise TypeError
-    return Fraction(numerator, denominator)
-
-
-def _decimal(content: Any) -> Decimal:
-    value = Decimal(_text(content))
-    if not _is_moderate(value):
-        raise ValueError
+def _believed_integer(value: int) -> int:
+    if not -_INTEGER_BOUND < value < _INTEGER_BOUND:
+        raise WireError("an integer over the limit")
     return value
 
 
@@ -242,14 +279,14 @@ def _text(content: Any) -> str:
     return content
 
 
-_DECODERS: dict[str, Callable[[Any, int], Any]] = {
-    "t": lambda content, depth: tuple(_items(content, depth)),
-    "s": lambda content, depth: set(_items(content, depth)),
-    "f": lambda content, depth: frozenset(_items(content, depth)),
-    "d": lambda content, depth: dict(_pairs(content, depth)),
-    "b": lambda content, depth: bytes.fromhex(_text(content)),
-    "c": lambda content, depth: _complex(content),
-    "q": lambda content, depth: _fraction(content),
-    "m": lambda content, depth: _decimal(content),
-    "o": lambda content, depth: Opaque(_text(content)),
+_DECODERS: dict[str, Callable[[Decoder, Any, int], Any]] = {
+    "t": lambda decoder, content, depth: tuple(decoder.items(content, depth)),
+    "s": lambda decoder, content, depth: set(decoder.items(content, depth)),
+    "f": lambda decoder, content, depth: frozenset(decoder.items(content, depth)),
+    "d": lambda decoder, content, depth: dict(decoder.pairs(content, depth)),
+    "b": lambda decoder, content, depth: bytes.fromhex(_text(content)),
+    "c": lambda decoder, content, depth: _complex(content),
+    "q": lambda decoder, content, depth: decoder.fraction(content),
+    "m": lambda decoder, content, depth: decoder.decimal(content),
+    "o": lambda decoder, content, depth: Opaque(_text(content)),
 }

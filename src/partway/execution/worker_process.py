@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 
 from partway.errors import SandboxError
@@ -19,8 +20,10 @@ START_SECONDS = 30.0
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 # The package's modules without its __init__ files: a worker imports a few, all of the standard library.
+# Nothing is to happen in a forked child by itself; `random` would seed itself anew.
 _BOOT = """
-import sys, types
+import os, sys, types
+os.register_at_fork = lambda **functions: None
 for name, folder in (("partway", sys.argv[1]), ("partway.execution", sys.argv[1] + "/execution")):
     sys.modules[name] = types.ModuleType(name)
     sys.modules[name].__path__ = [folder]
@@ -33,17 +36,17 @@ _FLAGS = ("-s", "-S", "-P", "-B", "-W", "ignore")
 class WorkerProcess:
     """One worker process and the socket to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, hash_seed: int = 0) -> None:
         if sys.platform == "win32":
             raise SandboxError("general programs need Linux or macOS to run safely; try partway inside WSL")
         self.socket, theirs = socket.socketpair()
         self.reader = FrameReader()
         self.payloads: deque[bytes] = deque()
         with theirs:
-            self.process = self.start(theirs)
+            self.process = self.start(theirs, hash_seed)
         self.protections: dict[str, str] = {}
 
-    def start(self, channel: socket.socket) -> subprocess.Popen[bytes]:
+    def start(self, channel: socket.socket, hash_seed: int) -> subprocess.Popen[bytes]:
         kept = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME")  # where the interpreter itself is
         environment = {name: os.environ[name] for name in kept if name in os.environ}
         try:
@@ -52,7 +55,7 @@ class WorkerProcess:
                 stdin=channel.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
-                env=environment | {"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"},
+                env=environment | {"PYTHONHASHSEED": str(hash_seed), "LC_ALL": "C.UTF-8"},
                 cwd="/",
                 start_new_session=True,
             )
@@ -74,9 +77,10 @@ class WorkerProcess:
             self.process.stderr.close()
         self.protections = json.loads(hello[1:])
 
-    def send(self, request: object) -> None:
+    def send(self, request: object, descriptors: Sequence[int] = ()) -> None:
+        """Send a request with what it needs; requests are short, so that they go in one piece."""
         self.socket.settimeout(START_SECONDS)
-        self.socket.sendall(frame(json.dumps(request).encode()))
+        socket.send_fds(self.socket, [frame(json.dumps(request).encode())], descriptors)
 
     def next_payload(self, deadline: float) -> bytes:
         while not self.payloads:

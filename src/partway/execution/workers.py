@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from partway.execution.replies import read_reply
+from partway.execution.sheets import SentSheet
 from partway.execution.traces import Execution, Failure
 from partway.execution.wire import WireError
 from partway.execution.worker_process import START_SECONDS, WorkerProcess, unusable
@@ -26,7 +27,7 @@ from partway.execution.worker_process import START_SECONDS, WorkerProcess, unusa
 Program = tuple[str, ...]
 
 MAX_WORKERS = 4
-PROGRAMS_PER_REQUEST = 64
+PROGRAMS_PER_REQUEST = 16  # each keeps a descriptor open here and in the worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +58,13 @@ class SandboxReport:
 
 
 def run_isolated(
-    programs: Sequence[Program], *, answer_variable: str, limits: Limits | None = None
+    programs: Sequence[Program], *, answer_variable: str, limits: Limits | None = None, second: bool = False
 ) -> list[Execution]:
-    """Run programs, each a tuple of steps, in isolated workers; one execution per program, in order."""
-    return _SHARED.get().run(programs, answer_variable, limits or DEFAULT_LIMITS)
+    """Run programs, each a tuple of steps, in isolated workers; one execution per program, in order.
+
+    `second` asks for workers with another layout: other hash seeds and addresses, another recorder.
+    """
+    return _SHARED.get(second).run(programs, answer_variable, limits or DEFAULT_LIMITS)
 
 
 def inspect_sandbox() -> SandboxReport:
@@ -69,9 +73,10 @@ def inspect_sandbox() -> SandboxReport:
 
 
 class _Pool:
-    """The workers of this process; one call at a time uses them all."""
+    """The workers of one layout; one call at a time uses them all."""
 
-    def __init__(self) -> None:
+    def __init__(self, second: bool = False) -> None:
+        self.second = second
         self.lock = threading.Lock()
         self.workers: list[WorkerProcess] = []
 
@@ -103,7 +108,7 @@ class _Pool:
         """At least `count` running workers."""
         known = len(self.workers)
         while len(self.workers) < count:
-            self.workers.append(WorkerProcess())
+            self.workers.append(WorkerProcess(hash_seed=int(self.second)))
         for worker in self.workers[known:]:
             worker.greet()
         return self.workers
@@ -123,6 +128,7 @@ class _Job:
 
     worker: WorkerProcess
     numbers: deque[int]
+    sheets: deque[SentSheet]
     deadline: float
 
 
@@ -143,18 +149,21 @@ class _Run:
 
     def finish(self) -> list[Execution]:
         self.waiting.extend(self.portions())
-        with selectors.DefaultSelector() as selector:
-            while self.waiting or self.jobs:
-                self.assign(selector)
-                ready = {key.data for key, _ in selector.select(timeout=1.0)}
-                for job in list(self.jobs.values()):
-                    self.attend(job, job.worker in ready, selector)
+        try:
+            with selectors.DefaultSelector() as selector:
+                while self.waiting or self.jobs:
+                    self.assign(selector)
+                    ready = {key.data for key, _ in selector.select(timeout=1.0)}
+                    for job in list(self.jobs.values()):
+                        self.attend(job, job.worker in ready, selector)
+        finally:
+            for job in self.jobs.values():
+                _throw_away(job.sheets)
         return [self.results[number] for number in range(len(self.programs))]
 
     def portions(self) -> Iterator[deque[int]]:
         """Numbers of the programs to send, in requests; those that need no worker are answered here."""
         portion: deque[int] = deque()
-        size = 0
         for number, program in enumerate(self.programs):
             length = sum(map(len, program))
             if not program:
@@ -162,12 +171,13 @@ class _Run:
             elif length > self.limits.program_bytes:
                 message = f"a text of {length} characters, the limit is {self.limits.program_bytes}"
                 self.results[number] = Execution((), Failure("memory", message, 0))
+            elif "\0" in "".join(program):
+                self.results[number] = Execution((), Failure("error", "SyntaxError: a null character", 0))
             else:
                 portion.append(number)
-                size += length
-            if len(portion) >= PROGRAMS_PER_REQUEST or size > self.limits.program_bytes:
+            if len(portion) >= PROGRAMS_PER_REQUEST:
                 yield portion
-                portion, size = deque(), 0
+                portion = deque()
         if portion:
             yield portion
 
@@ -177,19 +187,21 @@ class _Run:
         idle = [worker for worker in self.pool.grow(wanted) if worker not in self.jobs]
         for worker in idle[: len(self.waiting)]:
             numbers = self.waiting.popleft()
-            self.jobs[worker] = _Job(worker, numbers, self.later())
+            sheets = deque(self.sheet(number) for number in numbers)
+            self.jobs[worker] = _Job(worker, numbers, sheets, self.later())
             selector.register(worker.socket, selectors.EVENT_READ, worker)
             with contextlib.suppress(OSError):  # a dead worker shows when its reply is awaited
-                worker.send(self.request(numbers))
+                worker.send(self.request(), [sheet.descriptor for sheet in sheets])
 
-    def request(self, numbers: Sequence[int]) -> dict[str, Any]:
+    def sheet(self, number: int) -> SentSheet:
+        return SentSheet.of(self.programs[number], self.answer_variable, self.limits.reply_bytes)
+
+    def request(self) -> dict[str, Any]:
         return {
-            "programs": [self.programs[number] for number in numbers],
-            "answer_variable": self.answer_variable,
             "cpu_seconds": self.limits.cpu_seconds,
             "wall_seconds": self.limits.wall_seconds,
             "memory_bytes": self.limits.memory_bytes,
-            "reply_bytes": self.limits.reply_bytes,
+            "plain": self.pool.second,
         }
 
     def later(self) -> float:
@@ -217,12 +229,16 @@ class _Run:
     def accept(self, job: _Job, payload: bytes) -> None:
         if payload[:1] == b"U":
             raise unusable(payload[1:].decode(errors="replace"))
-        number = job.numbers.popleft()
-        self.results[number] = read_reply(payload[1:], len(self.programs[number]))
+        number, sheet = job.numbers.popleft(), job.sheets.popleft()
+        self.results[number] = read_reply(
+            sheet.record(), payload[1:], len(self.programs[number]), self.answer_variable
+        )
+        sheet.throw_away()
 
     def lose(self, job: _Job) -> None:
         """A worker is gone: its programs are tried again, except one that was there both times."""
         del self.jobs[job.worker]
+        _throw_away(job.sheets)
         self.pool.drop(job.worker)
         first = job.numbers[0]
         self.deaths[first] += 1
@@ -234,6 +250,11 @@ class _Run:
             self.waiting.appendleft(job.numbers)
 
 
+def _throw_away(sheets: deque[SentSheet]) -> None:
+    while sheets:
+        sheets.popleft().throw_away()
+
+
 def _processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -241,27 +262,27 @@ def _processors() -> int:
 
 
 class _Shared:
-    """The pool of this process, made when first asked for and not inherited by a fork."""
+    """The pools of this process, one per layout, made when first asked for and not inherited by a fork."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.pool: _Pool | None = None
+        self.pools: dict[bool, _Pool] = {}
 
-    def get(self) -> _Pool:
+    def get(self, second: bool = False) -> _Pool:
         with self.lock:
-            if self.pool is None:
-                self.pool = _Pool()
-                atexit.register(self.pool.close, patience=2.0)
-            return self.pool
+            if second not in self.pools:
+                self.pools[second] = _Pool(second)
+                atexit.register(self.pools[second].close, patience=2.0)
+            return self.pools[second]
 
     def forget(self) -> None:
         """In a forked child: leave the parent's workers to the parent."""
         self.lock = threading.Lock()
-        if self.pool is not None:
-            atexit.unregister(self.pool.close)
-            for worker in self.pool.workers:
+        for pool in self.pools.values():
+            atexit.unregister(pool.close)
+            for worker in pool.workers:
                 worker.abandon()
-        self.pool = None
+        self.pools = {}
 
 
 _SHARED = _Shared()
