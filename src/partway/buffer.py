@@ -156,7 +156,10 @@ class SolutionBuffer:
         return prefixes[rng.randrange(len(prefixes))]
 
     def consider(self, trace: Trace, step: int = 0) -> Verdict:
-        """Judge a traced sample and keep what is new in it; `step` is the training step it was sampled at."""
+        """Judge a traced sample and keep what is new in it; `step` is the training step it was sampled at.
+
+        What would be kept but runs differently a second time counts as not executable.
+        """
         if not trace.states:
             return Verdict.NOT_EXECUTABLE
         is_right = self.programs.is_correct(trace, self.answer)
@@ -171,6 +174,8 @@ class SolutionBuffer:
             return Verdict.KNOWN_FULLY_CORRECT
         if self.max_length is not None and length > self.max_length + self.rules.length_tolerance:
             return Verdict.TOO_LONG
+        if not self.programs.confirms(trace):
+            return Verdict.NOT_EXECUTABLE
         if self.max_length is None:
             self.max_length = length
         self._keep(self._fully_correct, trace.solution.steps, trace.states, step)
@@ -185,6 +190,8 @@ class SolutionBuffer:
         shortest = min(prefix.length for prefix in self._known[trace.states[length - 1]])
         if length > shortest + self.rules.length_tolerance:
             return Verdict.TOO_LONG
+        if not self.programs.confirms(trace):
+            return Verdict.NOT_EXECUTABLE
         self._keep(self._partially_correct, trace.solution.steps[:length], trace.states, step)
         return Verdict.NEW_PARTIALLY_CORRECT
 

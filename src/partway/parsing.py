@@ -17,10 +17,10 @@ from typing import TypeAlias
 Expression: TypeAlias = "int | float | str | tuple[str, Expression] | tuple[str, Expression, Expression]"
 """Arithmetic: a number, a name, ("neg", operand) or (operator, left, right)."""
 
-MAX_CHARACTERS = 100_000
-MAX_CACHED_LINES = 200_000
+MAX_CHARACTERS = 16_384  # so that no text keeps this process busy for more than 50 ms
+MAX_RETRIED = 3 * MAX_CHARACTERS  # read again in search of the longest beginning that parses
+MAX_CACHED_BYTES = 96 << 20
 MAX_ARITHMETIC = 300  # characters; longer lines are left to `ast`
-MAX_RETRIED = 500_000  # characters read again in search of the longest beginning that parses
 
 
 class Statement:
@@ -57,27 +57,50 @@ class Parsed:
         return tuple(statement.text for statement in self.statements)
 
 
+class _Lines:
+    """Lines parsed before, as far as they fit into MAX_CACHED_BYTES; then it starts anew."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Statement] = {}
+        self.bytes = 0
+
+    def make_room(self, line: str, statement: Statement) -> None:
+        """Count one more; a tree takes far more memory than its text."""
+        self.bytes += 300 + len(line) * (50 if statement.node is None else 200)
+        if self.bytes > MAX_CACHED_BYTES:
+            self.clear()
+
+    def clear(self) -> None:
+        self.known.clear()
+        self.bytes = 0
+
+
+_shared = _Lines()
+
+
 def parse(text: str, answer_variable: str, cache: dict[str, Statement] | None = None) -> Parsed:
-    """The statements of `text`, cut after the first one that assigns the answer variable."""
+    """The statements of `text`, cut after the first one that assigns the answer variable.
+
+    `cache` holds lines parsed before; without it there is one for the whole process, bounded in size.
+    """
     if len(text) > MAX_CHARACTERS:
         return Parsed((), f"text of {len(text):,} characters, at most {MAX_CHARACTERS:,} are read", 1, 1)
-    if cache is None:
-        cache = _cache
+    known = _shared.known if cache is None else cache
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     lines = text.split("\n")
     statements: list[Statement] = []
     for number, line in enumerate(lines):
-        statement = cache.get(line)
+        statement = known.get(line)
         if statement is None:
             statement = parse_line(line)
             if statement is None:
                 if not line or line.isspace():
                     continue
                 return _parse_tail(lines, number, statements, answer_variable)
-            if len(cache) >= MAX_CACHED_LINES:
-                cache.clear()
-            cache[line] = statement
+            if cache is None:
+                _shared.make_room(line, statement)
+            known[line] = statement
         statements.append(statement)
         if statement.target == answer_variable or (
             statement.node is not None and statement.assigns(answer_variable)
@@ -86,12 +109,9 @@ def parse(text: str, answer_variable: str, cache: dict[str, Statement] | None = 
     return Parsed(tuple(statements))
 
 
-_cache: dict[str, Statement] = {}
-
-
 def forget_lines() -> None:
     """Drop what is remembered of earlier lines."""
-    _cache.clear()
+    _shared.clear()
 
 
 def end_of_solution(text: str, variable: str) -> int | None:

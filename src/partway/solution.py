@@ -7,13 +7,16 @@ steps become states is `execution`.
 from __future__ import annotations
 
 import ast
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
+from partway.caching import BoundedCache
 from partway.errors import SolutionError
 from partway.parsing import parse
 
 ANSWER_VARIABLE = "answer"
+MAX_CACHED_BYTES = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +64,46 @@ class Solution:
 EMPTY = Solution(())
 
 
-@lru_cache(maxsize=65_536)
+_alpha_forms = BoundedCache[tuple[Solution, str], Solution](
+    MAX_CACHED_BYTES, lambda key, form: 1_000 + 4 * (len(key[0].text) + len(form.text))
+)
+
+
 def alpha_form(solution: Solution, answer_variable: str = ANSWER_VARIABLE) -> Solution:
     """The solution with its variables renamed v0, v1, ... in order of appearance; the answer keeps its name.
+
+    A solution nested too deep to be read again is its own form.
 
     >>> alpha_form(Solution.parse("b = 2\\na = b * 3\\nanswer = max(a, b)")).steps
     ('v0 = 2', 'v1 = v0 * 3', 'answer = max(v1, v0)')
     """
-    tree = ast.parse(solution.text)
-    assigned = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    form = _alpha_forms.get((solution, answer_variable))
+    if form is None:
+        try:
+            form = _renamed(solution, answer_variable)
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            form = solution
+        _alpha_forms.put((solution, answer_variable), form)
+    return form
+
+
+def _renamed(solution: Solution, answer_variable: str) -> Solution:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the program's style, not ours
+        tree = ast.parse(solution.text)
+    nodes = list(_in_order(tree))
+    assigned = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     names: dict[str, str] = {answer_variable: answer_variable}
-    for node in _in_order(tree):
+    for node in nodes:
         if isinstance(node, ast.Name) and node.id in assigned:
             node.id = names.setdefault(node.id, f"v{len(names) - 1}")
     return Solution(tuple(ast.unparse(statement) for statement in tree.body))
 
 
-def _in_order(tree: ast.AST) -> list[ast.AST]:
-    """All nodes, parents before children, left to right."""
-    return [tree, *(node for child in ast.iter_child_nodes(tree) for node in _in_order(child))]
+def _in_order(tree: ast.AST) -> Iterator[ast.AST]:
+    """All nodes, parents before children, left to right; without recursion, however deep they are nested."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += reversed(list(ast.iter_child_nodes(node)))

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from partway.execution import trace
 from partway.execution.arithmetic import NotCovered
 from partway.execution.interpreter import interpret
-from partway.execution.tracing import trace
 from partway.parsing import parse, parse_line
 from properties.strategies import expressions, names, programs
 

@@ -100,3 +100,12 @@ def test_a_problem_takes_its_reference_as_text_or_solution():
     solution = Solution.parse("answer = 2")
     assert Problem("1", "?", 2, "answer=2") == Problem("1", "?", 2, solution)
     assert Problem("1", "?", 2).reference is None
+
+
+def test_a_solution_too_deep_to_be_read_again_is_its_own_renamed_form():
+    deep = Solution(("x = " + "f(" * 101 + "1 for y in z" + ")" * 101,))
+    tower = Solution(("x = " + "-" * 5000 + "1",))
+    generators = Solution.parse("x = " + "f(" * 60 + "1 for y in z" + " for y in z)" * 60)
+    for solution in (deep, tower, generators):
+        assert len(alpha_form(solution)) == 1
+    assert alpha_form(tower) == tower

@@ -1,6 +1,8 @@
 """Operations the interpreter may perform, each bounded before its cost is paid.
 
-An integer never grows beyond MAX_INTEGER_BITS: a MemoryError says so before memory or time is spent.
+Integers of up to CHEAP_BITS bits are computed with here: no operation on them takes more than microseconds.
+Larger ones, up to MAX_INTEGER_BITS, are left to the isolated workers, where time is limited. What must
+exceed even that is a MemoryError at once.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ from typing import Any
 
 from partway.execution.values import MAX_INTEGER_BITS
 
+CHEAP_BITS = 2_048
 MAX_ROUND_DIGITS = 4_000
+CHEAP_ROUND_DIGITS = 600
 MAX_FACTORS = 1_500  # the product of more is too large anyway
 
 
@@ -26,10 +30,18 @@ def too_large() -> MemoryError:
 
 
 def bounded(value: Any) -> Any:
-    """`value`, unless it is too large an integer."""
-    if type(value) is int and value.bit_length() > MAX_INTEGER_BITS:
-        raise too_large()
+    """`value`, unless it is an integer too large to be computed with here."""
+    if type(value) is int and value.bit_length() > CHEAP_BITS:
+        raise NotCovered
     return value
+
+
+def _expect(least_bits: int, most_bits: int) -> None:
+    """Give up on an integer that will have so many bits, before it is made."""
+    if least_bits > MAX_INTEGER_BITS:
+        raise too_large()
+    if most_bits > CHEAP_BITS:
+        raise NotCovered
 
 
 def _multiply(left: Any, right: Any) -> Any:
@@ -37,52 +49,61 @@ def _multiply(left: Any, right: Any) -> Any:
 
 
 def _power(base: Any, exponent: Any) -> Any:
-    is_large = isinstance(base, int) and isinstance(exponent, int) and exponent > 0 and base not in (-1, 0, 1)
-    if is_large and (base.bit_length() - 1) * exponent > MAX_INTEGER_BITS:
-        raise too_large()
+    if isinstance(base, int) and isinstance(exponent, int) and exponent > 0 and base not in (-1, 0, 1):
+        _expect((base.bit_length() - 1) * exponent, base.bit_length() * exponent)
     value = base**exponent
     if isinstance(value, complex):
         raise NotCovered
-    return bounded(value)
+    return value
 
 
 def _shift_left(value: Any, by: Any) -> Any:
-    if isinstance(value, int) and isinstance(by, int) and value != 0 and by > MAX_INTEGER_BITS:
-        raise too_large()
-    return bounded(value << by)
+    if isinstance(value, int) and isinstance(by, int) and value != 0:
+        _expect(value.bit_length() + by, value.bit_length() + by)
+    return value << by
 
 
 def _factorial(number: Any) -> Any:
-    if isinstance(number, int) and number > MAX_FACTORS:
-        raise too_large()
-    return bounded(math.factorial(number))
+    if isinstance(number, int) and number > 0:
+        # n! >= 2^n for n > 3, and n! < n^n
+        _expect(number if number <= MAX_FACTORS else MAX_INTEGER_BITS + 1, number * number.bit_length())
+    return math.factorial(number)
 
 
 def _comb(items: Any, chosen: Any) -> Any:
     if isinstance(items, int) and isinstance(chosen, int) and 0 <= chosen <= items:
         fewest = min(chosen, items - chosen)
-        # (n/k)^k <= C(n, k); both estimates are of the left side's bits and never too high
-        if fewest and fewest * (items.bit_length() - fewest.bit_length() - 1) > MAX_INTEGER_BITS:
-            raise too_large()
-        if fewest > 10 * MAX_FACTORS:  # C(n, k) >= 2^k for k <= n/2
-            raise too_large()
-    return bounded(math.comb(items, chosen))
+        # (n/k)^k <= C(n, k) <= (en/k)^k, and C(n, k) >= 2^k for k <= n/2
+        ratio = items.bit_length() - fewest.bit_length()
+        _expect(max(fewest, fewest * (ratio - 1)), fewest * (ratio + 3))
+    return math.comb(items, chosen)
 
 
 def _perm(items: Any, chosen: Any = None) -> Any:
     count = items if chosen is None else chosen
-    if isinstance(items, int) and isinstance(count, int) and 0 <= count <= items and count > MAX_FACTORS:
-        raise too_large()
-    return bounded(math.perm(items, chosen))
+    if isinstance(items, int) and isinstance(count, int) and 0 <= count <= items:
+        # (n-k+1)^k <= P(n, k) <= n^k, and P(n, k) >= k!
+        least = count * ((items - count + 1).bit_length() - 1)
+        _expect(least if count <= MAX_FACTORS else MAX_INTEGER_BITS + 1, count * items.bit_length())
+    return math.perm(items, chosen)
 
 
 def _lcm(*numbers: Any) -> Any:
-    return bounded(math.lcm(*numbers))
+    multiple = math.lcm(*map(bounded, numbers[:1]))
+    for number in numbers[1:]:
+        multiple = bounded(math.lcm(multiple, bounded(number)))
+    return multiple
+
+
+def _gcd(*numbers: Any) -> Any:
+    return math.gcd(*map(bounded, numbers))
 
 
 def _round(number: Any, digits: Any = None) -> Any:
     if isinstance(digits, int) and abs(digits) > MAX_ROUND_DIGITS:
         raise too_large()
+    if isinstance(digits, int) and abs(digits) > CHEAP_ROUND_DIGITS:
+        raise NotCovered
     return round(number) if digits is None else round(number, digits)
 
 
@@ -143,7 +164,7 @@ BUILTINS: dict[str, Callable[..., Any]] = {
 
 _PLAIN = """
 acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh degrees erf erfc exp exp2 expm1 fabs floor
-fmod gamma gcd hypot isfinite isinf isnan isqrt lgamma log log10 log1p log2 pow radians remainder sin sinh
+fmod gamma hypot isfinite isinf isnan isqrt lgamma log log10 log1p log2 pow radians remainder sin sinh
 sqrt tan tanh trunc
 """
 
@@ -151,6 +172,7 @@ MATH_FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(math, name) for name in _PLAIN.split()},
     "comb": _comb,
     "factorial": _factorial,
+    "gcd": _gcd,
     "lcm": _lcm,
     "perm": _perm,
 }

@@ -10,13 +10,16 @@ from bisect import insort
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from partway.caching import BoundedCache
 from partway.execution.arithmetic import SYMBOLS, NotCovered
 from partway.execution.lowering import Environment, Run, lookup, lower
+from partway.execution.states import MAX_STATES_TEXT, states_too_large
 from partway.execution.traces import Failure
-from partway.execution.values import MAX_INTEGER_BITS, State, StateMode, canonical, strict
+from partway.execution.values import State, StateMode, canonical, strict
 from partway.parsing import Expression, Statement
 
-MAX_CACHED_STATEMENTS = 100_000
+MAX_CACHED_BYTES = 32 << 20
+BYTES_PER_CHARACTER = 150  # of the functions that a statement is lowered to
 
 
 class Interpreted:
@@ -37,6 +40,7 @@ def interpret(statements: Sequence[Statement], mode: StateMode) -> Interpreted:
     states, changes, is_set = seen.states, seen.changes, mode == "set"
     environment: Environment = {}
     sorted_texts: list[str] = []  # the canonical texts of all values
+    room = MAX_STATES_TEXT
 
     def assign(name: str, value: Any) -> None:
         if name in environment:
@@ -55,18 +59,21 @@ def interpret(statements: Sequence[Statement], mode: StateMode) -> Interpreted:
                 for name, (value,) in changed.items():
                     assign(name, value)
                 changes.append(changed)
+                if not changed and states:
+                    states.append(states[-1])
+                    continue
             states.append(", ".join(sorted(set(sorted_texts)) if is_set else sorted_texts))
+            room -= len(states[-1])
+            if room < 0:
+                del states[-1], changes[-1]
+                raise states_too_large()
     except MemoryError as error:
         seen.failure = Failure("memory", str(error), len(states))
+    except RecursionError:
+        raise NotCovered from None  # a worker has a stack of its own
     except (ArithmeticError, NameError, TypeError, ValueError) as error:
-        seen.failure = _failure(error, len(states))
+        seen.failure = Failure("error", f"{type(error).__name__}: {error}", len(states))
     return seen
-
-
-def _failure(error: Exception, step: int) -> Failure:
-    if "integer string conversion" in str(error):
-        return Failure("memory", f"an integer of more than {MAX_INTEGER_BITS} bits", step)
-    return Failure("error", f"{type(error).__name__}: {error}", step)
 
 
 def evaluate(expression: Expression, environment: Environment) -> Any:
@@ -83,20 +90,21 @@ def evaluate(expression: Expression, environment: Environment) -> Any:
     return expression
 
 
-_runs: dict[str, Run | None] = {}
+_runs = BoundedCache[str, Run](MAX_CACHED_BYTES, lambda text, _: 500 + BYTES_PER_CHARACTER * len(text))
 
 
 def _lowered(statement: Statement) -> Run:
     """The statement as a function; remembered, also that it is not covered."""
     assert statement.node is not None, "plain arithmetic is evaluated, not lowered"
-    if statement.text not in _runs:
-        if len(_runs) >= MAX_CACHED_STATEMENTS:
-            _runs.clear()
-        try:
-            _runs[statement.text] = lower(statement.node)
-        except (NotCovered, RecursionError):
-            _runs[statement.text] = None
-    run = _runs[statement.text]
+    run = _runs.recent.get(statement.text) or _runs.get(statement.text)
     if run is None:
-        raise NotCovered
+        try:
+            run = lower(statement.node)
+        except (NotCovered, RecursionError):
+            run = _hand_on
+        _runs.put(statement.text, run)
     return run
+
+
+def _hand_on(environment: Environment) -> dict[str, tuple[Any]]:
+    raise NotCovered

@@ -23,7 +23,7 @@ from partway.execution.checkers import (
     tests_of,
 )
 from partway.execution.traces import Trace
-from partway.execution.tracing import trace_texts
+from partway.execution.tracing import confirmed, trace_texts
 from partway.execution.values import State, StateMode, canonical, strict
 from partway.importing import import_path, imported
 from partway.parsing import end_of_solution
@@ -47,6 +47,10 @@ class Programs(Protocol):
     def is_correct(self, trace: Trace, answer: Any) -> bool:
         """Whether a traced solution gives the right answer."""
         return trace.has_answer and is_correct(trace.answer, answer)
+
+    def confirms(self, trace: Trace) -> bool:
+        """Whether a trace whose solution is about to be kept can be relied on."""
+        return True
 
     def answer_flaw(self, answer: Any) -> str | None:
         """Why no solution could ever be checked against `answer`, None if it can."""
@@ -128,6 +132,9 @@ class PythonPrograms(Programs):
             return False
         with_tests = "\n".join([*trace.solution.steps, *tests_of(answer)])
         return self.trace_all([with_tests])[0].failure is None
+
+    def confirms(self, trace: Trace) -> bool:
+        return confirmed(trace, self.state, self._ends_with)
 
     def answer_flaw(self, answer: Any) -> str | None:
         return tests_flaw(answer) if self.checker is TESTS else None

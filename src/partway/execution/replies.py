@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
+from partway.execution.states import TOO_LARGE
 from partway.execution.traces import Execution, Failure, FailureKind
 from partway.execution.wire import Decoder, TooMuchWork, WireError, decode_line
 
@@ -36,7 +37,7 @@ def read_reply(record: bytes, ending: bytes, length: int, answer_variable: str) 
     except WireError as error:
         return Execution((), Failure("error", f"the worker's reply was refused: {error}", 0))
     except TooMuchWork:
-        failure = Failure("memory", "the states are too large to be kept", len(changes))
+        failure = Failure("memory", TOO_LARGE, len(changes))
     return Execution(tuple(changes), failure)
 
 

@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 from partway.execution.arithmetic import NotCovered
 from partway.execution.interpreter import interpret
 from partway.execution.memo import Key, Memo
+from partway.execution.states import TOO_LARGE, states_of
 from partway.execution.traces import Execution, Failure, Trace
-from partway.execution.values import State, StateMode, canonical, state_of, strict
+from partway.execution.values import StateMode, canonical
 from partway.parsing import Parsed, parse
 from partway.solution import Solution
 
@@ -47,6 +48,24 @@ def trace_texts(texts: Sequence[str], state: StateMode, answer_variable: str) ->
     return [traces[key] for key in keys]
 
 
+def confirmed(found: Trace, state: StateMode, answer_variable: str) -> bool:
+    """Whether a program that an isolated worker ran takes the same states and answer when it runs again.
+
+    It runs in a fresh process of a worker with another layout: other addresses, other hash seeds, another
+    recorder. A program whose trace hangs on any of these is no solution, whether by accident or by intent.
+    What was interpreted here needs no second opinion.
+    """
+    if not found.isolated:
+        return True
+    from partway.execution.workers import run_isolated
+
+    (again,) = run_isolated([found.solution.steps], answer_variable=answer_variable, second=True)
+    if states_of(again.changes, state)[: len(found.states)] != found.states:
+        return False
+    outcome = _outcome(again.changes, answer_variable)
+    return not found.has_answer or (outcome is not None and canonical(outcome[0]) == canonical(found.answer))
+
+
 def forget() -> None:
     """Drop what is remembered of earlier programs."""
     _memo.forget()
@@ -68,9 +87,11 @@ def _executed(parsed: Parsed, execution: Execution, mode: StateMode, answer_vari
         steps = steps[: len(execution.changes)]  # a compound statement bound the answer
     elif failure is None:
         failure = _syntax_failure(parsed)
-    states = _states(execution.changes, mode)
-    outcome = _outcome(execution.changes, answer_variable)
-    return Trace(Solution(steps), states, execution.changes, failure, outcome, isolated=True)
+    states = states_of(execution.changes, mode)
+    changes = execution.changes[: len(states)]
+    if len(changes) < len(execution.changes):
+        steps, failure = parsed.steps, Failure("memory", TOO_LARGE, len(states))
+    return Trace(Solution(steps), states, changes, failure, _outcome(changes, answer_variable), isolated=True)
 
 
 def _outcome(changes: Sequence[Changed], answer_variable: str) -> tuple[Any] | None:
@@ -83,17 +104,3 @@ def _syntax_failure(parsed: Parsed) -> Failure | None:
         return None
     message = f"SyntaxError: {parsed.error} (line {parsed.line}, column {parsed.column})"
     return Failure("error", message, len(parsed.statements))
-
-
-def _states(changes: Sequence[Changed], mode: StateMode) -> tuple[State, ...]:
-    spell = strict if mode == "strict" else canonical
-    texts: dict[str, str] = {}
-    states = []
-    for changed in changes:
-        for name, value in changed.items():
-            if value is None:
-                texts.pop(name, None)
-            else:
-                texts[name] = spell(value[0])
-        states.append(state_of(texts.values(), mode))
-    return tuple(states)

@@ -27,14 +27,16 @@ class Ledger:
     guided: int = 0
     clipped: int = 0
     completion_tokens: int = 0
+    refused: int = 0  # would have been kept, but ran differently a second time
     verdicts: Counter[str] = field(default_factory=Counter)
 
-    def add_sample(self, sample: SelfSample, tokens: int) -> None:
-        """Account for a self-sample of `tokens` tokens."""
+    def add_sample(self, sample: SelfSample, tokens: int, executed: bool = False) -> None:
+        """Account for a self-sample of `tokens` tokens; `executed` if at least one of its steps ran."""
         self.drawn += sample.count
         self.guided += sample.count if sample.prefix else 0
         self.clipped += 0 if sample.finished else sample.count
         self.completion_tokens += sample.count * tokens
+        self.refused += sample.count if executed and sample.verdict is Verdict.NOT_EXECUTABLE else 0
         self.verdicts[sample.verdict] += sample.count
 
     @classmethod
@@ -67,6 +69,8 @@ class Ledger:
             line["samples/frac_guided"] = self.guided / self.drawn
             line["completions/mean_length"] = self.completion_tokens / self.drawn
             line["completions/clipped_ratio"] = self.clipped / self.drawn
+        if self.refused:
+            line["samples/refused"] = self.refused
         return line
 
 

@@ -157,7 +157,7 @@ class SelfSamplingTrainer(RecordingTrainer):
         places = {problem.id: place for place, problem in enumerate(self.batch)}
         for (request, draw), trace in zip(draws, traces, strict=True):
             for sample in self.buffers.consider(request, draw, trace, self.step, places[request.problem.id]):
-                self.ledger.add_sample(sample, draw.tokens)
+                self.ledger.add_sample(sample, draw.tokens, executed=bool(trace.states))
 
     def learn(self, model: Any, problems: Sequence[Problem]) -> Tensor:
         """Backpropagate the objective over each problem's buffer, pass by pass; returns the loss."""
