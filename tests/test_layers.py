@@ -9,7 +9,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "src" / "partway"
 ORDER = [
     "errors", "files", "importing", "caching", "parsing", "solution", "problem", "execution", "buffer",
-    "datasets", "models", "sampling", "objectives", "evaluation", "runs", "config", "training", "reports",
+    "datasets", "runs", "models", "sampling", "objectives", "evaluation", "config", "training", "reports",
     "demo", "cli", "__main__",
 ]  # fmt: skip
 WITH_TORCH = {"models", "objectives", "training"}
@@ -37,6 +37,19 @@ def test_imports_point_down_the_list(path: Path):
     for name in imported(path):
         if name.startswith("partway.") and not name.endswith("__version__"):
             assert ORDER.index(name.split(".")[1]) <= here, f"{path.name} imports {name}, which comes later"
+
+
+def test_only_runs_knows_the_names_of_a_run_directory():
+    names = {"config.yaml", "environment.json", "metrics.jsonl", "timings.jsonl", "trainer_state.json"}
+    names |= {"buffer.jsonl", "imported_buffer.jsonl", "checkpoint-", "final", "step-", "nan_batch_step-"}
+    spelled = {
+        f"{path.relative_to(PACKAGE)}: {node.value}"
+        for path in MODULES
+        if layer(path) != "runs"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value in names
+    }
+    assert spelled == set()
 
 
 @pytest.mark.parametrize("path", [p for p in MODULES if layer(p) not in WITH_TORCH | {"cli"}], ids=str)

@@ -173,7 +173,7 @@ def run_arm(experiment: Experiment, arm: Arm, seed: int, directory: Path, tell: 
     run = Run(directory / f"{arm.name.replace(', ', '-').replace('+', '-').lower()}-seed{seed}")
     if not run.is_finished:
         train(experiment, arm, seed, run, problems, tell)
-    summary = run.directory / "evaluations" / "test.json"
+    summary = run.evaluation_file("test")
     if not summary.exists():
         measure(experiment, seed, run, problems["test"], summary, tell)
     results, plan = read_results(summary)
@@ -238,7 +238,7 @@ def measure(
     plan = EvaluationPlan(
         samples=experiment.test_samples, settings=settings, ks=(1, *experiment.ks), seed=seed
     )
-    engine = LocalEngine(load_model(run.directory / "final"))
+    engine = LocalEngine(load_model(run.final))
     evaluate_into(
         summary,
         engine,

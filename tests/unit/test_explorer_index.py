@@ -184,7 +184,7 @@ def test_nothing_new_leaves_the_list_as_it_is(tmp_path):
 def test_a_damaged_file_is_named(tmp_path):
     run = finished_run(tmp_path)
     (tmp_path / "final" / "buffer.jsonl").write_text('{"id": "wheels"\n')
-    with pytest.raises(RunError, match=r"buffer\.jsonl, byte 0: not JSON"):
+    with pytest.raises(RunError, match=r"buffer\.jsonl, line 1: not JSON"):
         Explorer(run).check()
 
 

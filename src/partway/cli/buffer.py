@@ -9,8 +9,6 @@ import click
 
 from partway.errors import RunError
 
-IMPORTED = "imported_buffer.jsonl"
-
 
 @click.command()
 @click.argument("run", metavar="RUN")
@@ -102,7 +100,7 @@ def _import(run: Path, source: Path, problems_file: str | None, as_json: bool, q
     else:
         problems = load_problems(problems_file, programs=programs)
     imported = import_buffers(source, problems, rules, programs)
-    path = run / IMPORTED
+    path = Run(run).imported_buffers
     write_import(path, imported)
     if as_json:
         counts = {"verdicts": imported.verdicts, "unknown_problems": imported.unknown}

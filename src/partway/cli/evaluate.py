@@ -170,7 +170,10 @@ def _problems(options: Options, file: Path, plan: EvaluationPlan) -> list[Proble
 
 
 def _summary_path(options: Options, problems_file: Path) -> Path:
+    from partway.runs import Run
+
     run = _run(options)
-    directory = Path(options.out) if options.out else (run.directory if run else Path()) / "evaluations"
+    # Without a run, results go where a run in the current directory would have them.
+    directory = Path(options.out) if options.out else (run or Run(Path())).evaluations_directory
     owner = "" if run else f"{Path(options.model or 'remote').name}-"
     return directory / f"{options.name or owner + problems_file.stem}.json"

@@ -165,4 +165,4 @@ def _conclude(trainer: SelfSamplingTrainer, as_json: bool) -> None:
             latest |= line
         click.echo(json.dumps(latest))
     else:
-        click.echo(f"{run.directory / 'final'}")
+        click.echo(str(run.final))

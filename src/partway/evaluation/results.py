@@ -19,6 +19,7 @@ from partway.evaluation.plan import EvaluationPlan
 from partway.evaluation.samples import JudgedSample, ProblemResult, is_share_of_problems
 from partway.execution import PYTHON, Programs
 from partway.files import atomic_writer
+from partway.runs import Run
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,8 @@ class Evaluation:
         path = Path(path)
         samples = {result.task_id: result.samples for result in self.results}
         pass1 = {result.task_id: result.pass1 for result in self.results}
-        _write_samples(path.with_suffix(".jsonl"), samples, expand)
-        _write_samples(path.with_suffix(".pass1.jsonl"), pass1, expand)
+        for file, of_problems in zip(sample_files(path), (samples, pass1), strict=True):
+            _write_samples(file, of_problems, expand)
         with atomic_writer(path) as stream:
             json.dump({**(about or {}), **self.to_json()}, stream, indent=2)
             stream.write("\n")
@@ -113,9 +114,7 @@ def read_results(path: Path) -> tuple[tuple[ProblemResult, ...], EvaluationPlan]
     Samples of other tools in human-eval's keys can be read too; they have no summary.
     """
     path = _summary_path(path)
-    samples = read_samples(path.with_suffix(".jsonl")) if path.with_suffix(".jsonl").exists() else {}
-    pass1_path = path.with_suffix(".pass1.jsonl")
-    pass1 = read_samples(pass1_path) if pass1_path.exists() else {}
+    samples, pass1 = (read_samples(file) if file.exists() else {} for file in sample_files(path))
     if not samples and not pass1:
         raise RunError(f"{path.with_suffix('.jsonl')}: no samples there, expected human-eval results")
     results = tuple(
@@ -131,7 +130,12 @@ def read_results(path: Path) -> tuple[tuple[ProblemResult, ...], EvaluationPlan]
 
 def has_samples(path: Path) -> bool:
     """Whether the samples behind the summary `path` are there."""
-    return any(path.with_suffix(suffix).exists() for suffix in (".jsonl", ".pass1.jsonl"))
+    return any(file.exists() for file in sample_files(path))
+
+
+def sample_files(summary: Path) -> tuple[Path, Path]:
+    """Where the samples behind a summary are, and those drawn apart for the paper's pass@1."""
+    return summary.with_suffix(".jsonl"), summary.with_suffix(".pass1.jsonl")
 
 
 def _summary_path(path: Path) -> Path:
@@ -141,7 +145,8 @@ def _summary_path(path: Path) -> Path:
         return path.with_name(
             path.name.removesuffix(".jsonl").removesuffix(".pass1").removesuffix(".json") + ".json"
         )
-    directory = path / "evaluations" if (path / "evaluations").is_dir() else path
+    of_run = Run(path).evaluations_directory
+    directory = of_run if of_run.is_dir() else path
     found = [
         summary for summary in sorted(directory.glob("*.json")) if summary.with_suffix(".jsonl").exists()
     ]

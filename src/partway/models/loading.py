@@ -26,6 +26,7 @@ from transformers.utils import logging as transformers_logging
 from partway.errors import ModelError
 from partway.models import smollm2
 from partway.models.text import Codec
+from partway.runs import Run
 
 PRETRAINED_TINY = "tiny-storyproblems"  # the demo's: made by `partway demo --pretrain`
 HUB_TIMEOUT = 10.0
@@ -91,24 +92,12 @@ def model_directory(path: Path) -> Path:
     """The model in `path`: itself; of a run the final model, else the best checkpoint, else the last one."""
     if (path / "config.json").is_file() or _is_adapter(path):
         return path
-    if not (path / "config.yaml").is_file():
+    run = Run(path)
+    if not run.is_started:
         raise ModelError("no model here (config.json is missing); expected a model's or a run's directory")
-    if (path / "final").is_dir():
-        return path / "final"
-    checkpoints = [
-        found for found in path.glob("checkpoint-*") if re.fullmatch(r"checkpoint-\d+", found.name)
-    ]
-    if not checkpoints:
+    if (directory := run.model_directory()) is None:
         raise ModelError("a run without a checkpoint yet; wait for its first one")
-    last = max(checkpoints, key=lambda checkpoint: int(checkpoint.name.split("-")[1]))
-    return _best_checkpoint(last) or last
-
-
-def _best_checkpoint(last: Path) -> Path | None:
-    state = last / "trainer_state.json"
-    best = json.loads(state.read_text("utf-8")).get("best_model_checkpoint") if state.is_file() else None
-    found = last.parent / Path(best).name if best else None  # the run may have been moved since
-    return found if found is not None and found.is_dir() else None
+    return directory
 
 
 def _is_adapter(path: Path) -> bool:

@@ -16,7 +16,6 @@ from partway.execution.programs import programs_of
 from partway.files import atomic_path, atomic_writer
 from partway.models.text import prompt_text
 from partway.problem import Problem
-from partway.reports.summaries import buffer_file, buffer_step
 from partway.runs import Row, Run, read_rows
 
 KINDS = ("fully_correct", "partially_correct")
@@ -60,17 +59,9 @@ class BufferSummary:
         }
 
 
-def saved_file(run: Run) -> Path:
-    """The newest buffer.jsonl of a run, which must have one."""
-    file = buffer_file(run)
-    if file is None:
-        raise RunError(f"{run.directory}: no checkpoint was written yet; the buffers come with the first")
-    return file
-
-
 def summarize_buffers(run: Run) -> BufferSummary:
     """Count what a run has kept and drawn."""
-    file = saved_file(run)
+    file = run.saved_buffers()
     kept: dict[str, Counter[str]] = {}
     lengths: dict[str, Counter[int]] = {kind: Counter() for kind in KINDS}
     for row in read_rows(file):
@@ -85,7 +76,7 @@ def summarize_buffers(run: Run) -> BufferSummary:
     ]
     explored.sort(key=lambda p: (-p.fully_correct - p.partially_correct, -p.samples, p.problem))
     return BufferSummary(
-        buffer_step(run, file),
+        run.buffer_step(file) or run.last_step(),
         sum(row.get("solution") is not None for row in questions.values()),
         {kind: sum(counts.values()) for kind, counts in lengths.items()},
         {kind: dict(sorted(counts.items())) for kind, counts in lengths.items()},
@@ -130,7 +121,7 @@ def export_rows(run: Run, kinds: Iterable[str] = KINDS) -> Iterator[dict[str, st
     """The kept solutions of every problem, in the order of the buffers."""
     prompts = {row["id"]: prompt_text(row["question"]) for row in _problem_rows(run)}
     wanted = set(kinds)
-    for row in read_rows(saved_file(run)):
+    for row in read_rows(run.saved_buffers()):
         for solution in row["solutions"]:
             if solution["kind"] in wanted:
                 completion = "".join(f"{step}\n" for step in solution["steps"])
@@ -189,7 +180,7 @@ def write_import(path: Path, imported: Import) -> None:
 def saved_rows(source: Path) -> Iterator[Row]:
     """Lines of a buffer.jsonl, whatever `source` is: a run, such a file, or an exported data set."""
     if source.is_dir():
-        source = saved_file(Run.at(source))
+        source = Run.at(source).saved_buffers()
     if not source.is_file():
         raise RunError(f"{source}: no such file; expected a run, a buffer.jsonl or an exported data set")
     rows = _parquet_rows(source) if source.suffix == ".parquet" else read_rows(source)

@@ -103,7 +103,7 @@ def summarize(run: Run | Path) -> RunSummary:
     """Read all that reports need of a run."""
     run = Run.at(run.directory if isinstance(run, Run) else run)
     config = run.config
-    environment = run.environment if (run.directory / "environment.json").exists() else {}
+    environment = run.environment if run.environment_file.exists() else {}
     metrics = run.metrics()
     curves = curves_of(metrics)
     results = results_of(run, config)
@@ -136,14 +136,13 @@ def curves_of(lines: Sequence[Row]) -> dict[str, Curve]:
 
 def results_of(run: Run, config: Row) -> dict[str, Result]:
     """The evaluation on `test`, if there is one, and on `dev` at the step that was chosen."""
-    folder = run.directory / "evaluations"
     evaluations = run.evaluations()
     step = chosen_step(evaluations, config)
     results = {}
     if step is not None:
-        results["dev"] = read_result(folder / f"step-{step}.json", step)
-    if (folder / "test.json").exists():
-        results["test"] = read_result(folder / "test.json", step)
+        results["dev"] = read_result(run.evaluation_file(step), step)
+    if (test := run.evaluation_file("test")).exists():
+        results["test"] = read_result(test, step)
     return results
 
 
@@ -176,31 +175,16 @@ def passes_in(metrics: Mapping[str, object]) -> tuple[int, ...]:
     return tuple(sorted(int(number) for number in numbers if number.isdigit()))
 
 
-def buffer_file(run: Run) -> Path | None:
-    """The newest buffer.jsonl: of the end, else of the last checkpoint that has one."""
-    directories = [run.directory / "final", *reversed(run.checkpoints().values())]
-    return next((file for d in directories if (file := d / "buffer.jsonl").is_file()), None)
-
-
-def buffer_step(run: Run, file: Path) -> int:
-    """The training step whose buffers a file holds."""
-    folder = file.parent.name
-    if folder.startswith("checkpoint-"):
-        return int(folder.removeprefix("checkpoint-"))
-    return max((int(line["step"]) for line in run.metrics()), default=0)
-
-
 def read_kept(run: Run) -> KeptSolutions | None:
     """How many solutions are kept, None before the first checkpoint."""
-    file = buffer_file(run)
-    if file is None:
+    if (file := run.buffer_file()) is None:
         return None
     full: dict[str, int] = {}
     partial: dict[str, int] = {}
     for row in read_rows(file):
         kinds = Counter(solution["kind"] for solution in row["solutions"])
         full[row["id"]], partial[row["id"]] = kinds["fully_correct"], kinds["partially_correct"]
-    return KeptSolutions(buffer_step(run, file), full, partial)
+    return KeptSolutions(run.buffer_step(file) or run.last_step(), full, partial)
 
 
 def work_of(run: Run, curves: Mapping[str, Curve]) -> dict[str, Work]:
@@ -236,9 +220,7 @@ def _missing(
 ) -> list[str]:
     """What a reader of the report would look for in vain."""
     absent = {
-        "environment.json is not there: versions and machine are unknown": not (
-            run.directory / "environment.json"
-        ).exists(),
+        "environment.json is not there: versions and machine are unknown": not run.environment_file.exists(),
         "nothing is logged yet: no curves": not metrics,
         "there is no evaluation yet: no pass@k": not results,
         "no checkpoint was written yet: no kept solutions": kept is None,

@@ -13,10 +13,9 @@ from partway.buffer import SolutionBuffer
 from partway.execution import Trace
 from partway.models.engine import Draw, Request
 from partway.problem import Problem
-from partway.runs import SelfSample, json_line, read_rows
+from partway.runs import SelfSample
+from partway.runs.run import save_buffers, saved_buffer_rows
 from partway.training.distributed import gathered
-
-BUFFER = "buffer.jsonl"
 
 
 @dataclass
@@ -102,13 +101,11 @@ class Buffers(Mapping[str, SolutionBuffer]):
 
     def write(self, directory: Path) -> None:
         """Save every buffer, one line each."""
-        with (directory / BUFFER).open("w", encoding="utf-8", newline="\n") as stream:
-            for key, buffer in self.items():
-                stream.write(json_line({"id": key, **buffer.to_json()}))
+        save_buffers(directory, self)
 
     def read(self, directory: Path) -> None:
         """Take up what `write` saved."""
-        self._take_over({row.pop("id"): row for row in read_rows(directory / BUFFER)})
+        self._take_over({row.pop("id"): row for row in saved_buffer_rows(directory)})
 
     def _take_over(self, rows: Mapping[str, Mapping[str, Any]]) -> None:
         for key, row in rows.items():

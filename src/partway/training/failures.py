@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NoReturn
 
 from partway.errors import RunError
 from partway.models.targets import Targets
 from partway.models.text import Codec
+from partway.runs import Run
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,9 @@ class Learned:
     targets: Mapping[str, Targets]
     losses: Mapping[str, float]
 
-    def stop(self, what: str, value: float, directory: Path, codec: Codec) -> NoReturn:
-        """Write the batch to a file in `directory` and raise an error that says so."""
-        path = directory / f"nan_batch_step-{self.step}.json"
+    def stop(self, what: str, value: float, run: Run, codec: Codec) -> NoReturn:
+        """Write the batch to a file in the run and raise an error that says so."""
+        path = run.nan_batch_file(self.step)
         problems = {
             key: {
                 "loss": str(self.losses[key]),

@@ -23,6 +23,7 @@ from partway.evaluation import EvaluationProgress
 from partway.files import remove_remains
 from partway.models.loading import no_progress_bar
 from partway.runs import Run
+from partway.runs.run import TRAINER_STATE
 from partway.training import checkpoints, resuming
 from partway.training.checkpoints import Progress
 from partway.training.config import SelfSamplingConfig
@@ -219,7 +220,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
             self.run.write_environment(self.environment)
             self._write_settings()
             if not self.has_ended:
-                shutil.rmtree(self.run.directory / "final", ignore_errors=True)  # there will be a new one
+                shutil.rmtree(self.run.final, ignore_errors=True)  # there will be a new one
             if self.has_surplus:
                 self._rotate()
 
@@ -267,7 +268,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         """Save everything that resuming needs, under its name only when complete; then stop if asked to."""
         step = self.state.global_step
-        path = self.run.directory / f"checkpoint-{step}"
+        path = self.run.checkpoint(step)
         with self.clock.span("saving"), self.writing(path.name):
             progress = self.progress()
             with self._shared_directory(path) as directory:
@@ -284,14 +285,14 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
             self._save_scaler(str(directory))
             self._save_rng_state(str(directory))
         if self.state.best_global_step:
-            best = self.run.directory / f"checkpoint-{self.state.best_global_step}"
+            best = self.run.checkpoint(self.state.best_global_step)
             if best.is_dir() or self.state.best_global_step == self.state.global_step:
                 self.state.best_model_checkpoint = str(best)
         if self.args.should_save:
             for callback in (*self.callback_handler.callbacks, self.control):
                 if isinstance(callback, ExportableState):
                     self.state.stateful_callbacks[type(callback).__name__] = callback.state()
-            self.state.save_to_json(str(directory / "trainer_state.json"))
+            self.state.save_to_json(str(directory / TRAINER_STATE))
             self.write_buffers(directory)
             progress.write(directory)
 
@@ -321,7 +322,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
     def _write_final(self) -> None:
         with (
             self.writing("the final model"),
-            self._shared_directory(self.run.directory / "final") as directory,
+            self._shared_directory(self.run.final) as directory,
         ):
             self.save_model(str(directory), _internal_call=True)
             if self.args.should_save:

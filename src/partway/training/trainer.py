@@ -176,7 +176,7 @@ class SelfSamplingTrainer(RecordingTrainer):
             loss: Tensor = losses_P.sum() / len(self.batch)
         self.learned = Learned(self.step, targets, dict(zip(targets, losses_P.tolist(), strict=True)))
         if not math.isfinite(loss.item()):
-            self.learned.stop("loss", loss.item(), self.run.directory, self.codec)
+            self.learned.stop("loss", loss.item(), self.run, self.codec)
         self.ledger.loss += loss.item()
         self.ledger.problems += len(problems)
         self.ledger.targets += sum(len(found.targets) for found in targets.values())
@@ -270,7 +270,7 @@ class SelfSamplingTrainer(RecordingTrainer):
     def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
         norm = super()._get_grad_norm(model, grad_norm)
         if self.accelerator.scaler is None and not math.isfinite(norm):  # a scaler skips such steps
-            self.learned.stop("gradient's norm", float(norm), self.run.directory, self.codec)
+            self.learned.stop("gradient's norm", float(norm), self.run, self.codec)
         return norm
 
     def floating_point_ops(self, inputs: Any) -> int:

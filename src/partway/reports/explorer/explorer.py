@@ -91,7 +91,7 @@ class Explorer:
         """How far the run is, without reading it again."""
         return {
             "version": self.version(),
-            "step": self.reader.step(),
+            "step": self.reader.run.last_step(),
             "finished": self.reader.run.is_finished,
         }
 
@@ -100,7 +100,7 @@ class Explorer:
         index = self.refresh()
         config = self.reader.config
         with self._lock:
-            steps = self.reader.evaluated_steps()
+            steps = self.reader.run.evaluated_steps()
             return {
                 **self.pulse(),
                 "version": index.version,
@@ -130,7 +130,7 @@ class Explorer:
             reader.samples.update()
             samples = reader.samples.rows(problem.id)
             return Material(problem, reader.buffer(entry.listed, problem), samples)
-        buffer, steps = reader.buffer(entry.listed, problem), reader.evaluated_steps()
+        buffer, steps = reader.buffer(entry.listed, problem), reader.run.evaluated_steps()
         if not steps:
             return Material(problem, buffer)
         step = step if step in steps else steps[-1]

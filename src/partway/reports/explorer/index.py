@@ -84,7 +84,7 @@ def entries_of(reader: RunReader, other: RunReader | None = None) -> list[Entry]
 def _standings(reader: RunReader) -> list[tuple[Listed, Standing]]:
     listed = reader.listed()
     counts = _counts_now(reader, listed)
-    steps = reader.evaluated_steps()
+    steps = reader.run.evaluated_steps()
     scores = reader.judged(steps[-1])[0].scores if steps else {}
     return [
         (

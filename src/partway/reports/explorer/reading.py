@@ -16,11 +16,12 @@ from typing import Generic, NamedTuple, TypeVar
 
 from partway.buffer import SolutionBuffer, seed_buffers
 from partway.datasets.rows import problem_of
+from partway.evaluation.results import sample_files
 from partway.problem import Problem
-from partway.reports.explorer.rows import Stamp, row_at, scan, stamp
 from partway.reports.explorer.self_samples import SelfSamples, sampled_text
 from partway.reports.explorer.tracing import traced
 from partway.runs import Row, Run, read_json
+from partway.runs.rows import Stamp, row_at, scan, stamp
 
 SPLITS = ("train", "dev")
 T = TypeVar("T")
@@ -59,14 +60,6 @@ class SavedBuffers:
     path: Path | None
     starts: Mapping[str, int]
     counts: Mapping[str, Counts]
-
-    @property
-    def step(self) -> int | None:
-        """The step it was saved at, None for that of the end, after which nothing is found."""
-        if self.path is None:
-            return 0
-        folder = self.path.parent.name
-        return None if folder == "final" else int(folder.removeprefix("checkpoint-"))
 
 
 @dataclass(frozen=True)
@@ -145,7 +138,7 @@ class RunReader:
         self.run = run
         self.config = run.config
         self.rules, self.programs = run.rules, run.programs
-        self.samples = SelfSamples(run.directory / "samples")
+        self.samples = SelfSamples(run)
         self._listed = Remembered(read_listed, limit=len(SPLITS))
         self._kept = Remembered(read_kept, limit=1)
         self._judged = Remembered(read_judged, limit=8)
@@ -165,14 +158,16 @@ class RunReader:
 
     def kept(self) -> SavedBuffers:
         """The newest buffers that were saved, those of the end once there are any."""
-        directories = [self.run.directory / "final", *reversed(self.run.checkpoints().values())]
-        files = (directory / "buffer.jsonl" for directory in directories)
-        path = next((file for file in files if file.is_file()), None)
+        path = self.run.buffer_file()
         return self._kept.of(path) if path is not None else SavedBuffers(None, {}, {})
+
+    def _saved_at(self, kept: SavedBuffers) -> int | None:
+        """The step at which buffers were saved, None for those of the end, after which nothing is found."""
+        return 0 if kept.path is None else self.run.buffer_step(kept.path)
 
     def problems_with_news(self) -> set[str]:
         """The problems for which something was found since the buffers were saved."""
-        saved_at = self.kept().step
+        saved_at = self._saved_at(self.kept())
         if saved_at is None:
             return set()
         self.samples.update()
@@ -186,8 +181,9 @@ class RunReader:
         else:
             saved = row_at(kept.path, kept.starts[problem.id])
             buffer = SolutionBuffer.from_json(problem, saved, self.programs)
-        if kept.step is not None and listed.split == "train":
-            self._catch_up(buffer, self.samples.new_after(kept.step, problem.id))
+        saved_at = self._saved_at(kept)
+        if saved_at is not None and listed.split == "train":
+            self._catch_up(buffer, self.samples.new_after(saved_at, problem.id))
         return buffer
 
     def _catch_up(self, buffer: SolutionBuffer, news: Sequence[Row]) -> None:
@@ -195,38 +191,25 @@ class RunReader:
         for row, trace in zip(news, traces, strict=True):
             buffer.consider(trace, int(row["step"]))
 
-    def evaluated_steps(self) -> list[int]:
-        """The steps with a whole evaluation."""
-        names = (path.stem.removeprefix("step-") for path in self._evaluations.glob("step-*.json"))
-        return sorted(int(name) for name in names if name.isdecimal())
-
     def judged(self, step: int) -> tuple[Judged, Judged]:
         """The evaluation at a step, and beside it the samples drawn for the paper's pass@1."""
-        names = (f"step-{step}.jsonl", f"step-{step}.pass1.jsonl")
-        full, pass1 = (self._judged.of(self._evaluations / name) for name in names)
+        summary = self.run.evaluation_file(step)
+        full, pass1 = (self._judged.of(path) for path in sample_files(summary))
         return full, pass1
 
     def metrics_at(self, step: int) -> list[tuple[str, float]]:
         """Names and values of the metrics of an evaluation."""
-        summary = read_json(self._evaluations / f"step-{step}.json")
+        summary = read_json(self.run.evaluation_file(step))
         return [(name, estimate["value"]) for name, estimate in summary["metrics"].items()]
-
-    def step(self) -> int:
-        """The last step that left a line."""
-        return max((int(line["step"]) for line in self.run.metrics()), default=0)
 
     def version(self) -> str:
         """Another text whenever the files say something else."""
-        final, folder = self.run.directory / "final" / "buffer.jsonl", self.run.directory / "samples"
+        run, newest = self.run, self.run.buffer_file()
         state = (
-            [stamp(self.run.problems_file(split)) for split in SPLITS],
-            stamp(final),
-            sorted(self.run.checkpoints()),
-            [(path.name, stamp(path)) for path in sorted(folder.glob("*.jsonl"))],
-            [stamp(self._evaluations / f"step-{step}.jsonl") for step in self.evaluated_steps()],
+            [stamp(run.problems_file(split)) for split in SPLITS],
+            (newest, newest and stamp(newest)),
+            sorted(run.checkpoints()),
+            [(path.name, stamp(path)) for path in run.sample_files()],
+            [stamp(run.evaluation_file(step)) for step in run.evaluated_steps()],
         )
         return blake2b(repr(state).encode(), digest_size=8).hexdigest()
-
-    @property
-    def _evaluations(self) -> Path:
-        return self.run.directory / "evaluations"

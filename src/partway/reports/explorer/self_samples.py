@@ -9,8 +9,8 @@ from pathlib import Path
 
 from partway.buffer import Verdict
 from partway.errors import RunError
-from partway.reports.explorer.rows import row_at, scan
-from partway.runs import Row
+from partway.runs import Row, Run
+from partway.runs.rows import row_at, scan
 
 FILE_SHIFT = 40  # a place is a file's number and the byte in it where a row begins
 
@@ -18,8 +18,8 @@ FILE_SHIFT = 40  # a place is a file's number and the byte in it where a row beg
 class SelfSamples:
     """Every self-sample of a run by problem; `update` reads on from where the last one ended."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
+    def __init__(self, run: Run) -> None:
+        self.run = run
         self._updating = threading.Lock()
         self._forget()
 
@@ -37,7 +37,7 @@ class SelfSamples:
     def _read_on(self) -> None:
         if not all(map(self._is_unchanged, self._files)):
             self._forget()
-        for path in sorted(self.directory.glob("*.jsonl")):
+        for path in self.run.sample_files():
             if path not in self._ends:
                 self._files.append(path)
                 self._ends[path] = 0, 0, None

@@ -1,4 +1,4 @@
-"""The run directory: written while training, read by every report, page, resume and audit.
+"""What a run directory holds and where: the only place that knows its names and rows.
 
 `docs/run_directory.md` describes each file key by key. Files that grow are only ever appended to, so a
 checkpoint remembers their lengths, and resuming cuts what was written after it.
@@ -7,30 +7,27 @@ checkpoint remembers their lengths, and resuming cuts what was written after it.
 from __future__ import annotations
 
 import json
-import math
 import os
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Protocol
 
 import yaml
 
-from partway.buffer import Rules, SolutionBuffer, Verdict
+from partway.buffer import Rules, SolutionBuffer, Verdict, write_buffers
 from partway.datasets.rows import problem_line, problem_of
 from partway.errors import RunError
-from partway.evaluation import Evaluation
 from partway.execution import Programs
 from partway.execution.programs import programs_of
 from partway.files import atomic_writer
 from partway.problem import Problem
+from partway.runs.rows import Row, append_rows, numbered, read_json, read_rows, synced_size
 
-Row = dict[str, Any]
-
+TRAINER_STATE = "trainer_state.json"  # as transformers writes it, in a checkpoint
+BUFFERS = "buffer.jsonl"  # beside the weights, in a checkpoint and in the final model
 STEPS_PER_SAMPLE_FILE = 1000
 
 
@@ -46,6 +43,14 @@ class SelfSample:
     finished: bool
     verdict: Verdict
     log_prob: float | None = None
+
+
+class Writable(Protocol):
+    """An evaluation, as far as a run is concerned."""
+
+    def write(self, path: Path, *, expand: bool, about: Mapping[str, Any]) -> None:
+        """Write the summary to `path`, the samples beside it."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -67,24 +72,53 @@ class Run:
     @property
     def is_started(self) -> bool:
         """Whether training was ever begun here."""
-        return (self.directory / "config.yaml").is_file()
+        return self._config_file.is_file()
 
     @property
     def is_finished(self) -> bool:
         """Whether training came to its end."""
-        return (self.directory / "final").is_dir()
+        return self.final.is_dir()
+
+    @property
+    def final(self) -> Path:
+        """The directory of the model to use, there once training has ended."""
+        return self.directory / "final"
+
+    def checkpoint(self, step: int) -> Path:
+        """The directory of the checkpoint at `step`."""
+        return self.directory / f"checkpoint-{step}"
+
+    def checkpoints(self) -> dict[int, Path]:
+        """Checkpoint directories by step; each was complete when it got its name."""
+        return dict(numbered(self.directory, "checkpoint-*"))
+
+    def model_directory(self) -> Path | None:
+        """The final model, else the best checkpoint, else the last one; None before the first."""
+        if self.is_finished:
+            return self.final
+        last = max(self.checkpoints().items(), default=(0, None))[1]
+        return last and (self._best_checkpoint(last) or last)
+
+    def _best_checkpoint(self, last: Path) -> Path | None:
+        state = last / TRAINER_STATE
+        best = read_json(state).get("best_model_checkpoint") if state.is_file() else None
+        found = self.directory / Path(best).name if best else None  # the run may have been moved since
+        return found if found is not None and found.is_dir() else None
 
     def write_config(self, settings: Mapping[str, Any]) -> None:
         """Save the resolved settings."""
-        with self._writing("config.yaml") as stream:
+        with atomic_writer(self._config_file) as stream:
             yaml.safe_dump(dict(settings), stream, sort_keys=False, allow_unicode=True)
 
     @property
     def config(self) -> Row:
         """The resolved settings."""
-        text = (self.directory / "config.yaml").read_text(encoding="utf-8")
-        settings: Row = yaml.safe_load(text) or {}
+        settings: Row = yaml.safe_load(self._config_file.read_text(encoding="utf-8")) or {}
         return settings
+
+    @property
+    def _config_file(self) -> Path:
+        return self.directory / "config.yaml"
 
     @cached_property
     def programs(self) -> Programs:
@@ -93,13 +127,18 @@ class Run:
 
     def write_environment(self, environment: Mapping[str, Any]) -> None:
         """Save versions, seed and fingerprints."""
-        with self._writing("environment.json") as stream:
+        with atomic_writer(self.environment_file) as stream:
             json.dump(environment, stream, indent=2, ensure_ascii=False)
+
+    @property
+    def environment_file(self) -> Path:
+        """Where versions, seed and fingerprints are."""
+        return self.directory / "environment.json"
 
     @property
     def environment(self) -> Row:
         """Versions, seed and fingerprints."""
-        return read_json(self.directory / "environment.json")
+        return read_json(self.environment_file)
 
     def write_problems(self, split: str, problems: Sequence[Problem]) -> None:
         """Save the problems of `split` (train or dev) as they are used."""
@@ -128,62 +167,105 @@ class Run:
 
     def append_metrics(self, metrics: Mapping[str, Any], timings: Mapping[str, Any]) -> None:
         """Add a line to metrics.jsonl and its companion to timings.jsonl."""
-        self._append("metrics.jsonl", [metrics])
-        self._append("timings.jsonl", [timings])
+        append_rows(self._metrics_file, [metrics])
+        append_rows(self._timings_file, [timings])
 
     def append_samples(self, samples: Sequence[SelfSample]) -> None:
         """Add self-samples, in the order of their steps."""
         for first, group in groupby(samples, key=_first_step_of_file):
-            self._append(f"samples/{first:08d}.jsonl", (asdict(sample) for sample in group))
+            append_rows(self._samples / f"{first:08d}.jsonl", (asdict(sample) for sample in group))
 
     def metrics(self) -> list[Row]:
         """The lines of metrics.jsonl."""
-        return list(read_rows(self.directory / "metrics.jsonl"))
+        return list(read_rows(self._metrics_file))
 
     def timings(self) -> list[Row]:
         """The lines of timings.jsonl."""
-        return list(read_rows(self.directory / "timings.jsonl"))
+        return list(read_rows(self._timings_file))
+
+    @property
+    def _metrics_file(self) -> Path:
+        return self.directory / "metrics.jsonl"
+
+    @property
+    def _timings_file(self) -> Path:
+        return self.directory / "timings.jsonl"
+
+    def last_step(self) -> int:
+        """The last step that left a line."""
+        return max((int(line["step"]) for line in read_rows(self._metrics_file)), default=0)
 
     def samples(self) -> Iterator[SelfSample]:
         """Every self-sample, in the order drawn."""
-        for path in sorted((self.directory / "samples").glob("*.jsonl")):
+        for path in self.sample_files():
             for row in read_rows(path):
                 yield SelfSample(**{**row, "verdict": Verdict(row["verdict"])})
 
-    def write_evaluation(self, step: int, evaluation: Evaluation) -> None:
-        """Save an evaluation: its samples, then its summary."""
-        path = self.directory / "evaluations" / f"step-{step}.json"
-        evaluation.write(path, expand=False, about={"step": step})
+    def sample_files(self) -> list[Path]:
+        """The files of self-samples, in the order of their steps."""
+        return sorted(self._samples.glob("*.jsonl"))
+
+    @property
+    def _samples(self) -> Path:
+        return self.directory / "samples"
+
+    def write_evaluation(self, step: int, evaluation: Writable) -> None:
+        """Save the evaluation at a step: its samples, then its summary."""
+        evaluation.write(self.evaluation_file(step), expand=False, about={"step": step})
+
+    def evaluation_file(self, name: int | str) -> Path:
+        """The summary of the evaluation at a step, or of one with a name; its samples are beside it."""
+        return self.evaluations_directory / f"{f'step-{name}' if isinstance(name, int) else name}.json"
+
+    @property
+    def evaluations_directory(self) -> Path:
+        """Where the evaluations of this run are."""
+        return self.directory / "evaluations"
+
+    def evaluated_steps(self) -> list[int]:
+        """The steps with a whole evaluation."""
+        return [step for step, _ in numbered(self.evaluations_directory, "step-*.json")]
 
     def evaluations(self) -> dict[int, Row]:
         """The summaries by step."""
-        return {
-            step: read_json(path) for step, path in numbered(self.directory / "evaluations", "step-*.json")
-        }
+        return {step: read_json(self.evaluation_file(step)) for step in self.evaluated_steps()}
 
     def evaluation_rows(self, step: int) -> Iterator[Row]:
         """The samples of the evaluation at `step`."""
-        return read_rows(self.directory / "evaluations" / f"step-{step}.jsonl")
-
-    def checkpoints(self) -> dict[int, Path]:
-        """Checkpoint directories by step; each was complete when it got its name."""
-        return dict(numbered(self.directory, "checkpoint-*"))
+        return read_rows(self.evaluation_file(step).with_suffix(".jsonl"))
 
     def buffers(self, directory: Path | None = None) -> dict[str, SolutionBuffer]:
         """The buffers by problem id, from a checkpoint, else as they were at the end or last saved."""
-        directory = directory or self._newest_model_directory()
-        rows = {row["id"]: row for row in read_rows(directory / "buffer.jsonl")}
+        file = self.saved_buffers() if directory is None else directory / BUFFERS
+        rows = {row["id"]: row for row in read_rows(file)}
         problems, programs = self.problems(), self.programs
         return {p.id: SolutionBuffer.from_json(p, rows[p.id], programs) for p in problems if p.id in rows}
 
-    def _newest_model_directory(self) -> Path:
-        if self.is_finished:
-            return self.directory / "final"
-        if not (checkpoints := self.checkpoints()):
+    def buffer_file(self) -> Path | None:
+        """The newest saved buffers: of the end, else of the last checkpoint that has them."""
+        directories = [self.final, *reversed(self.checkpoints().values())]
+        return next((file for d in directories if (file := d / BUFFERS).is_file()), None)
+
+    def saved_buffers(self) -> Path:
+        """The same of a run that must have some."""
+        if (file := self.buffer_file()) is None:
             raise RunError(
                 f"{self.directory}: no checkpoint was written yet; the buffers come with the first"
             )
-        return checkpoints[max(checkpoints)]
+        return file
+
+    def buffer_step(self, file: Path) -> int | None:
+        """The step at which a checkpoint's buffers were saved, None for those of the end."""
+        return {directory: step for step, directory in self.checkpoints().items()}.get(file.parent)
+
+    @property
+    def imported_buffers(self) -> Path:
+        """Where solutions of another run are put for this one to begin with."""
+        return self.directory / "imported_buffer.jsonl"
+
+    def nan_batch_file(self, step: int) -> Path:
+        """Where the batch is put whose loss was no number."""
+        return self.directory / f"nan_batch_step-{step}.json"
 
     def positions(self) -> dict[str, int]:
         """How long each growing file is, once all of it is on disk."""
@@ -203,27 +285,27 @@ class Run:
             else:
                 path.unlink()
         for pattern in ("step-*.json", "step-*.jsonl", "step-*.pass1.jsonl"):
-            for number, path in numbered(self.directory / "evaluations", pattern):
+            for number, path in numbered(self.evaluations_directory, pattern):
                 if number > step:
                     path.unlink()
 
     def _growing(self) -> list[Path]:
-        files = [self.directory / "metrics.jsonl", self.directory / "timings.jsonl"]
-        return [path for path in files if path.exists()] + sorted(
-            (self.directory / "samples").glob("*.jsonl")
-        )
+        lines = [path for path in (self._metrics_file, self._timings_file) if path.exists()]
+        return lines + self.sample_files()
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.directory).as_posix()
 
-    def _append(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        path = self.directory / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8", newline="\n") as stream:
-            stream.write("".join(json_line(row) for row in rows))
 
-    def _writing(self, name: str) -> AbstractContextManager[TextIO]:
-        return atomic_writer(self.directory / name)
+def save_buffers(directory: Path, buffers: Mapping[str, SolutionBuffer]) -> None:
+    """Save buffers beside the weights in `directory`, one line each."""
+    with (directory / BUFFERS).open("w", encoding="utf-8", newline="\n") as stream:
+        write_buffers(stream, buffers)
+
+
+def saved_buffer_rows(directory: Path) -> Iterator[Row]:
+    """What `save_buffers` saved."""
+    return read_rows(directory / BUFFERS)
 
 
 def _first_step_of_file(sample: SelfSample) -> int:
@@ -235,49 +317,3 @@ def programs_for(model: str | None, overrides: Mapping[str, Any]) -> Programs:
     run = None if model is None else Run(Path(model))
     config = run.config if run is not None and run.is_started else {}
     return programs_of(config | {key: value for key, value in overrides.items() if value is not None})
-
-
-def json_line(row: Mapping[str, Any]) -> str:
-    """`row` as one line of JSON; numbers that JSON cannot write become null."""
-    finite = {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value
-        for key, value in row.items()
-    }
-    return json.dumps(finite, ensure_ascii=False, default=str) + "\n"
-
-
-def read_rows(path: Path) -> Iterator[Row]:
-    """The rows of a JSONL file, none if there is no such file; a last line without its end is left out."""
-    if not path.exists():
-        return
-    with path.open(encoding="utf-8", newline="\n") as stream:
-        for number, line in enumerate(stream, 1):
-            if not line.endswith("\n"):  # being written just now
-                return
-            try:
-                yield json.loads(line)
-            except ValueError as error:
-                raise RunError(f"{path}, line {number}: not JSON ({error})") from None
-
-
-def read_json(path: Path) -> Row:
-    """The object in a JSON file."""
-    try:
-        content: Row = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise RunError(f"{path}: cannot be read ({error})") from None
-    return content
-
-
-def numbered(directory: Path, pattern: str) -> list[tuple[int, Path]]:
-    """Entries of `directory` like `pattern` by the number in place of its asterisk, in order."""
-    shape = re.compile(re.escape(pattern).replace(r"\*", r"(\d+)"))
-    matches = ((shape.fullmatch(path.name), path) for path in directory.glob(pattern))
-    return sorted((int(match[1]), path) for match, path in matches if match)
-
-
-def synced_size(path: Path) -> int:
-    """The size of a file after everything written to it has reached the disk."""
-    with path.open("rb+") as stream:
-        os.fsync(stream.fileno())
-        return os.fstat(stream.fileno()).st_size

@@ -1,0 +1,112 @@
+"""The files a run is kept in: JSON, and JSONL that grows and is read on from a byte or by a row's place."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from partway.errors import RunError
+
+Row = dict[str, Any]
+Stamp = tuple[int, int, int]
+
+
+class Placed(NamedTuple):
+    """A row and the bytes it takes up."""
+
+    start: int
+    end: int
+    row: Row
+
+
+def scan(path: Path, start: int = 0) -> Iterator[Placed]:
+    """The rows from byte `start` on, none without a file; a line that is still being written is left out."""
+    if not path.exists():
+        return
+    with path.open("rb") as stream:
+        stream.seek(start)
+        for line in stream:
+            if not line.endswith(b"\n"):
+                return
+            yield Placed(start, start + len(line), _parsed(line, path, start))
+            start += len(line)
+
+
+def read_rows(path: Path) -> Iterator[Row]:
+    """All whole rows of a JSONL file, none if there is no such file."""
+    return (placed.row for placed in scan(path))
+
+
+def row_at(path: Path, start: int) -> Row:
+    """The row that begins at byte `start`: one row of a large file costs one seek."""
+    with path.open("rb") as stream:
+        stream.seek(start)
+        return _parsed(stream.readline(), path, start)
+
+
+def append_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Add rows to a JSONL file, in one go."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8", newline="\n") as stream:
+        stream.write("".join(json_line(row) for row in rows))
+
+
+def json_line(row: Mapping[str, Any]) -> str:
+    """`row` as one line of JSON; numbers that JSON cannot write become null."""
+    finite = {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in row.items()
+    }
+    return json.dumps(finite, ensure_ascii=False, default=str) + "\n"
+
+
+def read_json(path: Path) -> Row:
+    """The object in a JSON file."""
+    try:
+        content: Row = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path}: cannot be read ({error})") from None
+    return content
+
+
+def numbered(directory: Path, pattern: str) -> list[tuple[int, Path]]:
+    """Entries of `directory` like `pattern` by the number in place of its asterisk, in order."""
+    shape = re.compile(re.escape(pattern).replace(r"\*", r"(\d+)"))
+    matches = ((shape.fullmatch(path.name), path) for path in directory.glob(pattern))
+    return sorted((int(match[1]), path) for match, path in matches if match)
+
+
+def stamp(path: Path) -> Stamp | None:
+    """What changes whenever the file does; None without a file."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def synced_size(path: Path) -> int:
+    """The size of a file after everything written to it has reached the disk."""
+    with path.open("rb+") as stream:
+        os.fsync(stream.fileno())
+        return os.fstat(stream.fileno()).st_size
+
+
+def _parsed(line: bytes, path: Path, start: int) -> Row:
+    try:
+        row = json.loads(line.decode())
+    except ValueError as error:
+        raise RunError(f"{path}, line {_line_number(path, start)}: not JSON ({error})") from None
+    if not isinstance(row, dict):
+        raise RunError(f"{path}, line {_line_number(path, start)}: expected a JSON object")
+    return row
+
+
+def _line_number(path: Path, start: int) -> int:
+    with path.open("rb") as stream:
+        return stream.read(start).count(b"\n") + 1
