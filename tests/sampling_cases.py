@@ -49,9 +49,19 @@ def spelled(tokens: Sequence[int]) -> str:
     return " ".join(map(str, tokens))
 
 
-def request(prompt: Sequence[int], count: int, key: str) -> Request:
+def request(
+    prompt: Sequence[int],
+    count: int,
+    key: str,
+    *,
+    prefix: Sequence[int] = (),
+    drafts: Sequence[Sequence[int]] = (),
+) -> Request:
     """So many completions of a prompt given as tokens; the key names their randomness."""
-    return Request(Problem(key, spelled(prompt), 0), EMPTY, count)
+    kept = tuple(Solution((spelled(tokens),)) for tokens in drafts)
+    return Request(
+        Problem(key, spelled(prompt), 0), Solution((spelled(prefix),)) if prefix else EMPTY, count, kept
+    )
 
 
 def tokens_of(draw: Draw) -> tuple[int, ...]:

@@ -53,11 +53,9 @@ def watched(codec, size, text):
     """The depth at which watching a row token by token ends it, and how many tokens it has."""
     watch = AnswerWatch(codec, size, PYTHON)
     tokens = np.array(codec.encode(text), np.int32)
-    line = np.zeros(1, np.int64)
     for depth, token in enumerate(tokens):
-        if watch.has_newline[token] and watch.closes(tokens[: depth + 1], int(line[0])):
+        if watch.has_newline[token] and watch.closes(tokens[: depth + 1]):
             return depth + 1, len(tokens)
-        line = watch.line_starts(tokens[depth : depth + 1], np.array([depth]), line)
     return None, len(tokens)
 
 

@@ -3,6 +3,10 @@
 Rows are right-aligned: whatever its length, a row's last cached token stands at index `end - 1`. So one
 forward appends to all of them at once, distances between a row's tokens are distances between indices
 (GPT-Neo's local attention counts those), and what lies to the left of a row is masked.
+
+After a forward that read guessed tokens, those that were not drawn stay behind as gaps, masked too. Then
+indices no longer tell distances, so such rows are for models that go by the positions they are given;
+`close_gaps` aligns them again.
 """
 
 from __future__ import annotations
@@ -15,28 +19,41 @@ from transformers import Cache, DynamicCache
 
 ROOM = 64  # tokens that can be appended before the window is moved back
 
+Integers = NDArray[np.int64]
+
 
 class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
     """One slot per row: the first `len(lengths)` slots are live, and `lengths` counts their cached tokens."""
 
     def __init__(self, slots: int) -> None:
         super().__init__(layers=[])
-        self.lengths: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.lengths: Integers = np.zeros(0, np.int64)
         self.slots = slots
-        self.start = self.end = self.width = 0  # the longest row is cached at start .. end - 1 of width
+        self.start = self.end = self.width = 0  # what any row sees is at start .. end - 1 of width
+        self.appended = 0  # tokens of each row that came with the last forward
+        self.gaps: NDArray[np.bool_] | None = None  # row, index: what a row does not see though it once began
         self.stores: list[list[Tensor]] = [[], []]  # keys and values per layer: slot, head, index, dimension
 
     def mask(self) -> Tensor | None:
         """Which tokens each row sees, its next one included; None if all rows are equally long."""
+        assert self.gaps is None, "rows with gaps have a mask of their own"
         if (self.lengths == self.lengths[0]).all():
             return None
         starts_R1 = torch.from_numpy(self.end - self.lengths)[:, None]
         return torch.arange(self.start, self.end + 1) >= starts_R1
 
-    def admit(self, prefilled: DynamicCache, lengths: NDArray[np.int64]) -> None:
+    def mask_of_several(self, count: int) -> Tensor:
+        """Which indices the next `count` tokens of each row see: row, 1, token, index."""
+        seen_RW = np.concatenate([self._seen(), np.zeros((len(self.lengths), count), bool)], 1)
+        mask_RQW = np.repeat(seen_RW[:, None], count, 1)
+        mask_RQW[:, :, -count:] = np.tri(count, dtype=bool)
+        return torch.from_numpy(mask_RQW)[:, None]
+
+    def admit(self, prefilled: DynamicCache, lengths: Integers) -> None:
         """Add rows whose first `lengths` tokens were just computed, right-padded, in `prefilled`."""
         first, last, longest = len(self.lengths), len(self.lengths) + len(lengths), int(lengths.max())
-        self._make_room(longest)
+        self.close_gaps()
+        self.make_room(longest=longest)
         for number, layer in enumerate(prefilled.layers):
             for store, new in zip(self.stores, (layer.keys, layer.values), strict=True):
                 slots = self._slots(store, number, new)
@@ -46,11 +63,13 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
                     slots[first + row, :, self.end - length : self.end] = new[row, :, :length]
         self._set_lengths(np.concatenate([self.lengths, lengths]))
 
-    def select(self, parents: NDArray[np.int64]) -> None:
+    def select(self, parents: Integers) -> None:
         """Let slot i continue the row in slot `parents[i]`; what already stands in its slot is not touched.
 
         No slot is both written and read: see `place`.
         """
+        if self.gaps is not None:
+            self.gaps = self.gaps[parents]
         self._set_lengths(self.lengths[parents])
         moved = np.flatnonzero(parents != np.arange(len(parents)))
         if len(moved) == 0:
@@ -66,21 +85,46 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
     def update(
         self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: object, **kwargs: object
     ) -> tuple[Tensor, ...]:
-        """Append one token's keys and values to every row and return all of them (called by the model)."""
-        rows, window = len(self.lengths), slice(self.start, self.end + 1)
+        """Append tokens' keys and values to every row and return all of them (called by the model)."""
+        rows, end = len(self.lengths), self.end + key_states.shape[2]
         views = []
         for store, new in zip(self.stores, (key_states, value_states), strict=True):
             slots = self._slots(store, layer_idx, new)[:rows]
-            slots[:, :, self.end] = new[:, :, 0]
-            views.append(slots[:, :, window])
+            slots[:, :, self.end : end] = new
+            views.append(slots[:, :, self.start : end])
         return tuple(views)
 
-    def step(self) -> None:
-        """Count the token that a forward has just appended to every row."""
-        self.lengths = self.lengths + 1
-        self.end += 1
-        if self.end == self.width:
-            self._make_room()
+    def step(self, count: int) -> None:
+        """Count the tokens that a forward has just appended to every row."""
+        self.lengths = self.lengths + count
+        self.end += count
+        self.appended = count
+
+    def keep(self, counts: Integers) -> None:
+        """Of the tokens that the last forward appended keep the first `counts` of each row."""
+        if (counts == self.appended).all():
+            return
+        if self.gaps is None:
+            self.gaps = np.zeros((len(counts), self.width), bool)
+        self.gaps[:, self.end - self.appended : self.end] = np.arange(self.appended) >= counts[:, None]
+        self._set_lengths(self.lengths - self.appended + counts)
+
+    def close_gaps(self) -> None:
+        """Align all rows to the right again."""
+        if self.gaps is None:
+            return
+        indices_RL = np.zeros((len(self.lengths), int(self.lengths.max(initial=0))), np.int64)
+        for row, (seen, length) in enumerate(zip(self._seen(), self.lengths, strict=True)):
+            indices_RL[row] = self.start
+            indices_RL[row, len(indices_RL[row]) - length :] = self.start + np.flatnonzero(seen)
+        rows_R1, indices = torch.arange(len(indices_RL))[:, None], torch.from_numpy(indices_RL)
+        for store in self.stores:
+            for slots in store:
+                at = rows_R1.to(slots.device), slice(None), indices.to(slots.device)
+                slots[: len(indices), :, : indices.shape[1]] = slots[at].transpose(1, 2)
+        self.gaps = None
+        self.end = indices_RL.shape[1]
+        self._set_lengths(self.lengths)
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         """How many indices the model sees before the next token (called by the model)."""
@@ -90,28 +134,44 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
         """How long the mask is and where it starts (called by the model)."""
         return self.end - self.start + query_length, 0
 
+    def make_room(self, count: int = 1, longest: int = 0) -> None:
+        """Have `longest` indices before `end` and `count` behind it; move the window if need be."""
+        if len(self.lengths) == 0:
+            self.start = self.end = longest
+        if longest <= self.end <= self.width - count:
+            return
+        rows, length, window = len(self.lengths), self.end - self.start, slice(self.start, self.end)
+        self.end = max(length, longest)
+        self.start, self.width = self.end - length, self.end + max(ROOM, count)
+        if self.gaps is not None:
+            moved = np.zeros((rows, self.width), bool)
+            moved[:, self.start : self.end] = self.gaps[:, window]
+            self.gaps = moved
+        for store in self.stores:
+            for layer, old in enumerate(store):
+                store[layer] = old.new_empty(self.slots, old.shape[1], self.width, old.shape[3])
+                store[layer][:rows, :, self.start : self.end] = old[:rows, :, window]
+
+    def _seen(self) -> NDArray[np.bool_]:
+        """What each row sees of the window."""
+        gaps_RW = np.zeros((len(self.lengths), self.end - self.start), bool)
+        if self.gaps is not None:
+            gaps_RW = self.gaps[:, self.start : self.end]
+        behind_RW = np.cumsum(~gaps_RW[:, ::-1], 1)[:, ::-1]  # tokens of the row from here on, gaps apart
+        return ~gaps_RW & (behind_RW <= self.lengths[:, None])
+
     def _slots(self, store: list[Tensor], layer: int, like: Tensor) -> Tensor:
         if layer == len(store):
             store.append(like.new_empty(self.slots, like.shape[1], self.width, like.shape[3]))
         return store[layer]
 
-    def _set_lengths(self, lengths: NDArray[np.int64]) -> None:
+    def _set_lengths(self, lengths: Integers) -> None:
         self.lengths = lengths
-        self.start = self.end - int(lengths.max(initial=0))
-
-    def _make_room(self, longest: int = 0) -> None:
-        """Have `longest` indices before `end` and one behind it; move the window if need be."""
-        if len(self.lengths) == 0:
-            self.start = self.end = longest
-        if longest <= self.end < self.width:
-            return
-        rows, length, window = len(self.lengths), self.end - self.start, slice(self.start, self.end)
-        self.end = max(length, longest)
-        self.start, self.width = self.end - length, self.end + ROOM
-        for store in self.stores:
-            for layer, old in enumerate(store):
-                store[layer] = old.new_empty(self.slots, old.shape[1], self.width, old.shape[3])
-                store[layer][:rows, :, self.end - length : self.end] = old[:rows, :, window]
+        spans = lengths
+        if self.gaps is not None and len(lengths):
+            before_RW = np.cumsum(~self.gaps[:, : self.end][:, ::-1], 1)
+            spans = (before_RW < lengths[:, None]).sum(1) + 1
+        self.start = self.end - int(spans.max(initial=0))
 
 
 def place(parents_C: NDArray[np.int64]) -> NDArray[np.int64]:

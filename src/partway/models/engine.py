@@ -16,11 +16,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`count` independent completions of `prefix`, a beginning of a solution (EMPTY: from scratch)."""
+    """`count` independent completions of `prefix`, a beginning of a solution (EMPTY: from scratch).
+
+    `drafts` are solutions that completions may resemble. They can make an engine faster, and change nothing
+    about what it draws.
+    """
 
     problem: Problem
     prefix: Solution
     count: int
+    drafts: tuple[Solution, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +34,7 @@ class Draw:
 
     `text` is what to trace: the prefix, then the completion without the unclosed last line it has if it
     was cut off by length. `log_prob` is that of the tokens drawn, at temperature 1 and unfiltered;
-    `tokens` is how many, 0 if the engine does not say.
+    `tokens` is how many, 0 if the engine does not say, and `drafted` how many of them the drafts had right.
     """
 
     completion: str
@@ -38,6 +43,7 @@ class Draw:
     finished: bool
     log_prob: float | None = None
     tokens: int = 0
+    drafted: int = 0
 
     @classmethod
     def of(
@@ -48,6 +54,7 @@ class Draw:
         finished: bool,
         log_prob: float | None = None,
         tokens: int = 0,
+        drafted: int = 0,
     ) -> Draw:
         """The draw of `completion` after `prefix`.
 
@@ -56,7 +63,7 @@ class Draw:
         """
         kept = completion if finished else completion[: completion.rfind("\n") + 1]
         beginning = "".join(f"{step}\n" for step in prefix.steps)
-        return cls(completion, beginning + kept, count, finished, log_prob, tokens)
+        return cls(completion, beginning + kept, count, finished, log_prob, tokens, drafted)
 
 
 class Engine(Protocol):

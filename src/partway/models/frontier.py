@@ -1,6 +1,7 @@
 """The frontier of a sampling tree: its live rows, the samples they hold, and one step of all of them.
 
-Array names end in their axes: R rows, S samples, C children, V vocabulary, L completion length.
+Array names end in their axes: R rows, S samples, C children, V vocabulary, L completion length, Q the tokens
+that a forward reads of each row, which are the last one drawn and those guessed to follow it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from transformers import DynamicCache, PreTrainedModel
 
 from partway.models.cache import RowCache, place
 from partway.models.drawing import draw, uniforms
+from partway.models.guessing import Guesser
+from partway.models.passes import attention_mask
 from partway.models.settings import SamplingSettings
 from partway.models.stopping import TOKEN, AnswerWatch
 
@@ -30,27 +33,30 @@ ROW = np.dtype(
         ("order", np.int64),  # the row's prompt was the order-th to be admitted
         ("limit", np.int64),  # the longest completion
         ("depth", np.int64),  # tokens drawn so far
-        ("line", np.int64),  # the depth at which the current line starts
         ("next", np.int64),  # the last token, which the model has not read yet
         ("log_prob", np.float64),  # of the tokens drawn so far, at temperature 1 and unfiltered
+        ("guessed", np.int64),  # tokens guessed to follow; they stand behind those drawn
+        ("drafted", np.int64),  # tokens drawn so far that had been guessed
     ]
 )
 
 # What has ended of one prompt: tokens without end-of-text, and whether they are finished (not cut off by
-# length), to the number of samples that drew them and their log-probability (of end-of-text too, if drawn).
-Ended = dict[tuple[tuple[int, ...], bool], tuple[int, float]]
+# length), to the number of samples that drew them, their log-probability (of end-of-text too, if drawn) and
+# how many of them had been guessed.
+Ended = dict[tuple[tuple[int, ...], bool], tuple[int, float, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """The distinct continuations of all rows by one token, sorted by row.
+    """The distinct continuations of all rows, sorted by row: its first `right` guesses, then one token.
 
     `of_samples` says which child each sample drew; the other arrays have an entry per child.
     """
 
     parents: Integers
+    right: Integers
     tokens: Integers
-    log_probs: NDArray[np.float32]
+    log_probs: NDArray[np.float64]  # of all tokens that a child adds
     of_samples: Integers
 
     @property
@@ -70,13 +76,13 @@ class Frontier:
         limits: Sequence[int],
         *,
         budget: int,
-        end_ids: Sequence[int],
+        is_end: NDArray[np.bool_],
         watch: AnswerWatch | None,
+        guesser: Guesser | None = None,
     ) -> None:
         self.model, self.settings, self.budget, self.watch = model, settings, budget, watch
         self.prompts, self.limits, self.device = prompts, limits, model.device
-        self.is_end = np.zeros(model.config.vocab_size, bool)
-        self.is_end[list(end_ids)] = True
+        self.is_end, self.guesser = is_end, guesser
         self.cache = RowCache(budget)
         self.rows = np.zeros(0, ROW)
         self.tokens_RL = np.zeros((budget, settings.max_completion_length), TOKEN)
@@ -114,14 +120,16 @@ class Frontier:
         return int(np.maximum(np.bincount(orders_R), np.ceil(share * samples)).sum())
 
     def advance(self) -> list[tuple[int, Streams]]:
-        """Extend every sample by a token.
+        """Extend every sample by the tokens that were guessed right and one more.
 
         Returns the samples of which prompts must start again because their rows would exceed the budget.
         """
+        if self.guesser is not None:
+            self.guesser.write(self.rows, self.tokens_RL, int(self.cache.lengths.max()))
         children = self._draw_children(self._forward())
-        parents_C = self.rows[children.parents]
+        depths_C = self.rows["depth"][children.parents] + children.right
         finished_C = self._is_finished(children)
-        ended_C = finished_C | (parents_C["depth"] + 1 >= parents_C["limit"])
+        ended_C = finished_C | (depths_C + 1 >= self.rows["limit"][children.parents])
         self._end(children, ended_C, finished_C)
         kept_C = self._within_budget(children, ~ended_C)
         evicted_C = ~(ended_C | kept_C)
@@ -148,50 +156,104 @@ class Frontier:
             ids = np.zeros((len(prompts), longest), np.int64)
             for row, prompt in zip(ids, prompts, strict=True):
                 row[: len(prompt) - 1] = prompt[:-1]
-            self._run(torch.from_numpy(ids), past_key_values=cache)
+            self._run(torch.from_numpy(ids), 1, past_key_values=cache)
         return cache
 
     def _forward(self) -> Tensor:
-        """The logits behind every row's last token, in float32."""
-        mask = self.cache.mask()
-        logits_RV = self._run(
-            torch.from_numpy(self.rows["next"][:, None].copy()),
+        """The logits behind the last token and the guesses of every row, row by row, in float32."""
+        count = 1 + int(self.rows["guessed"].max())
+        ahead_RQ = np.minimum(
+            np.arange(count), self.rows["guessed"][:, None]
+        )  # the last guess again as padding
+        ids_RQ = self._tokens_ahead(ahead_RQ - 1).astype(np.int64)
+        ids_RQ[:, 0] = self.rows["next"]
+        mask = self._make_room(count)
+        logits_RQV = self._run(
+            torch.from_numpy(ids_RQ),
+            count,
             past_key_values=self.cache,
-            position_ids=torch.from_numpy(self.cache.lengths[:, None]).to(self.device),
+            position_ids=torch.from_numpy(self.cache.lengths[:, None] + ahead_RQ).to(self.device),
             attention_mask=None if mask is None else mask.to(self.device),
         )
-        self.cache.step()
-        self.tokens_computed += len(self.rows)
-        return logits_RV.float() if self.device.type != "mps" else logits_RV.float().cpu()  # for float64
+        self.cache.step(count)
+        self.tokens_computed += int((1 + self.rows["guessed"]).sum())
+        logits = logits_RQV.flatten(0, 1).float()
+        return logits if self.device.type != "mps" else logits.cpu()  # for float64
 
-    def _run(self, ids: Tensor, **inputs: object) -> Tensor:
+    def _tokens_ahead(self, ahead_RQ: Integers) -> NDArray[np.int32]:
+        """Tokens of every row, counted from the first that is not drawn yet; past its guesses, any."""
+        places_RQ = np.minimum(self.rows["depth"][:, None] + ahead_RQ, self.tokens_RL.shape[1] - 1)
+        return self.tokens_RL[np.arange(len(self.rows))[:, None], places_RQ]
+
+    def _make_room(self, count: int) -> Tensor | None:
+        """Let the cache take `count` tokens of every row; returns their mask."""
+        span = self.cache.end - self.cache.start + count
+        if self.guesser is not None and span > self.guesser.longest:
+            self.cache.close_gaps()
+        self.cache.make_room(count)
+        if count == 1 and self.cache.gaps is None:
+            return self.cache.mask()
+        return attention_mask(self.model, self.cache.mask_of_several(count))
+
+    def _run(self, ids: Tensor, count: int, **inputs: object) -> Tensor:
+        """The logits behind the last `count` tokens of each row."""
         logits: Tensor = self.model(
-            input_ids=ids.to(self.device), use_cache=True, logits_to_keep=1, **inputs
+            input_ids=ids.to(self.device), use_cache=True, logits_to_keep=count, **inputs
         ).logits
-        return logits[:, -1]
+        return logits[:, -count:]
 
-    def _draw_children(self, logits_RV: Tensor) -> Children:
-        vocabulary = logits_RV.shape[-1]
-        uniforms_S = uniforms(self.streams_S, self.rows["depth"][self.rows_S])
-        rows_S = torch.from_numpy(self.rows_S).to(logits_RV.device)
-        drawn_S = draw(logits_RV, self.settings, rows_S, torch.from_numpy(uniforms_S).to(logits_RV.device))
-        keys_C, of_S = np.unique(self.rows_S * vocabulary + drawn_S.cpu().numpy(), return_inverse=True)
-        parents_C, tokens_C = np.divmod(keys_C, vocabulary)
-        chosen_C = torch.from_numpy(keys_C).to(logits_RV.device)
-        log_probs_C = logits_RV.flatten()[chosen_C] - logits_RV.logsumexp(-1)[chosen_C // vocabulary]
-        return Children(parents_C, tokens_C, log_probs_C.cpu().numpy(), of_S)
+    def _draw_children(self, logits: Tensor) -> Children:
+        """Let every sample draw behind each token of its row, and go as far as it draws what was guessed."""
+        vocabulary, count = logits.shape[-1], len(logits) // len(self.rows)
+        read_SQ = self.rows_S[:, None] * count + np.arange(count)
+        depths_SQ = self.rows["depth"][self.rows_S][:, None] + np.arange(count)
+        uniforms_SQ = uniforms(self.streams_S[:, None], depths_SQ)
+        read, numbers = (torch.from_numpy(a.flatten()).to(logits.device) for a in (read_SQ, uniforms_SQ))
+        drawn_SQ = draw(logits, self.settings, read, numbers).cpu().numpy().reshape(read_SQ.shape)
+        right_S = self._right_guesses(drawn_SQ)
+        last = np.arange(len(right_S)), right_S
+        keys_C, of_S = np.unique(read_SQ[last] * vocabulary + drawn_SQ[last], return_inverse=True)
+        read_C, tokens_C = np.divmod(keys_C, vocabulary)
+        parents_C, right_C = np.divmod(read_C, count)
+        totals = logits.logsumexp(-1)
+        chosen_C = torch.from_numpy(keys_C).to(logits.device)
+        log_probs_C = logits.flatten()[chosen_C] - totals[chosen_C // vocabulary]
+        before_C = self._log_probs_of_guesses(logits, totals)[parents_C, right_C]
+        return Children(parents_C, right_C, tokens_C, before_C + log_probs_C.cpu().numpy(), of_S)
+
+    def _right_guesses(self, drawn_SQ: Integers) -> Integers:
+        """How many of its row's guesses each sample has drawn."""
+        places_Q = np.arange(drawn_SQ.shape[1] - 1)
+        agrees_SQ = drawn_SQ[:, :-1] == self._tokens_ahead(places_Q[None])[self.rows_S]
+        agrees_SQ &= places_Q < self.rows["guessed"][self.rows_S][:, None]
+        right_S: Integers = agrees_SQ.cumprod(1).sum(1)
+        if self.guesser is not None:
+            farthest_R = np.zeros(len(self.rows), np.int64)
+            np.maximum.at(farthest_R, self.rows_S, right_S)
+            self.guesser.right += int(farthest_R.sum())
+        return right_S
+
+    def _log_probs_of_guesses(self, logits: Tensor, totals: Tensor) -> NDArray[np.float64]:
+        """The log-probability of each row's first 0, 1, ... guesses."""
+        sums_RQ = np.zeros((len(self.rows), len(logits) // len(self.rows)))
+        if sums_RQ.shape[1] > 1:
+            guesses = self._tokens_ahead(np.arange(sums_RQ.shape[1] - 1)[None])
+            chosen = torch.from_numpy(guesses.astype(np.int64)).to(logits.device)
+            of_rows = logits.view(*sums_RQ.shape, -1)[:, :-1].gather(2, chosen[:, :, None])[:, :, 0]
+            of_rows = of_rows - totals.view(sums_RQ.shape)[:, :-1]
+            sums_RQ[:, 1:] = of_rows.double().cumsum(1).cpu().numpy()
+        return sums_RQ
 
     def _is_finished(self, children: Children) -> NDArray[np.bool_]:
         finished_C = self.is_end[children.tokens]
         if self.watch is not None:
             for child in np.flatnonzero(self.watch.has_newline[children.tokens] & ~finished_C):
-                line_start = int(self.rows["line"][children.parents[child]])
-                finished_C[child] = self.watch.closes(self._path(children, child), line_start)
+                finished_C[child] = self.watch.closes(self._path(children, child))
         return finished_C
 
     def _path(self, children: Children, child: np.intp) -> NDArray[np.int32]:
         parent = children.parents[child]
-        depth = self.rows["depth"][parent]
+        depth = self.rows["depth"][parent] + children.right[child]
         path = self.tokens_RL[parent, : depth + 1].copy()
         path[depth] = children.tokens[child]
         return path
@@ -205,8 +267,9 @@ class Frontier:
                 path.pop()
             ended, key = self.ended[parent["prompt"]], (tuple(path), bool(finished_C[child]))
             # A completion can end twice, if some of its samples had to start again.
-            before, _ = ended.get(key, (0, 0.0))
-            ended[key] = before + int(counts_C[child]), float(parent["log_prob"] + children.log_probs[child])
+            count = int(counts_C[child]) + ended.get(key, (0,))[0]
+            log_prob = float(parent["log_prob"] + children.log_probs[child])
+            ended[key] = count, log_prob, int(parent["drafted"] + children.right[child])
             self.distinct += 1
             self.drawn += int(counts_C[child])
 
@@ -232,7 +295,7 @@ class Frontier:
         child_R = np.zeros(int(kept_C.sum()), np.int64)
         child_R[slots_C[kept_C]] = np.flatnonzero(kept_C)
         self._move(children.parents[child_R])
-        self._append(children.tokens[child_R], children.log_probs[child_R])
+        self._append(children.right[child_R], children.tokens[child_R], children.log_probs[child_R])
         rows_S = slots_C[children.of_samples]
         self.rows_S, self.streams_S = rows_S[rows_S >= 0], self.streams_S[rows_S >= 0]
 
@@ -242,10 +305,12 @@ class Frontier:
         moved = np.flatnonzero(parents_R != np.arange(len(parents_R)))
         self.tokens_RL[moved] = self.tokens_RL[parents_R[moved]]
 
-    def _append(self, tokens_R: Integers, log_probs_R: NDArray[np.float32]) -> None:
+    def _append(self, right_R: Integers, tokens_R: Integers, log_probs_R: NDArray[np.float64]) -> None:
+        """Add the right guesses, which stand in their places already, and a token to every row."""
+        self.cache.keep(1 + right_R)
+        self.rows["depth"] += right_R
+        self.rows["drafted"] += right_R
+        self.rows["log_prob"] += log_probs_R
         self.tokens_RL[np.arange(len(tokens_R)), self.rows["depth"]] = tokens_R
         self.rows["next"] = tokens_R
-        self.rows["log_prob"] += log_probs_R
-        if self.watch is not None:
-            self.rows["line"] = self.watch.line_starts(tokens_R, self.rows["depth"], self.rows["line"])
         self.rows["depth"] += 1

@@ -11,15 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 from transformers import PreTrainedModel
 
 from partway.errors import ModelError
 from partway.execution import PYTHON, Programs
 from partway.models.admission import Admission
+from partway.models.drafts import Drafts
 from partway.models.drawing import streams
 from partway.models.engine import Draw, Request
 from partway.models.frontier import Ended, Frontier
+from partway.models.guessing import Guesser
+from partway.models.layouts import Layout
 from partway.models.loading import LanguageModel
 from partway.models.settings import SamplingSettings
 from partway.models.stopping import AnswerWatch
@@ -33,6 +37,9 @@ class LocalEngine:
 
     Without a budget there are as many rows as a gigabyte of keys, values and logits allows. A completion ends
     at an end-of-text token, at the line that assigns `answer_variable` (None: never), or at a length.
+
+    With a `layout` that is right for the model, tokens are read ahead where the requests' drafts tell what
+    probably follows. What is drawn stays the same but for rounding.
     """
 
     def __init__(
@@ -41,6 +48,7 @@ class LocalEngine:
         *,
         row_budget: int | None = None,
         programs: Programs | None = PYTHON,
+        layout: Layout | None = None,
     ) -> None:
         self.model, self.codec = language_model.model, language_model.codec
         if getattr(self.model, "_is_stateful", False):
@@ -50,7 +58,10 @@ class LocalEngine:
             )
         self.context_length = language_model.context_length
         self.row_budget = row_budget
-        self.end_ids = _end_ids(language_model)
+        # What lets a tree be scored in one row lets a row be read with guesses: positions and masks count.
+        self.longest = layout.longest if layout is not None and layout.name.startswith("tree") else 0
+        self.is_end = np.zeros(self.model.config.vocab_size, bool)
+        self.is_end[_end_ids(language_model)] = True
         self.watch = None
         if programs is not None:
             self.watch = AnswerWatch(self.codec, self.model.config.vocab_size, programs)
@@ -69,7 +80,14 @@ class LocalEngine:
         needed = sum(request.count for request in requests)
         budget = min(self.row_budget or self._default_budget(prompts, limits), max(needed, 1))
         frontier = Frontier(
-            self.model, settings, prompts, limits, budget=budget, end_ids=self.end_ids, watch=self.watch
+            self.model,
+            settings,
+            prompts,
+            limits,
+            budget=budget,
+            is_end=self.is_end,
+            watch=self.watch,
+            guesser=self._guesser(requests),
         )
         admission = Admission(prompts, waiting, budget)
         with evaluating(self.model), torch.no_grad():
@@ -92,12 +110,24 @@ class LocalEngine:
             )
         return tokens
 
+    def _guesser(self, requests: Sequence[Request]) -> Guesser | None:
+        if not (self.longest and any(request.drafts for request in requests)):
+            return None
+        drafts = Drafts(
+            [self.codec.steps(request.prefix) for request in requests],
+            [[tuple(self.codec.steps(draft)) for draft in request.drafts] for request in requests],
+        )
+        return Guesser(drafts, self.longest, self.is_end, self.watch)
+
     def _draws(self, request: Request, ended: Ended) -> list[Draw]:
         """A draw for each distinct completion, the most frequent first."""
-        ordered = sorted((-count, *key, log_prob) for key, (count, log_prob) in ended.items())
+        ordered = sorted(ended, key=lambda key: (-ended[key][0], key))
         return [
-            Draw.of(request.prefix, self.codec.decode(tokens), -rank, finished, log_prob, len(tokens))
-            for rank, tokens, finished, log_prob in ordered
+            Draw.of(
+                request.prefix, self.codec.decode(tokens), count, finished, log_prob, len(tokens), drafted
+            )
+            for tokens, finished in ordered
+            for count, log_prob, drafted in [ended[tokens, finished]]
         ]
 
     def _default_budget(self, prompts: Sequence[Sequence[int]], limits: Sequence[int]) -> int:

@@ -82,12 +82,16 @@ def ancestor_mask(model: nn.Module, ends: Integers) -> Tensor:
     """Who attends to whom, from the `ends` of the nodes in every row, as the model's attention wants it."""
     nodes = np.arange(ends.shape[1])[:, None]
     below = (nodes >= nodes.T) & (nodes < ends[:, None, None, :])
-    mask = _tensor(below, _device(model))
-    config: Any = extract_model_from_parallel(model).config
-    if config._attn_implementation == "sdpa":
-        return mask
+    return attention_mask(extract_model_from_parallel(model), _tensor(below, _device(model)))
+
+
+def attention_mask(model: Any, allowed: Tensor) -> Tensor:
+    """Who attends to whom (row, 1, query, key) as the attention of the model, not wrapped, wants it."""
+    if model.config._attn_implementation == "sdpa":
+        return allowed
     dtype = next(model.parameters()).dtype
-    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, torch.finfo(dtype).min)
+    mask = torch.zeros(allowed.shape, dtype=dtype, device=allowed.device)
+    return mask.masked_fill(~allowed, torch.finfo(dtype).min)
 
 
 def _score_after_shared_prompt(model: nn.Module, tree: TokenTree, pad_id: int) -> Tensor:

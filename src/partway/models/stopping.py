@@ -26,24 +26,24 @@ class AnswerWatch:
         self.has_newline = np.array(["\n" in text for text in texts])
         self.ends_line = np.array([text.endswith("\n") for text in texts])
         self._may_end = lru_cache(maxsize=1 << 16)(self._line_may_end)
+        self._ends = lru_cache(maxsize=1 << 14)(self._text_ends)
 
-    def closes(self, tokens: NDArray[np.int32], line_start: int) -> bool:
-        """Whether `tokens` end the solution; the last one closes the line that starts at `line_start`."""
-        return (
-            self._may_end(tokens[line_start:].tobytes())
-            and self.programs.end(self.codec.decode(tokens.tolist())) is not None
-        )
+    def closes(self, tokens: NDArray[np.int32]) -> bool:
+        """Whether `tokens`, the last of which has a newline, end the solution."""
+        line = tokens[self._line_start(tokens[:-1]) :]
+        return self._may_end(line.tobytes()) and self._ends(tokens.tobytes())
 
     def _line_may_end(self, line: bytes) -> bool:
         text = self.codec.decode(np.frombuffer(line, TOKEN).tolist())
         return any(map(self.programs.may_end, text.split("\n")[:-1]))
 
-    def line_starts(
-        self, tokens_R: NDArray[np.int64], depths_R: NDArray[np.int64], starts_R: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Where each row's current line starts once the token at its depth is drawn.
+    def _text_ends(self, tokens: bytes) -> bool:
+        return self.programs.end(self.codec.decode(np.frombuffer(tokens, TOKEN).tolist())) is not None
+
+    def _line_start(self, tokens: NDArray[np.int32]) -> int:
+        """Where the line starts that `tokens` lead up to.
 
         A token with text behind its newline belongs to both lines.
         """
-        behind_R = np.where(self.ends_line[tokens_R], depths_R + 1, depths_R)
-        return np.where(self.has_newline[tokens_R], behind_R, starts_R)
+        newlines = np.flatnonzero(self.has_newline[tokens])
+        return int(newlines[-1] + self.ends_line[tokens[newlines[-1]]]) if len(newlines) else 0

@@ -1,0 +1,77 @@
+"""Guessing ahead: how many draft tokens are read behind the last token of each row, and when they do not pay.
+
+Reading a guessed token costs a forward a little; if it is right, it saves the row that much, and a share of
+the forward. So a few rows guess far, many rows guess little, and guesses that are mostly wrong end guessing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partway.models.drafts import CONTEXT, Drafts
+from partway.models.stopping import TOKEN, AnswerWatch
+
+LONGEST_GUESS = 8
+FORWARD = 60  # tokens that are read in the time a forward takes apart from reading: launching, weights
+TRIED = 200  # guesses before they are judged
+
+
+@dataclass
+class Guesser:
+    """Guesses what follows in rows of at most `longest` tokens.
+
+    `longest` is the length up to which the model is known to go by positions and masks given to it.
+    """
+
+    drafts: Drafts
+    longest: int
+    is_end: NDArray[np.bool_]
+    watch: AnswerWatch | None
+    guessed: int = 0
+    right: int = 0
+
+    def __post_init__(self) -> None:
+        may_end = self.is_end if self.watch is None else self.is_end | self.watch.has_newline
+        self.may_end = frozenset(np.flatnonzero(may_end).tolist())
+
+    def write(self, rows: NDArray[Any], tokens_RL: NDArray[np.int32], cached: int) -> None:
+        """Set how many tokens are guessed of each row, and write them behind its own.
+
+        `cached` is how many tokens of the longest row the model has read.
+        """
+        rows["guessed"] = 0
+        least = 1 / (1 + FORWARD / len(rows))  # the chance from which a guess pays
+        longest = min(LONGEST_GUESS, self.longest - cached - 1)
+        if longest < 1 or (self.guessed > TRIED and self.right < least * self.guessed):
+            return
+        chances_RQ = np.zeros((len(rows), longest))
+        for row, (prompt, depth, limit) in enumerate(rows[["prompt", "depth", "limit"]].tolist()):
+            tokens, length = tokens_RL[row], min(longest, limit - depth - 1)
+            for at, (token, chance) in enumerate(self._guess(prompt, tokens[:depth], length)):
+                tokens[depth + at], chances_RQ[row, at] = token, chance
+        # A forward reads equally many tokens of all rows, so all of them decide how many.
+        pays_Q = chances_RQ.mean(0) > least
+        count = int(pays_Q.cumprod().sum())
+        rows["guessed"] = (chances_RQ[:, :count] > 0).sum(1)
+        self.guessed += int(rows["guessed"].sum())
+
+    def _guess(self, prompt: int, drawn: NDArray[np.int32], length: int) -> Iterator[tuple[int, float]]:
+        """Tokens to follow, up to one that would end the solution, and their chances to be drawn."""
+        guess, total = list[int](), 1.0
+        for token, chance in self.drafts.guess(prompt, drawn[-CONTEXT:].tolist(), length):
+            guess.append(token)
+            if token in self.may_end and self._ends([*drawn.tolist(), *guess]):
+                return
+            total *= chance
+            yield token, total
+
+    def _ends(self, tokens: list[int]) -> bool:
+        last = tokens[-1]
+        return bool(self.is_end[last]) or (
+            self.watch is not None and self.watch.closes(np.array(tokens, TOKEN))
+        )
