@@ -30,7 +30,7 @@ tracebacks. Shell completion:
 CODE_HEADER = """# Every file in a phrase
 
 Made from the docstrings by `make docs`. Imports go one way only: problem and solution, execution, buffer,
-datasets, models, sampling, objectives, evaluation, runs, training, reports, command line.
+datasets, runs, models, sampling, objectives, evaluation, training, reports, command line.
 `storyproblems` is a package of its own that knows nothing of partway."""
 
 

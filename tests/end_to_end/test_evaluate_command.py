@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from partway.problem import Problem
+from partway.runs.digests import problems_digest
 from scripted_server import completions, scripted_server
 
 PROBLEMS = [Problem(f"p{n}", f"Tom has {n} apples. How many has he?", n, f"answer = {n}") for n in range(8)]
@@ -99,7 +100,10 @@ def test_the_results_of_a_run_go_into_the_run_and_use_its_problems(partway, fold
     (run / "final").symlink_to(folder / "tiny")
     code, shown, error = partway("evaluate", run, "--samples", 2, "--max-completion-length", 4, "--json")
     assert code == 0, error
-    assert json.loads(shown)["problems"] == 2
+    summary = json.loads(shown)
+    assert summary["problems"] == 2
+    assert summary["problems_file"] == str(run / "problems" / "dev.jsonl")
+    assert summary["problems_sha256"] == problems_digest(PROBLEMS[:2])
     assert (run / "evaluations" / "dev.json").exists()
 
 

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from partway.cli import app
 from partway.errors import PartwayError
 from partway.runs import Run
+from partway.runs.digests import problems_digest
 from training_cases import write_inputs
 
 ROOT = Path(__file__).parent.parent.parent
@@ -54,6 +55,11 @@ def test_a_run_leaves_every_file_that_is_documented(folder, tmp_path):
     run = Run.at(tmp_path / "run")
     page = (ROOT / "docs" / "run_directory.md").read_text()
     environment = run.environment
+    assert environment["layout"] in ("tree", "tree_rows")
+    assert environment["data"]["dev"]["sha256"] == problems_digest(run.problems("dev"))
+    for summary in run.evaluations().values():
+        assert summary["problems_file"] == "problems/dev.jsonl"
+        assert summary["problems_sha256"] == environment["data"]["dev"]["sha256"]
     keys = {*environment, *(key.split("@")[0] for line in run.metrics() for key in line)}
     keys |= {key for line in run.timings() for key in line} | set(
         json.loads(first_line(run, "samples/00000001.jsonl"))

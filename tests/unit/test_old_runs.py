@@ -21,8 +21,9 @@ from partway.reports.buffers import export_rows, summarize_buffers
 from partway.reports.explorer.explorer import Explorer
 from partway.reports.summaries import summarize
 from partway.runs import Run
+from partway.runs.digests import problems_digest
 from partway.solution import Solution
-from partway.training.checkpoints import Progress, data_digest
+from partway.training.checkpoints import Progress
 
 OLD = Path(__file__).parent.parent / "runs" / "finished-0.1"
 
@@ -84,8 +85,8 @@ def test_its_buffers_hold_what_they_held(run):
 
 def test_it_can_be_resumed_with_its_problems(run):
     data = run.environment["data"]
-    assert data_digest(TRAIN) == data["train"]["sha256"]
-    assert data_digest(DEV) == data["dev"]["sha256"]
+    assert problems_digest(TRAIN) == data["train"]["sha256"]
+    assert problems_digest(DEV) == data["dev"]["sha256"]
 
 
 def test_its_model_is_found(run):

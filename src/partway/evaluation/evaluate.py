@@ -21,6 +21,7 @@ from partway.execution import Programs
 from partway.models.engine import Draw, Engine, Request
 from partway.models.settings import SamplingSettings
 from partway.problem import Problem
+from partway.runs.digests import problems_digest
 from partway.solution import EMPTY
 
 
@@ -112,7 +113,7 @@ def evaluate_into(
         return summary
     journal = EvaluationJournal(path.with_suffix(".partial.jsonl"))
     evaluation = evaluate(engine, problems, plan, model=model, journal=journal, on_progress=on_progress)
-    about = {**(about or {}), "digest": digest}
+    about = {**(about or {}), "problems_sha256": problems_digest(problems), "digest": digest}
     evaluation.write(path, expand=expand, about=about)
     journal.remove()
     return {**about, **evaluation.to_json()}

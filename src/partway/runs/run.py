@@ -211,7 +211,10 @@ class Run:
 
     def write_evaluation(self, step: int, evaluation: Writable) -> None:
         """Save the evaluation at a step: its samples, then its summary."""
-        evaluation.write(self.evaluation_file(step), expand=False, about={"step": step})
+        about = {"step": step, "problems_file": self._name(self.problems_file("dev"))}
+        if self.environment_file.exists() and (dev := self.environment.get("data", {}).get("dev")):
+            about["problems_sha256"] = dev.get("sha256")
+        evaluation.write(self.evaluation_file(step), expand=False, about=about)
 
     def evaluation_file(self, name: int | str) -> Path:
         """The summary of the evaluation at a step, or of one with a name; its samples are beside it."""

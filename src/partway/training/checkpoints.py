@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import Any
 
 from partway.errors import RunError
 from partway.files import atomic_directory
-from partway.problem import Problem
-from partway.runs import Run, json_line, read_json
+from partway.runs import Run, read_json
+from partway.runs.digests import file_digest
 from partway.training.resuming import LENGTHS, is_longer
 
 MANIFEST = "manifest.json"
@@ -56,7 +55,10 @@ def new_checkpoint(path: Path) -> Iterator[Path]:
     with atomic_directory(path) as directory:
         yield directory
         sizes = {
-            file.relative_to(directory).as_posix(): {"bytes": file.stat().st_size, "sha256": digest(file)}
+            file.relative_to(directory).as_posix(): {
+                "bytes": file.stat().st_size,
+                "sha256": file_digest(file),
+            }
             for file in sorted(directory.rglob("*"))
             if file.is_file()
         }
@@ -76,7 +78,7 @@ def flaw(directory: Path) -> str | None:
             return f"{name} is missing"
         if file.stat().st_size != size:
             return f"{name} has {file.stat().st_size} bytes, expected {size}"
-        if digest(file) != sha256:
+        if file_digest(file) != sha256:
             return f"{name} is not as it was written (its SHA-256 differs)"
     return None
 
@@ -89,24 +91,6 @@ def last_good(run: Run) -> tuple[Path | None, list[str]]:
             return directory, remarks
         remarks.append(f"{directory.name} is damaged: {reason}")
     return None, remarks
-
-
-def digest(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def data_digest(problems: Iterable[Problem]) -> str:
-    """The SHA-256 of problems, in order."""
-    hasher = hashlib.sha256()
-    for problem in problems:
-        row = {"id": problem.id, "question": problem.question, "answer": problem.answer}
-        row |= {"solution": problem.reference.text} if problem.reference is not None else {}
-        row |= {"meta": dict(problem.meta)} if problem.meta else {}
-        # What the first version hashed, which is not quite a row of today: its runs can be resumed.
-        hasher.update(json_line(row).encode())
-    return hasher.hexdigest()
 
 
 def check_same_run(run: Run, settings: Mapping[str, Any], environment: Mapping[str, Any]) -> None:

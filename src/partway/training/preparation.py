@@ -23,7 +23,7 @@ from partway.models.loading import LanguageModel, load_model
 from partway.models.tiny import build_tiny_model
 from partway.problem import Problem
 from partway.runs import read_rows
-from partway.training.checkpoints import data_digest
+from partway.runs.digests import problems_digest
 from partway.training.config import SelfSamplingConfig
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def now() -> str:
 
 
 def _data_identity(problems: Sequence[Problem]) -> dict[str, Any]:
-    return {"problems": len(problems), "sha256": data_digest(problems)}
+    return {"problems": len(problems), "sha256": problems_digest(problems)}
 
 
 def _version(package: str) -> str:

@@ -205,7 +205,8 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         if changed := list(checkpoints.changes(self.run.config, self.args.settings).values()):
             resumed["changed"] = changed
         self.environment = {
-            **(self.environment if force else environment),
+            **self.environment,  # with what a run of an older version does not name
+            **({} if force else environment),
             "started": environment["started"],
             "resumed": [*environment["resumed"], resumed],
         }

@@ -119,6 +119,7 @@ class SelfSamplingTrainer(RecordingTrainer):
             self.add_callback(EarlyStoppingCallback(args.early_stopping_patience))
         self.engine: Engine = engine or LocalEngine(language_model, programs=self.programs)
         self.scorer = self._scorer()
+        self.environment["layout"] = self.scorer.layout.name
 
     def training_step(self, model: Any, problems: list[Problem], num_items_in_batch: Any = None) -> Tensor:
         """Explore the problems, then learn from their buffers."""
