@@ -5,7 +5,8 @@ from click.testing import CliRunner
 
 from partway.cli import doctor
 from partway.errors import SandboxError
-from partway.execution import workers
+from partway.execution import attacks, workers
+from partway.execution.attacks import ATTACKS
 from partway.execution.workers import SandboxReport
 
 WALLS = {"landlock": "active", "seccomp": "active"}
@@ -22,6 +23,7 @@ def found(monkeypatch):
             return report
 
         monkeypatch.setattr(workers, "inspect_sandbox", inspect)
+        monkeypatch.setattr(attacks, "withstood", lambda: {"run for ever": True})
         monkeypatch.setattr(doctor, "devices", lambda: iter(["CPU: 1 cores"]))
 
     return choose
@@ -39,6 +41,8 @@ def test_json_says_versions_devices_walls_and_extras():
     assert report["packages"]["torch"]
     assert report["devices"][0].startswith("CPU")
     assert report["sandbox"]["protections"]
+    assert set(report["sandbox"]["withstood"]) == set(ATTACKS)
+    assert all(report["sandbox"]["withstood"].values())
     assert {"peft", "plots", "wandb"} <= {extra["name"] for extra in report["extras"]}
     assert report["problems"] == []
 
@@ -62,6 +66,23 @@ def test_what_a_program_could_do_is_named(found):
     assert strength.startswith("weak")
     assert "read a file" in strength
     assert "socket" not in strength
+
+
+def test_an_attack_that_gets_through_is_named(found, monkeypatch):
+    found(SandboxReport(WALLS, {"read a file": True}))
+    monkeypatch.setattr(attacks, "withstood", lambda: {"run for ever": True, "lie": False})
+    shown = " ".join(run().stdout.split())
+    assert "broken: a program managed to lie;" in shown
+    assert "attacked to lie GOT THROUGH" in shown
+
+
+def test_a_weak_sandbox_comes_with_the_switch_that_accepts_it(found, monkeypatch):
+    def refuse():
+        raise SandboxError("general programs are refused on this system")
+
+    found(SandboxReport(WALLS | {"seccomp": "inactive: none"}, {"open a socket": False}))
+    monkeypatch.setattr(attacks, "withstood", refuse)
+    assert "--allow-weak-sandbox" in " ".join(run().stdout.split())
 
 
 def test_an_unusable_sandbox_is_a_problem_and_an_exit_code(found):

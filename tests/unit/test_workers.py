@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from hostile_runner import living_sessions
+from partway import trace
 from partway.errors import SandboxError
-from partway.execution import workers
+from partway.execution import worker_process, workers
+from partway.execution.isolation import ACTIVE, SECCOMP
 from partway.execution.traces import Execution
 from partway.execution.values import MAX_INTEGER_BITS, Opaque
 from partway.execution.workers import Limits, run_isolated
@@ -324,6 +326,35 @@ def test_an_interpreter_that_does_not_start_is_an_error_with_advice(fresh_pool, 
 
 
 @pytest.fixture
+def without_seccomp(fresh_pool, monkeypatch):
+    """Workers on a system that has no seccomp."""
+    walls = "from partway.execution import isolation\nisolation._FILTER = None\nmain()"
+    monkeypatch.setattr(worker_process, "_BOOT", worker_process._BOOT.replace("main()", walls))
+    monkeypatch.delenv(worker_process.ALLOW_WEAK, raising=False)
+
+
+@linux_only
+def test_without_the_kernels_walls_general_programs_are_refused_with_the_way_out(without_seccomp):
+    with pytest.raises(SandboxError, match=r"seccomp.*inactive.*--allow-weak-sandbox or PARTWAY_ALLOW_WEAK"):
+        run("x = [1]")
+    assert trace("x = 1").states == ("1",)  # the interpreter needs none
+    assert workers.inspect_sandbox().protections[SECCOMP] != ACTIVE
+    with pytest.raises(SandboxError, match="refused on this system"):
+        run("x = [1]")  # also in the worker that was inspected
+
+
+@linux_only
+@pytest.mark.parametrize("answer", ["1", "0"])
+def test_who_accepts_a_weak_sandbox_gets_it(answer, without_seccomp, monkeypatch):
+    monkeypatch.setenv(worker_process.ALLOW_WEAK, answer)
+    if answer == "1":
+        assert values(run("x = [1]")) == {"x": [1]}
+    else:
+        with pytest.raises(SandboxError):
+            run("x = [1]")
+
+
+@pytest.fixture
 def fresh_pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
     """A pool of one's own, and a way to get another."""
 
@@ -353,7 +384,8 @@ def children(pid: int) -> list[int]:
 
 
 def worker_pids() -> list[int]:
-    return [worker.process.pid for worker in workers._SHARED.get().workers]
+    """Of those that have settled: before, a worker has a child that examines its walls."""
+    return [worker.process.pid for worker in workers._SHARED.get().workers if worker.protections]
 
 
 def interrupted(code: str, times: int, victim: Callable[[], int | None]) -> Execution:
@@ -423,7 +455,9 @@ def test_a_worker_knows_nothing_of_this_environment(fresh_pool, monkeypatch):
 
 SCRIPT = """
 import os, signal, sys, threading
-from partway.execution import workers
+from partway import trace
+from partway.execution import worker_process, workers
+from partway.execution.isolation import ACTIVE, SECCOMP
 busy = ("while True:\\n    pass",)
 if sys.argv[1] == "busy":
     limits = workers.Limits(cpu_seconds=100, wall_seconds=100)
@@ -458,7 +492,9 @@ def test_no_process_stays_behind_however_the_parent_ends(end, activity):
 def test_a_forked_process_gets_workers_of_its_own():
     script = """
 import os
-from partway.execution import workers
+from partway import trace
+from partway.execution import worker_process, workers
+from partway.execution.isolation import ACTIVE, SECCOMP
 run = lambda: workers.run_isolated([("x = [1]",)], answer_variable="answer")[0].changes
 assert run() == ({"x": ([1],)},)
 before = [worker.process.pid for worker in workers._SHARED.get().workers]

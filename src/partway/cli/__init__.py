@@ -75,7 +75,7 @@ class App(LazyGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         end = args.index("--") if "--" in args else len(args)
-        ours = [word for word in args[:end] if word in ("--debug", "--quiet")]
+        ours = [word for word in args[:end] if word in ("--debug", "--quiet", "--allow-weak-sandbox")]
         others = [word for word in args[:end] if word not in ours]
         return super().parse_args(ctx, [*ours, *others, *args[end:]])
 
@@ -90,8 +90,13 @@ class App(LazyGroup):
 @click.version_option(package_name="partway", message="partway %(version)s")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.option("-q", "--quiet", is_flag=True, help="Print results only: no progress, no remarks.")
+@click.option(
+    "--allow-weak-sandbox",
+    is_flag=True,
+    help="Run general programs also where the kernel would not stop a hostile one.",
+)
 @click.pass_context
-def app(ctx: click.Context, debug: bool, quiet: bool) -> None:
+def app(ctx: click.Context, debug: bool, quiet: bool, allow_weak_sandbox: bool) -> None:
     """Fine-tune language models on their own correct and partially-correct solutions.
 
     \b
@@ -101,6 +106,8 @@ def app(ctx: click.Context, debug: bool, quiet: bool) -> None:
       partway doctor
     """
     ctx.obj = {"debug": debug, "quiet": quiet}
+    if allow_weak_sandbox:
+        os.environ["PARTWAY_ALLOW_WEAK_SANDBOX"] = "1"  # processes started from this one ask for it, too
 
 
 def main() -> NoReturn:

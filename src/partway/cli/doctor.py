@@ -29,6 +29,7 @@ USES = {
     "explore": "the local page of partway explore",
     "smollm2": "a small language model that needs no download",
 }
+WEAK = "general programs are refused here unless you say --allow-weak-sandbox"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class Sandbox:
     strength: str
     protections: dict[str, str] = field(default_factory=dict)
     refused: dict[str, bool] = field(default_factory=dict)
+    withstood: dict[str, bool] = field(default_factory=dict)
     start_seconds: float | None = None
 
 
@@ -158,7 +160,8 @@ def devices() -> Iterator[str]:
 
 
 def examine_sandbox() -> Sandbox:
-    """Start a worker and let it run against its walls."""
+    """Start a worker, let it run against its walls, and attack it."""
+    from partway.execution.attacks import withstood
     from partway.execution.workers import inspect_sandbox
 
     start = time.perf_counter()
@@ -168,14 +171,21 @@ def examine_sandbox() -> Sandbox:
         return Sandbox(f"unusable: {error}")
     seconds = round(time.perf_counter() - start, 3)
     allowed = [attempt for attempt, refused in report.refused.items() if not refused]
+    try:
+        attacks = withstood()
+    except SandboxError:  # refused here for its walls, which are shown
+        attacks = {}
     inactive = [name for name, state in report.protections.items() if state.startswith("inactive")]
-    if allowed:
-        strength = f"weak: past the screen of its code, a program could {', '.join(allowed)}"
+    if not all(attacks.values()):
+        through = ", ".join(name for name, held in attacks.items() if not held)
+        strength = f"broken: a program managed to {through}; please report this"
+    elif allowed:
+        strength = f"weak: past the screen of its code, a program could {', '.join(allowed)}; {WEAK}"
     elif inactive:
         strength = f"good: every attempt was refused, though without {', '.join(inactive)}"
     else:
         strength = "strong: every wall stands and every attempt was refused"
-    return Sandbox(strength, dict(report.protections), dict(report.refused), seconds)
+    return Sandbox(strength, dict(report.protections), dict(report.refused), attacks, seconds)
 
 
 def show(found: Checkup) -> None:
@@ -191,6 +201,10 @@ def show(found: Checkup) -> None:
     walls = [*found.sandbox.protections.items()]
     tried = [
         (f"tried to {name}", "refused" if no else "ALLOWED") for name, no in found.sandbox.refused.items()
+    ]
+    tried += [
+        (f"attacked to {name}", "withstood" if held else "GOT THROUGH")
+        for name, held in found.sandbox.withstood.items()
     ]
     console.print(
         _rows("Sandbox for general programs", [("strength", found.sandbox.strength), *walls, *tried])
@@ -211,6 +225,6 @@ def _rows(title: str, rows: list[tuple[str, ...]]) -> Table:
 
     table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 2))
     for name, state in rows:
-        bad = state.startswith(("missing", "inactive", "weak", "unusable", "ALLOWED"))
+        bad = state.startswith(("missing", "inactive", "weak", "unusable", "broken", "ALLOWED", "GOT"))
         table.add_row(escape(name), escape(state), style="yellow" if bad else "")
     return table

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 ACTIVE = "active"
+SECCOMP = "seccomp (system calls)"
+LANDLOCK = "landlock (files, TCP, signals)"
 NOBODY = 65534
 OPEN_FILES = 256  # of a worker: a sheet per program of a request, and a few; a program's process has none
 
@@ -64,7 +66,7 @@ def confine_worker() -> dict[str, str]:
     return {
         "unprivileged user": _attempt(_drop_privileges),
         "no new privileges": _attempt(_forbid_new_privileges),
-        "landlock (files, TCP, signals)": _attempt(_forbid_files),
+        LANDLOCK: _attempt(_forbid_files),
         "limits (files, core dumps)": _attempt(_limit_files),
     }
 
@@ -79,7 +81,7 @@ def confine_program(memory_bytes: int, cpu_seconds: int, parent: int) -> dict[st
         "limits (memory, processor time, processes)": _attempt(
             lambda: _limit_resources(memory_bytes, cpu_seconds)
         ),
-        "seccomp (system calls)": _attempt(_forbid_system_calls),
+        SECCOMP: _attempt(_forbid_system_calls),
     }
 
 

@@ -17,7 +17,7 @@ import struct
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +49,7 @@ class Request:
 
 def main() -> None:
     """Serve requests from the channel until it closes."""
-    protections = _settle()
+    protections = _settle() | _protections()
     _send(HELLO + to_json(protections).encode())
     channel = _socket.socket(fileno=CHANNEL)
     reader = FrameReader(limit=1 << 16)
@@ -223,6 +223,25 @@ def _send(payload: bytes) -> None:
 
 def _probe() -> dict[str, Any]:
     """Put up a child's walls and run against them: what is refused in fact, whatever was set up."""
+    report, *survival = _said_by_a_child(lambda zygote: try_everything(1, lambda: _walls(zygote), zygote))
+    result: dict[str, Any] = json.loads(report)
+    result["refused"]["start a command"] = bool(survival)
+    return result
+
+
+def _protections() -> dict[str, str]:
+    """What a child's walls would be."""
+    (report,) = _said_by_a_child(lambda zygote: os.write(1, to_json(_walls(zygote)).encode()))
+    result: dict[str, str] = json.loads(report)
+    return result
+
+
+def _walls(zygote: int) -> dict[str, str]:
+    return _confine(Request(), zygote)
+
+
+def _said_by_a_child(task: Callable[[int], object]) -> list[bytes]:
+    """The lines that a child writes to descriptor 1, which is all it has."""
     receiving, sending = os.pipe()
     zygote = os.getpid()
     pid = os.fork()
@@ -231,13 +250,11 @@ def _probe() -> dict[str, Any]:
             os.dup2(sending, 1)
             os.closerange(2, 256)
             os.close(CHANNEL)
-            try_everything(1, lambda: _confine(Request(), zygote), zygote)
+            task(zygote)
         finally:
             os._exit(0)
     os.close(sending)
-    report, *survival = b"".join(iter(lambda: os.read(receiving, 1 << 16), b"")).splitlines()
+    lines = b"".join(iter(lambda: os.read(receiving, 1 << 16), b"")).splitlines()
     os.close(receiving)
     os.waitpid(pid, 0)
-    result: dict[str, Any] = json.loads(report)
-    result["refused"]["start a command"] = bool(survival)
-    return result
+    return lines

@@ -14,9 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from partway.errors import SandboxError
+from partway.execution.isolation import ACTIVE, LANDLOCK, SECCOMP
 from partway.execution.wire import FrameReader, WireError, frame
 
 START_SECONDS = 30.0
+ALLOW_WEAK = "PARTWAY_ALLOW_WEAK_SANDBOX"  # an environment variable: 1 accepts systems without the walls
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 # The package's modules without its __init__ files: a worker imports a few, all of the standard library.
@@ -77,6 +79,17 @@ class WorkerProcess:
             self.process.stderr.close()
         self.protections = json.loads(hello[1:])
 
+    def check_walls(self, allow_weak: bool) -> None:
+        """Refuse to run programs where the kernel would not stop one that gets past the screen."""
+        missing = {name: self.protections.get(name, "unknown") for name in (SECCOMP, LANDLOCK)}
+        if self.protections.get(SECCOMP) == ACTIVE or allow_weak:
+            return
+        states = ", ".join(f"{name}: {state}" for name, state in missing.items())
+        raise SandboxError(
+            f"general programs are refused on this system, whose kernel would not stop them ({states}); "
+            f"--allow-weak-sandbox or {ALLOW_WEAK}=1 runs them all the same: partway doctor"
+        )
+
     def send(self, request: object, descriptors: Sequence[int] = ()) -> None:
         """Send a request with what it needs; requests are short, so that they go in one piece."""
         self.socket.settimeout(START_SECONDS)
@@ -114,6 +127,11 @@ class WorkerProcess:
         """Forget a worker that belongs to the process this one was forked from."""
         self.socket.close()
         self.process.returncode = 0
+
+
+def weak_sandbox_is_allowed() -> bool:
+    """Whether the user accepts a sandbox without the kernel's walls."""
+    return os.environ.get(ALLOW_WEAK, "") not in ("", "0")
 
 
 def unusable(reason: str) -> SandboxError:

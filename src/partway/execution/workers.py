@@ -22,7 +22,7 @@ from partway.execution.replies import read_reply
 from partway.execution.sheets import SentSheet
 from partway.execution.traces import Execution, Failure
 from partway.execution.wire import WireError
-from partway.execution.worker_process import START_SECONDS, WorkerProcess, unusable
+from partway.execution.worker_process import START_SECONDS, WorkerProcess, unusable, weak_sandbox_is_allowed
 
 Program = tuple[str, ...]
 
@@ -86,7 +86,7 @@ class _Pool:
 
     def inspect(self) -> SandboxReport:
         with self.undivided():
-            worker = self.grow(1)[0]
+            worker = self.grow(1, allow_weak=True)[0]
             try:
                 worker.send(None)
                 reply = json.loads(worker.next_payload(time.monotonic() + START_SECONDS)[1:])
@@ -104,13 +104,15 @@ class _Pool:
                 self.close()
                 raise
 
-    def grow(self, count: int) -> list[WorkerProcess]:
+    def grow(self, count: int, allow_weak: bool) -> list[WorkerProcess]:
         """At least `count` running workers."""
         known = len(self.workers)
         while len(self.workers) < count:
             self.workers.append(WorkerProcess(hash_seed=int(self.second)))
         for worker in self.workers[known:]:
             worker.greet()
+        for worker in self.workers:
+            worker.check_walls(allow_weak)
         return self.workers
 
     def drop(self, worker: WorkerProcess) -> None:
@@ -142,6 +144,7 @@ class _Run:
         self.programs = programs
         self.answer_variable = answer_variable
         self.limits = limits
+        self.allow_weak = weak_sandbox_is_allowed()
         self.results: dict[int, Execution] = {}
         self.deaths: Counter[int] = Counter()
         self.jobs: dict[WorkerProcess, _Job] = {}
@@ -184,7 +187,8 @@ class _Run:
     def assign(self, selector: selectors.BaseSelector) -> None:
         """Give every idle worker something to do."""
         wanted = min(_processors(), MAX_WORKERS, len(self.jobs) + len(self.waiting))
-        idle = [worker for worker in self.pool.grow(wanted) if worker not in self.jobs]
+        running = self.pool.grow(wanted, self.allow_weak)
+        idle = [worker for worker in running if worker not in self.jobs]
         for worker in idle[: len(self.waiting)]:
             numbers = self.waiting.popleft()
             sheets = deque(self.sheet(number) for number in numbers)
