@@ -16,7 +16,6 @@ import click
 from benchmarks.tables import COUNT, print_table
 from partway.errors import ProblemError
 from partway.execution import trace_all, tracing
-from partway.parsing import forget_lines
 
 ROUNDS = 5
 LOOP_PROGRAMS = 2_000
@@ -149,7 +148,7 @@ def parse_all(texts: Sequence[str]) -> None:
 
 
 def trace_cold(texts: Sequence[str]) -> None:
-    forget_lines()
+    tracing.forget_lines()
     trace_afresh(texts)
 
 

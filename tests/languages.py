@@ -1,7 +1,7 @@
 """A language, an equivalence and a checker of one's own, as small as they can be."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from partway import Programs, PythonPrograms, Solution, Trace, trace_all
 
@@ -29,7 +29,7 @@ class LastValue(PythonPrograms):
 
     def trace_all(self, texts: Sequence[str]) -> list[Trace]:
         return [
-            replace(found, states=tuple(map(self._last, found.changes))) for found in super().trace_all(texts)
+            found._replace(states=tuple(map(self._last, found.changes))) for found in super().trace_all(texts)
         ]
 
     def _last(self, changed) -> str:

@@ -148,10 +148,7 @@ def _ends_by_assigning(step: str, variable: str) -> bool:
 
 def parse_line(line: str) -> Statement | None:
     """The simple statement that `line` is on its own, None if it is none or may need its neighbours."""
-    match = _SHORT(line)
-    if match is not None and (statement := _short_statement(line, match)) is not None:
-        return statement
-    if len(line) <= MAX_ARITHMETIC and _ARITHMETIC(line) and (statement := _arithmetic(line)) is not None:
+    if (statement := parse_arithmetic(line)) is not None:
         return statement
     if line[:1].isspace() or len(line) > MAX_ARITHMETIC:
         return None
@@ -163,6 +160,15 @@ def parse_line(line: str) -> Statement | None:
 
 
 # Plain arithmetic. Only ASCII: a name may be spelled in several ways otherwise, and \d has many digits.
+
+
+def parse_arithmetic(line: str) -> Statement | None:
+    """The line of plain arithmetic, None if it is something else."""
+    match = _SHORT(line)
+    if match is not None and (statement := _short_statement(line, match)) is not None:
+        return statement
+    return _arithmetic(line) if len(line) <= MAX_ARITHMETIC and _ARITHMETIC(line) else None
+
 
 _KEYWORDS = frozenset(kwlist)
 _NAME = r"[A-Za-z][A-Za-z0-9_]*"

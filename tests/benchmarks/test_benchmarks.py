@@ -13,9 +13,8 @@ from click.testing import CliRunner
 
 from benchmarks import learning_contenders, sample, sampling_contenders, trace
 from benchmarks.__main__ import BENCHMARKS, app
-from partway import parsing
 from partway.errors import ProblemError
-from partway.execution import trace_all, tracing
+from partway.execution import plain, trace_all, tracing
 from partway.models.loading import load_model
 from partway.models.settings import SamplingSettings
 from partway.models.targets import Targets
@@ -107,7 +106,7 @@ def test_cold_tracing_knows_no_line_and_warm_tracing_no_program(monkeypatch):
     trace_all(["n0 = 3\nanswer = n0 + 1"])
     known = []
     monkeypatch.setattr(
-        trace, "trace_all", lambda texts: known.append((len(parsing._cache) > 0, len(tracing._memo)))
+        trace, "trace_all", lambda texts: known.append((len(plain._known) > 0, len(tracing._memos)))
     )
     trace.trace_afresh([])
     trace.trace_cold([])

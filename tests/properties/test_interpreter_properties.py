@@ -9,14 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from partway.execution import trace
 from partway.execution.arithmetic import NotCovered
 from partway.execution.interpreter import interpret
+from partway.execution.plain import trace_plain
+from partway.execution.tracing import interpreted
 from partway.parsing import parse, parse_line
-from properties.strategies import expressions, names, programs
+from properties.strategies import expressions, names, numbers, programs
 
 TWIN = Path(__file__).with_name("cpython_twin.py")
 
@@ -122,3 +124,30 @@ def test_renaming_and_reformatting_leave_the_states(text: str) -> None:
         renamed = renamed.replace(old, new)
     spaced = renamed.replace(" = ", "   =  ").replace("\n", "  # a remark\n\n")
     assert trace(spaced).states == trace(text).states
+
+
+@st.composite
+def plain_programs(draw: st.DrawFn) -> str:
+    """Plain arithmetic with a new variable in nearly every step, and now and then something unusual."""
+    lines = [f"n{index} = {draw(numbers)}" for index in range(draw(st.integers(1, 3)))]
+    for index in range(draw(st.integers(0, 5))):
+        known = st.sampled_from([line.split(" ")[0] for line in lines])
+        operands = st.one_of(known, known, numbers)
+        a, b, c = draw(operands), draw(operands), draw(operands)
+        sign, other = draw(st.sampled_from("+-*/")), draw(st.sampled_from(["+", "-", "*", "/", "//", "%"]))
+        right = draw(
+            st.sampled_from([f"{a} {sign} {b}", f"{a} {sign} {b} {other} {c}", f"-({a} {sign} {b})", a])
+        )
+        target = draw(st.sampled_from([f"t{index}"] * 12 + ["n0", "answer"]))
+        lines.append(f"{target} = {right}")
+    return "\n".join(lines)
+
+
+@settings(max_examples=500, deadline=None)
+@given(plain_programs())
+def test_the_short_way_says_what_the_interpreter_says(text: str) -> None:
+    short = trace_plain(text, "answer")
+    expected = interpreted(parse(text, "answer"), "multiset", "answer")
+    event("short" if short is not None else "left to the interpreter")
+    if short is not None:
+        assert repr(short) == repr(expected)

@@ -3,13 +3,9 @@ import tracemalloc
 from partway import trace, trace_all
 from partway.caching import BoundedCache
 from partway.execution import tracing
-from partway.execution.memo import MAX_TRACE_BYTES, Key, Memo, size_of
+from partway.execution.memo import MAX_TRACE_BYTES, Memo, size_of
 from partway.execution.traces import Failure, Trace
 from partway.solution import Solution
-
-
-def key(text: str) -> Key:
-    return (text, "multiset", "answer")
 
 
 def lengths(max_bytes: int) -> BoundedCache[str, str]:
@@ -56,7 +52,7 @@ def test_the_size_of_a_trace_is_not_less_than_what_it_takes():
         tracing.forget()
         held, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        counted = sum(size_of(key(text), found) for text, found in zip(programs, traces, strict=True))
+        counted = sum(size_of(text, found) for text, found in zip(programs, traces, strict=True))
         assert held / 3 < counted
         assert len({found.isolated for found in traces}) == 1
 
@@ -66,24 +62,24 @@ def test_programs_that_make_large_states_leave_the_memo_within_its_bytes():
     state = "1" * 4_000
     for number in range(1_000):
         found = Trace(Solution(("x = 1",)), (state + str(number),), ({"x": (1,)},))
-        memo.remember(key(str(number)), found)
+        memo.remember({str(number): found})
     assert 50 < len(memo) < (1 << 20) / 8_000
-    assert memo.recall(key("999")) is not None
-    assert memo.recall(key("0")) is None
+    assert memo.recall("999") is not None
+    assert memo.recall("0") is None
 
 
 def test_a_trace_too_large_to_be_worth_its_room_is_not_remembered():
     memo = Memo()
     values = [[0] * 100 for _ in range(MAX_TRACE_BYTES // 800 + 1)]
-    memo.remember(key("x"), Trace(Solution(("x = 1",)), ("1",), ({"x": (values,)},), isolated=True))
+    memo.remember({"x": Trace(Solution(("x = 1",)), ("1",), ({"x": (values,)},), isolated=True)})
     assert len(memo) == 0
 
 
 def test_what_ran_out_of_time_or_memory_is_run_again():
     memo = Memo()
     for kind in ("timeout", "memory", "error", "forbidden"):
-        memo.remember(key(kind), Trace(Solution(("x",)), (), (), Failure(kind, "", 0)))
-    assert [kind for kind in ("timeout", "memory", "error", "forbidden") if memo.recall(key(kind))] == [
+        memo.remember({kind: Trace(Solution(("x",)), (), (), Failure(kind, "", 0))})
+    assert [kind for kind in ("timeout", "memory", "error", "forbidden") if memo.recall(kind)] == [
         "error",
         "forbidden",
     ]

@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from partway.caching import BoundedCache
 from partway.execution.traces import Trace
-from partway.execution.values import StateMode
 
 MAX_BYTES = 128 << 20
 MAX_TRACE_BYTES = 256 << 10  # a larger one is cheaper to make again than to keep
 STEP_BYTES = 450  # the objects around one step's text, state and number
 
-Key: TypeAlias = tuple[str, StateMode, str]  # text, state mode, answer variable
-
 
 class Memo:
-    """Traces of earlier programs, by what decides a trace."""
+    """Traces of earlier programs, by their text."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
-        self._traces = BoundedCache[Key, Trace](max_bytes, size_of, MAX_TRACE_BYTES)
+        self._traces = BoundedCache[str, Trace](max_bytes, size_of, MAX_TRACE_BYTES)
+        self.recall = self._traces.get  # the trace of a program, if it is still known
 
-    def recall(self, key: Key) -> Trace | None:
-        """The trace of this program, if it is still known."""
-        return self._traces.get(key)
-
-    def remember(self, key: Key, found: Trace) -> None:
-        """Keep a trace; not of what ran out of time or memory, which may not happen again."""
-        if found.failure is None or found.failure.kind in ("error", "forbidden"):
-            self._traces.put(key, found)
+    def remember(self, found: Mapping[str, Trace]) -> None:
+        """Keep traces; not of what ran out of time or memory, which may not happen again."""
+        for text, trace in found.items():
+            if trace.failure is None or trace.failure.kind in ("error", "forbidden"):
+                self._traces.put(text, trace)
 
     def forget(self) -> None:
         """Drop what is remembered of earlier programs."""
@@ -40,9 +35,9 @@ class Memo:
         return len(self._traces)
 
 
-def size_of(key: Key, found: Trace) -> int:
+def size_of(text: str, found: Trace) -> int:
     """About how many bytes a trace holds; never much less than it does."""
-    texts = len(key[0]) + sum(map(len, found.states))
+    texts = len(text) + sum(map(len, found.states))
     if not found.isolated:
         return 2 * texts + STEP_BYTES * (1 + len(found.states))  # its values are plain numbers
     values = (value[0] for changed in found.changes for value in changed.values() if value is not None)

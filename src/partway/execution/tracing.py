@@ -2,50 +2,57 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
+from partway import parsing
+from partway.execution import plain
 from partway.execution.arithmetic import NotCovered
 from partway.execution.interpreter import interpret
-from partway.execution.memo import Key, Memo
+from partway.execution.memo import Memo
+from partway.execution.plain import trace_plain
 from partway.execution.states import TOO_LARGE, states_of
-from partway.execution.traces import Execution, Failure, Trace
+from partway.execution.traces import Changed, Execution, Failure, Trace
 from partway.execution.values import StateMode, canonical
 from partway.parsing import Parsed, parse
 from partway.solution import Solution
 
-Changed: TypeAlias = Mapping[str, tuple[Any] | None]
-_memo = Memo()
+_memos: defaultdict[tuple[StateMode, str], Memo] = defaultdict(Memo)  # what else decides a trace
 
 
 def trace_texts(texts: Sequence[str], state: StateMode, answer_variable: str) -> list[Trace]:
     """The traces of many texts, in order; what the isolated workers have to run they run in one batch."""
-    keys: list[Key] = [(text, state, answer_variable) for text in texts]
-    traces: dict[Key, Trace] = {}
-    general: dict[Key, Parsed] = {}
-    for key in keys:
-        if key in traces or key in general:
+    memo = _memos[state, answer_variable]
+    known = list(map(memo.recall, texts))
+    new: dict[str, Trace] = {}
+    general: dict[str, Parsed] = {}
+    for text, found in zip(texts, known, strict=True):
+        if found is not None or text in new or text in general:
             continue
-        known = _memo.recall(key)
-        if known is not None:
-            traces[key] = known
+        if state == "multiset" and (usual := trace_plain(text, answer_variable)) is not None:
+            new[text] = usual
             continue
-        parsed = parse(key[0], answer_variable)
+        parsed = parse(text, answer_variable)
         try:
-            traces[key] = interpreted(parsed, state, answer_variable)
-            _memo.remember(key, traces[key])
+            new[text] = interpreted(parsed, state, answer_variable)
         except NotCovered:
-            general[key] = parsed
-    executions: list[Execution] = []
+            general[text] = parsed
     if general:
-        from partway.execution.workers import run_isolated  # the first general program starts the pool
+        new |= _run_isolated(general, state, answer_variable)
+    memo.remember(new)
+    return [found or new[text] for text, found in zip(texts, known, strict=True)]
 
-        programs = [parsed.steps for parsed in general.values()]
-        executions = run_isolated(programs, answer_variable=answer_variable)
-    for (key, parsed), execution in zip(general.items(), executions, strict=True):
-        traces[key] = _executed(parsed, execution, state, answer_variable)
-        _memo.remember(key, traces[key])
-    return [traces[key] for key in keys]
+
+def _run_isolated(programs: Mapping[str, Parsed], state: StateMode, answer_variable: str) -> dict[str, Trace]:
+    from partway.execution.workers import run_isolated  # the first general program starts the pool
+
+    steps = [parsed.steps for parsed in programs.values()]
+    executions = run_isolated(steps, answer_variable=answer_variable)
+    return {
+        text: _executed(parsed, execution, state, answer_variable)
+        for (text, parsed), execution in zip(programs.items(), executions, strict=True)
+    }
 
 
 def confirmed(found: Trace, state: StateMode, answer_variable: str) -> bool:
@@ -68,7 +75,13 @@ def confirmed(found: Trace, state: StateMode, answer_variable: str) -> bool:
 
 def forget() -> None:
     """Drop what is remembered of earlier programs."""
-    _memo.forget()
+    _memos.clear()
+
+
+def forget_lines() -> None:
+    """Drop what is remembered of earlier lines."""
+    plain.forget_lines()
+    parsing.forget_lines()
 
 
 def interpreted(parsed: Parsed, mode: StateMode, answer_variable: str) -> Trace:

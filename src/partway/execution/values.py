@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Literal
 
@@ -59,6 +60,7 @@ def state_of(texts: Iterable[str], mode: StateMode = "multiset") -> State:
     return ", ".join(sorted(set(texts) if mode == "set" else texts))
 
 
+@lru_cache(maxsize=1 << 16)  # the same numbers come again, and spelling one takes longer than computing it
 def _canonical_float(value: float) -> str:
     if value.is_integer() and -EXACT_FLOAT < value < EXACT_FLOAT:
         return str(int(value))
