@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from partway.cli.options import ANSWER_VARIABLE, DEVICE, LENGTH, SEED, TOP_K, TOP_P, given
 from partway.errors import ConfigError, ModelError, ProblemError
 
 if TYPE_CHECKING:
@@ -21,31 +22,73 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Options:
+class EvaluateOptions:
     """What the command line of `partway evaluate` says."""
 
-    model: str | None
-    problems: str | None
-    limit: int | None
-    samples: int
-    temperature: float
-    top_p: float
-    top_k: int
-    max_completion_length: int
-    ks: str | None
-    seed: int
-    answer_variable: str | None
-    checker: str | None
-    device: str | None
-    engine: str | None
-    few_shot: str | None
-    shots: int
-    concurrency: int
-    extra_body: str | None
-    out: str | None
-    name: str | None
-    counts: bool
-    overwrite: bool
+    model: str | None = given(click.argument("model", required=False, metavar="[MODEL_OR_RUN]"))
+    problems: str | None = given(
+        click.option(
+            "--problems", metavar="FILE", help="The problems; without it, those a run was evaluated on."
+        )
+    )
+    limit: int | None = given(
+        click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N problems.")
+    )
+    samples: int = given(
+        click.option(
+            "--samples", default=100, show_default=True, metavar="N", help="Samples of every problem."
+        )
+    )
+    temperature: float = given(
+        click.option("--temperature", default=0.8, show_default=True, help="Of these samples.")
+    )
+    top_p: float = given(TOP_P)
+    top_k: int = given(TOP_K)
+    max_completion_length: int = given(LENGTH)
+    ks: str | None = given(
+        click.option(
+            "--k", "ks", metavar="K,K,...", help="For pass@k and maj@k.  [default: 1,5,10,20,50 and N]"
+        )
+    )
+    seed: int = given(SEED)
+    answer_variable: str | None = given(ANSWER_VARIABLE)
+    checker: str | None = given(
+        click.option(
+            "--checker", help="What makes an answer right: default, exact, close, tests, MODULE:NAME."
+        )
+    )
+    device: str | None = given(DEVICE)
+    engine: str | None = given(
+        click.option("--engine", metavar="URL", help="Ask a server, such as http://localhost:8000/v1.")
+    )
+    few_shot: str | None = given(
+        click.option("--few-shot", metavar="FILE", help="Problems to show to a remote model as examples.")
+    )
+    shots: int = given(
+        click.option("--shots", default=4, show_default=True, help="How many examples to show.")
+    )
+    concurrency: int = given(
+        click.option(
+            "--concurrency", default=8, show_default=True, help="Problems to ask a server for at once."
+        )
+    )
+    extra_body: str | None = given(
+        click.option("--extra-body", metavar="JSON", help="More fields for every request to a server.")
+    )
+    out: str | None = given(
+        click.option(
+            "--out", metavar="DIR", help="Where results go.  [default: evaluations/ in the run or here]"
+        )
+    )
+    name: str | None = given(
+        click.option("--name", help="Their file name.  [default: that of the problems, after the model's]")
+    )
+    counts: bool = given(
+        click.option("--counts", is_flag=True, help="Write equal samples as one line with their count.")
+    )
+    overwrite: bool = given(
+        click.option("--overwrite", is_flag=True, help="Evaluate again although the results are there.")
+    )
 
     @cached_property
     def programs(self) -> Programs:
@@ -68,7 +111,7 @@ def check_device(name: str | None) -> None:
 
 
 @contextmanager
-def opened_engine(options: Options, problems: list[Problem]) -> Iterator[tuple[Engine, str]]:
+def opened_engine(options: EvaluateOptions, problems: list[Problem]) -> Iterator[tuple[Engine, str]]:
     """What draws the samples, and a text that changes when what it draws would."""
     if options.engine is None:
         yield _local_engine(options, problems)
@@ -89,7 +132,7 @@ def opened_engine(options: Options, problems: list[Problem]) -> Iterator[tuple[E
         yield engine, key_of(options.engine, options.model, prompt, extra_body)
 
 
-def _local_engine(options: Options, problems: list[Problem]) -> tuple[Engine, str]:
+def _local_engine(options: EvaluateOptions, problems: list[Problem]) -> tuple[Engine, str]:
     if options.few_shot or options.extra_body:
         raise ConfigError("--few-shot and --extra-body are for remote models; add --engine URL")
     if options.model is None:
@@ -110,7 +153,7 @@ def _local_engine(options: Options, problems: list[Problem]) -> tuple[Engine, st
     return engine, model_digest(engine.model)
 
 
-def _few_shot_prompt(options: Options, problems: list[Problem]) -> FewShotPrompt:
+def _few_shot_prompt(options: EvaluateOptions, problems: list[Problem]) -> FewShotPrompt:
     from partway.datasets import load_problems
     from partway.models.few_shot import FewShotPrompt
 
@@ -125,7 +168,7 @@ def _few_shot_prompt(options: Options, problems: list[Problem]) -> FewShotPrompt
     return FewShotPrompt.of(examples, shots=options.shots)
 
 
-def _extra_body(options: Options) -> dict[str, Any]:
+def _extra_body(options: EvaluateOptions) -> dict[str, Any]:
     try:
         fields = json.loads(options.extra_body or "{}")
     except ValueError:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from partway.cli.engines import Options, opened_engine
+from partway.cli.engines import EvaluateOptions, opened_engine
+from partway.cli.options import takes
 from partway.errors import ConfigError, EngineError
 
 if TYPE_CHECKING:
@@ -18,28 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("model", required=False, metavar="[MODEL_OR_RUN]")
-@click.option("--problems", metavar="FILE", help="The problems; without it, those a run was evaluated on.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N problems.")
-@click.option("--samples", default=100, show_default=True, metavar="N", help="Samples of every problem.")
-@click.option("--temperature", default=0.8, show_default=True, help="Of these samples.")
-@click.option("--top-p", default=1.0, show_default=True, help="Draw from the likeliest tokens of this share.")
-@click.option("--top-k", default=0, show_default=True, help="Draw from so many tokens; 0: from all.")
-@click.option("--max-completion-length", default=256, show_default=True, help="Longest sample, in tokens.")
-@click.option("--k", "ks", metavar="K,K,...", help="For pass@k and maj@k.  [default: 1,5,10,20,50 and N]")
-@click.option("--seed", default=0, show_default=True, help="The same seed gives the same samples.")
-@click.option("--answer-variable", help="What ends a solution.  [default: the run's, or answer]")
-@click.option("--checker", help="What makes an answer right: default, exact, close, tests, MODULE:NAME.")
-@click.option("--device", metavar="NAME", help="Where the model runs: cpu, cuda, mps ...")
-@click.option("--engine", metavar="URL", help="Ask a server, such as http://localhost:8000/v1.")
-@click.option("--few-shot", metavar="FILE", help="Problems to show to a remote model as examples.")
-@click.option("--shots", default=4, show_default=True, help="How many examples to show.")
-@click.option("--concurrency", default=8, show_default=True, help="Problems to ask a server for at once.")
-@click.option("--extra-body", metavar="JSON", help="More fields for every request to a server.")
-@click.option("--out", metavar="DIR", help="Where results go.  [default: evaluations/ in the run or here]")
-@click.option("--name", help="Their file name.  [default: that of the problems, after the model's]")
-@click.option("--counts", is_flag=True, help="Write equal samples as one line with their count.")
-@click.option("--overwrite", is_flag=True, help="Evaluate again although the results are there.")
+@takes(EvaluateOptions)
 @click.option("--compare", nargs=2, metavar="A B", help="Compare two results: what B has over A.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
@@ -68,14 +48,14 @@ def command(ctx: click.Context, /, compare: tuple[str, str] | None, as_json: boo
         else:
             tables.show_comparison(comparison, *compare)
         return
-    summary = _evaluate(Options(**options), quiet=ctx.obj["quiet"])
+    summary = _evaluate(EvaluateOptions(**options), quiet=ctx.obj["quiet"])
     if as_json:
         click.echo(json.dumps(summary))
     else:
         tables.show_summary(summary)
 
 
-def _evaluate(options: Options, *, quiet: bool) -> dict[str, Any]:
+def _evaluate(options: EvaluateOptions, *, quiet: bool) -> dict[str, Any]:
     """The summary of an evaluation; all that can be wrong is found before the long work."""
     from partway.cli.progress import Bar
     from partway.evaluation import evaluate_into
@@ -128,7 +108,7 @@ def _never_varies(summary: dict[str, Any]) -> bool:
     return bool(summary["temperature"] > 0 and summary["samples"] > 1 and distinct < 1.001)
 
 
-def _plan(options: Options) -> EvaluationPlan:
+def _plan(options: EvaluateOptions) -> EvaluationPlan:
     from partway.evaluation import EvaluationPlan
     from partway.models.settings import SamplingSettings
 
@@ -142,7 +122,7 @@ def _plan(options: Options) -> EvaluationPlan:
     return EvaluationPlan(options.samples, settings, ks, seed=options.seed, programs=options.programs)
 
 
-def _run(options: Options) -> Run | None:
+def _run(options: EvaluateOptions) -> Run | None:
     from partway.runs import Run
 
     if options.model is None or options.engine is not None or not Run(Path(options.model)).is_started:
@@ -150,7 +130,7 @@ def _run(options: Options) -> Run | None:
     return Run(Path(options.model))
 
 
-def _problems_file(options: Options) -> Path:
+def _problems_file(options: EvaluateOptions) -> Path:
     if options.problems is not None:
         return Path(options.problems)
     run = _run(options)
@@ -159,7 +139,7 @@ def _problems_file(options: Options) -> Path:
     return run.problems_file("dev")
 
 
-def _problems(options: Options, file: Path, plan: EvaluationPlan) -> list[Problem]:
+def _problems(options: EvaluateOptions, file: Path, plan: EvaluationPlan) -> list[Problem]:
     """The problems in `file`; a run's own are taken as it has them and judged as they were in training."""
     from partway.datasets import load_problems
 
@@ -169,7 +149,7 @@ def _problems(options: Options, file: Path, plan: EvaluationPlan) -> list[Proble
     return load_problems(file, programs=plan.programs)
 
 
-def _summary_path(options: Options, problems_file: Path) -> Path:
+def _summary_path(options: EvaluateOptions, problems_file: Path) -> Path:
     from partway.runs import Run
 
     run = _run(options)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from partway.cli.engines import check_device
+from partway.cli.options import ANSWER_VARIABLE, DEVICE, LENGTH, SEED, TOP_K, TOP_P, given, takes
 from partway.cli.trace import as_object as trace_object
 from partway.cli.trace import show as show_traces
 from partway.errors import ProblemError, SolutionError
@@ -27,21 +28,33 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Options:
+class SampleOptions:
     """What the command line says."""
 
-    model: str
-    question: str
-    samples: int
-    answer: str | None
-    prefix: str
-    temperature: float
-    top_p: float
-    top_k: int
-    max_completion_length: int
-    seed: int
-    answer_variable: str | None
-    device: str | None
+    model: str = given(click.argument("model", metavar="MODEL_OR_RUN"))
+    question: str = given(click.argument("question", metavar="QUESTION|-"))
+    samples: int = given(
+        click.option(
+            "-n", "--samples", type=click.IntRange(1), default=10, show_default=True, help="How many."
+        )
+    )
+    answer: str | None = given(
+        click.option("--answer", metavar="VALUE", help="The right answer; gives every solution a verdict.")
+    )
+    prefix: str = given(
+        click.option(
+            "--prefix", default="", metavar="STEPS", help="Continue these steps; ';' or newlines between."
+        )
+    )
+    temperature: float = given(
+        click.option("--temperature", default=0.8, show_default=True, help="0 is greedy.")
+    )
+    top_p: float = given(TOP_P)
+    top_k: int = given(TOP_K)
+    max_completion_length: int = given(LENGTH)
+    seed: int = given(SEED)
+    answer_variable: str | None = given(ANSWER_VARIABLE)
+    device: str | None = given(DEVICE)
 
 
 @dataclass(frozen=True)
@@ -56,18 +69,7 @@ class Sampled:
 
 
 @click.command()
-@click.argument("model", metavar="MODEL_OR_RUN")
-@click.argument("question", metavar="QUESTION|-")
-@click.option("-n", "--samples", type=click.IntRange(1), default=10, show_default=True, help="How many.")
-@click.option("--answer", metavar="VALUE", help="The right answer; gives every solution a verdict.")
-@click.option("--prefix", default="", metavar="STEPS", help="Continue these steps; ';' or newlines between.")
-@click.option("--temperature", default=0.8, show_default=True, help="0 is greedy.")
-@click.option("--top-p", default=1.0, show_default=True, help="Draw from the likeliest tokens of this share.")
-@click.option("--top-k", default=0, show_default=True, help="Draw from so many tokens; 0: from all.")
-@click.option("--max-completion-length", default=256, show_default=True, help="Longest sample, in tokens.")
-@click.option("--seed", default=0, show_default=True, help="The same seed gives the same samples.")
-@click.option("--answer-variable", help="What ends a solution.  [default: the run's, or answer]")
-@click.option("--device", metavar="NAME", help="Where the model runs: cpu, cuda, mps ...")
+@takes(SampleOptions)
 @click.option(
     "--show", type=click.IntRange(1), default=10, show_default=True, help="Tables to print at most."
 )
@@ -85,7 +87,7 @@ def command(ctx: click.Context, /, show: int, as_json: bool, **options: Any) -> 
       partway sample runs/demo "Anna has 12 apples and buys 3 more. How many has she?" --answer 15 -n 100
       partway sample smollm2 "Ben reads 4 pages a day. How many in 3 days?" --prefix "n0 = 4; n1 = 3"
     """
-    chosen = Options(**options)
+    chosen = SampleOptions(**options)
     with _status(shown=not ctx.obj["quiet"]) as say:
         problem, prefix, solutions = _sample(chosen, say)
     if as_json:
@@ -94,7 +96,7 @@ def command(ctx: click.Context, /, show: int, as_json: bool, **options: Any) -> 
         show_solutions(solutions, show)
 
 
-def _sample(options: Options, say: Callable[[str], None]) -> tuple[Problem, Solution, list[Sampled]]:
+def _sample(options: SampleOptions, say: Callable[[str], None]) -> tuple[Problem, Solution, list[Sampled]]:
     """All that can be wrong with the options is found before the model is loaded."""
     from partway.models.engine import Request
     from partway.models.settings import SamplingSettings

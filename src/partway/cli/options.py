@@ -1,0 +1,40 @@
+"""The options of a command, each declared once: as a typed field of a dataclass, in the order of `--help`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field, fields
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+TOP_P = click.option(
+    "--top-p", default=1.0, show_default=True, help="Draw from the likeliest tokens of this share."
+)
+TOP_K = click.option("--top-k", default=0, show_default=True, help="Draw from so many tokens; 0: from all.")
+LENGTH = click.option(
+    "--max-completion-length", default=256, show_default=True, help="Longest sample, in tokens."
+)
+SEED = click.option("--seed", default=0, show_default=True, help="The same seed gives the same samples.")
+ANSWER_VARIABLE = click.option(
+    "--answer-variable", help="What ends a solution.  [default: the run's, or answer]"
+)
+DEVICE = click.option("--device", metavar="NAME", help="Where the model runs: cpu, cuda, mps ...")
+
+
+def given(declaration: Callable[[Any], Any]) -> Any:
+    """A field whose value the command line gives, as click's `declaration` of an option or argument says."""
+    return field(metadata={"declaration": declaration})
+
+
+def takes(options: type) -> Callable[[Command], Command]:
+    """Gives a command what the fields of `options` declare."""
+
+    def declared(command: Command) -> Command:
+        for one in reversed(fields(options)):  # click shows the last one applied first
+            command = one.metadata["declaration"](command)
+        return command
+
+    return declared
