@@ -11,18 +11,23 @@ import difflib
 import math
 import types
 import typing
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, Union
 
-import yaml
-
+from partway.documents import Unreadable, is_text, parse_yaml, read_object
 from partway.errors import ConfigError
 
 Settings = dict[str, Any]
+Layers = list[tuple[Path, Settings]]
 
 BASE = "base"
+MOST_LAYERS = 100
+NEAR = 0.7  # how alike a key must be to what was written to be worth a question
+MOST_SHOWN = 60  # characters of a value in a message
+LARGEST_INTEGER = 2**63  # what other programs and file formats hold
 
 
 def read_settings(path: str | Path) -> Settings:
@@ -30,23 +35,24 @@ def read_settings(path: str | Path) -> Settings:
     return {key: value for _, settings in read_layers(Path(path)) for key, value in settings.items()}
 
 
-def read_layers(path: Path, _seen: tuple[Path, ...] = ()) -> list[tuple[Path, Settings]]:
+def read_layers(path: Path, _above: tuple[Path, ...] = (), _seen: Counter[str] | None = None) -> Layers:
     """Every file that `path` begins from and what it says itself, `path` last."""
-    if path.resolve() in _seen:
+    seen = Counter() if _seen is None else _seen
+    seen["files"] += 1
+    if path.resolve() in _above:
         raise ConfigError(f"{path}: is its own base; remove one of the `base:` lines")
+    if seen["files"] > MOST_LAYERS:  # bases that name bases twice double with every level
+        raise ConfigError(
+            f"{path}: it takes more than {MOST_LAYERS} files to begin from; name each base once"
+        )
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: what looks like a date but is none
-        raise ConfigError(f"{path}: not YAML ({' '.join(str(error).split())})") from None
-    if not isinstance(content or {}, dict):
-        raise ConfigError(f"{path}: expected lines of `key: value`, found a {type(content).__name__}")
-    settings: Settings = {str(key): value for key, value in (content or {}).items()}
+        settings = read_object(path, parse_yaml)
+    except Unreadable as error:
+        raise ConfigError(f"{path}: {error}") from None
     bases = settings.pop(BASE, [])
-    inherited: list[tuple[Path, Settings]] = []
+    inherited: Layers = []
     for base in bases if isinstance(bases, list) else [bases]:
-        inherited += read_layers(path.parent / str(base), (*_seen, path.resolve()))
+        inherited += read_layers(path.parent / str(base), (*_above, path.resolve()), seen)
     return [*inherited, (path, settings)]
 
 
@@ -65,6 +71,8 @@ def parse_overrides(arguments: Sequence[str]) -> dict[str, str]:
         name, equals, value = word[2:].partition("=")
         if not equals:
             value = rest.pop(0) if rest and not rest[0].startswith("--") else "true"
+        if not is_text(value):
+            raise ConfigError(f"--{name}: {value[:MOST_SHOWN]!r} is no UTF-8 text")
         pairs[name.replace("-", "_")] = value
     return pairs
 
@@ -96,8 +104,8 @@ def known(key: str, names: Sequence[str]) -> str:
     """`key`, if it is one of `names`."""
     if key in names:
         return key
-    hint = suggestion(key, names, cutoff=0.5) or "; docs/training.md lists all keys"
-    raise ConfigError(f"unknown key '{key}'{hint}")
+    hint = suggestion(key, names, cutoff=NEAR) or "; docs/training.md lists all keys"
+    raise ConfigError(f"unknown key '{key[:MOST_SHOWN]}'{hint}")
 
 
 def suggestion(word: str, words: Iterable[str], cutoff: float = 0.6) -> str:
@@ -117,11 +125,13 @@ def _file_with(key: str, source: str | Path | None) -> str:
 
 def from_command_line(text: str) -> Any:
     """What `text` would be in a YAML file; `a,b` is a list."""
+    if not text.strip():
+        return text  # not YAML's null: `--key ""` is a text that is empty
     try:
-        value = yaml.safe_load(text)
+        value = parse_yaml(text)
         if isinstance(value, str) and "," in value:
-            return [yaml.safe_load(part) for part in value.split(",")]
-    except (yaml.YAMLError, ValueError):
+            return [parse_yaml(part) for part in value.split(",")]
+    except Unreadable:
         return text
     return value
 
@@ -144,7 +154,16 @@ def coerce(key: str, value: Any, hint: Any, text: str | None = None) -> Any:
     choices = [
         str(choice) for option in _options(hint) for choice in typing.get_args(option) if _is_literal(option)
     ]
-    raise ConfigError(f"{key} is {value!r}, expected {expected}{suggestion(str(value), choices)}")
+    raise ConfigError(f"{key} is {shown(value)}, expected {expected}{suggestion(shown(value), choices)}")
+
+
+def shown(value: object) -> str:
+    """A value in a message: also one of a million items, or a number that Python will not spell."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        text = f"{type(value).__name__} of great size"
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
 
 
 _MISFIT = object()
@@ -180,13 +199,17 @@ def _fit(value: Any, hint: Any) -> Any:
 def _number(value: Any, kind: type[int] | type[float]) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return _MISFIT
+    if isinstance(value, int) and abs(value) >= LARGEST_INTEGER:
+        return _MISFIT
     try:
         number = float(value) if not isinstance(value, int) else value
     except ValueError:
         return _MISFIT
+    if math.isnan(number):
+        return _MISFIT
     if kind is float:
         return float(number)
-    return int(number) if math.isfinite(number) and number == int(number) else _MISFIT
+    return int(number) if abs(number) < LARGEST_INTEGER and number == int(number) else _MISFIT
 
 
 def _list(value: Any, hint: Any) -> Any:

@@ -48,9 +48,18 @@ def test_a_file_that_is_its_own_base_is_refused(tmp_path):
         read_settings(tmp_path / "a.yaml")
 
 
+def test_bases_that_double_with_every_level_are_refused_at_once(tmp_path):
+    (tmp_path / "0.yaml").write_text("seed: 1")
+    for level in range(1, 40):
+        (tmp_path / f"{level}.yaml").write_text(f"base: [{level - 1}.yaml, {level - 1}.yaml]")
+    with pytest.raises(ConfigError, match="more than 100 files to begin from; name each base once"):
+        read_settings(tmp_path / "39.yaml")
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
+        ("seed: 1\nseed: 2", "line 2 gives 'seed' again"),
         ("seed: 2024-99-99", "not YAML"),
         ("- a\n- b\n", "found a list"),
         ("a: [", "not YAML"),
@@ -123,6 +132,12 @@ def test_values_take_the_type_of_their_field(settings, expected):
         ({"self_sampling": "fcs+psc"}, r"expected one of none, fcs, fcs\+pcs; did you mean 'fcs\+pcs'"),
         ({"max_steps": "nan"}, "max_steps is 'nan', expected int"),
         ({"max_steps": float("inf")}, "max_steps is inf, expected int"),
+        ({"max_steps": 16**5_000}, "max_steps is int of great size, expected int"),
+        ({"learning_rate": 16**5_000}, "learning_rate is int of great size, expected float"),
+        ({"max_steps": 2**63}, "max_steps is 9223372036854775808, expected int"),
+        ({"learning_rate": "nan"}, "learning_rate is 'nan', expected float"),
+        ({"max_steps": ["x" * 1_000] * 1_000}, r"max_steps is \['x{58}\.\.\., expected int"),
+        ({"max_tokens": 1}, r"unknown key 'max_tokens'; docs/training\.md"),
         ({"eval_k": ["one"]}, r"eval_k is \['one'\], expected list\[int\] or null"),
     ],
 )
@@ -149,3 +164,9 @@ def test_what_is_no_yaml_on_the_command_line_is_text(text):
 def test_a_value_without_a_key_is_refused():
     with pytest.raises(ConfigError, match="'3' stands alone; expected --key value"):
         parse_overrides(["3"])
+
+
+@pytest.mark.parametrize("value", ["a\0b", "caf\udce9"])
+def test_a_value_that_no_file_could_hold_is_refused(value):
+    with pytest.raises(ConfigError, match=r"--output_dir: .* is no UTF-8 text"):
+        parse_overrides(["--output_dir", value])

@@ -336,6 +336,21 @@ def test_a_broken_parquet_file_is_an_error(tmp_path: Path) -> None:
         load_problems(written(tmp_path, "no parquet", "problems.parquet"))
 
 
+def test_parquet_that_unpacks_to_gigabytes_is_refused(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    columns = {
+        "one text for all": (["q" * 1_000_000] * 500, {}),
+        "a packed page": (["q" * 1_000_000] * 60, {"use_dictionary": False, "compression": "zstd"}),
+        "more rows than bytes": (["q"] * 3_000_000, {}),
+    }
+    for questions, options in columns.values():
+        table = pyarrow.table({"question": questions, "answer": [1] * len(questions)})
+        parquet.write_table(table, tmp_path / "bomb.parquet", **options)
+        with pytest.raises(ProblemError, match="unpack to more than 100 times as many"):
+            load_problems(tmp_path / "bomb.parquet")
+
+
 def test_parquet_without_pyarrow_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -418,6 +433,13 @@ def test_truncated_json_names_the_line(tmp_path: Path) -> None:
         load_problems(written(tmp_path, text[:-20], "problems.json"))
 
 
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
 @pytest.mark.parametrize(
     ("change", "field", "reason"),
     [
@@ -437,6 +459,19 @@ def test_truncated_json_names_the_line(tmp_path: Path) -> None:
         ({"id": " "}, "id", "expected text or a whole number, found ' '"),
         ({"meta": [1]}, "meta", "expected an object, found [1]"),
         ({"meta": "{"}, "meta", "expected an object, found '{'"),
+        ({"meta": '{"a":' + "[" * 9_000}, "meta", 'expected an object, found \'{"a":' + "[" * 51 + "..."),
+        ({"meta": {"a": ["\ud800"]}}, "meta", "not valid UTF-8 text: '\\ud800'"),
+        ({"meta": {"a": nested(51)}}, "meta", "nested more than 50 deep"),
+        ({"comment": "\udfff"}, "meta", "not valid UTF-8 text: '\\udfff'"),
+        ({"\ud800": 1}, "meta", "not valid UTF-8 text: '\\ud800'"),
+        ({"answer": ["\ud800"]}, "answer", "expected a number or a plain value, found '\\ud800'"),
+        ({"answer": nested(52)}, "answer", "nested more than 50 deep"),
+        (
+            {"answer": None, "solution": "answer = {(1, 2): 3}"},
+            "solution",
+            "expected texts as the names of an object, found (1, 2)",
+        ),
+        ({"answer": {1: 2}}, "answer", "expected texts as the names of an object, found 1"),
         ({"solution": ["n0 = 1"]}, "solution", "expected text, found ['n0 = 1']"),
         ({"solution": "answer = 21"}, "solution", "gives 21, but the answer is 20"),
         ({"solution": "answer = '20'"}, "solution", "gives '20', but the answer is 20"),

@@ -151,6 +151,25 @@ def test_a_damaged_line_is_named(run):
         run.metrics()
 
 
+@pytest.mark.parametrize(
+    "line", [b"[1]", b"5", b"[" * 100_000, b'"\xff"'], ids=["list", "number", "deep", "bytes"]
+)
+def test_a_line_that_is_no_object_is_named(run, line):
+    (run.directory / "metrics.jsonl").write_bytes(b'{"step": 1}\n' + line + b"\n")
+    with pytest.raises(RunError, match=r"metrics\.jsonl, line 2: (not JSON|expected a JSON object)"):
+        run.metrics()
+
+
+@pytest.mark.parametrize("content", ["[1]", "5", "{", "[" * 100_000, "null"])
+def test_settings_and_environment_of_another_kind_are_refused(run, content):
+    (run.directory / "environment.json").write_text(content)
+    with pytest.raises(RunError, match=r"environment\.json: .*; was it changed or only half copied\?"):
+        _ = run.environment
+    (run.directory / "config.yaml").write_text("- seed: 1\n")
+    with pytest.raises(RunError, match=r"config\.yaml: expected names with values, found a list"):
+        _ = run.config
+
+
 def test_a_line_separator_inside_a_question_is_no_line_end(run):
     problem = Problem("ls", "first\u2028second", 1)
     run.write_problems("train", [problem])

@@ -272,6 +272,13 @@ def test_broken_weights_are_one_clear_error(tmp_path):
         trainer.train()
 
 
+@pytest.mark.parametrize("content", ["{}", "[]", '{"problems_per_step": 4, "data": 5}'])
+def test_an_environment_that_was_changed_is_one_clear_error(copy, content):
+    (copy / "environment.json").write_text(content)
+    with pytest.raises(RunError, match=r"its environment is not as it was|environment\.json: expected names"):
+        small_trainer(copy).train(resume_from_checkpoint=True)
+
+
 def test_resuming_with_another_batch_is_refused(copy):
     with pytest.raises(RunError, match="effective_batch_size was 4, is 5; problems per step were 4, are 5"):
         small_trainer(copy, effective_batch_size=5).train(resume_from_checkpoint=True)

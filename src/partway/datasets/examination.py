@@ -17,6 +17,7 @@ from partway.execution import Programs, Trace
 from partway.execution.programs import flaw_of
 from partway.problem import Problem
 
+DEEPEST = 50  # lists in lists
 GSM8K_ENDING = "answer = 0\n"  # how references made of GSM8K's markup end
 
 
@@ -90,6 +91,7 @@ def _examine_fields(row: Fields, programs: Programs, traces: Iterator[Trace]) ->
     meta = _meta(row)
     if meta is None:
         complaints.append(Complaint("meta", f"expected an object, found {_shown(row.meta)}"))
+    complaints += _text_complaints(meta, "meta")
     if complaints:
         return complaints
     return Problem("" if row.id is None else str(row.id), row.question, answer, reference, meta or {})
@@ -111,8 +113,11 @@ def _question_complaints(value: Any, column: str) -> Iterator[Complaint]:
         yield Complaint(column, "not valid UTF-8 text")
 
 
-def _answer_complaints(value: Any, column: str) -> Iterator[Complaint]:
+def _answer_complaints(value: Any, column: str, depth: int = 0) -> Iterator[Complaint]:
     """A plain value is a finite number, a truth value, text, or a list or object of these."""
+    if depth > DEEPEST:
+        yield Complaint(column, f"nested more than {DEEPEST} deep")
+        return
     match value:
         case bool() | int():
             return
@@ -124,12 +129,29 @@ def _answer_complaints(value: Any, column: str) -> Iterator[Complaint]:
                 yield Complaint(column, f"expected a number or a plain value, found {_shown(value)}")
         case list() | tuple():
             for item in value:
-                yield from _answer_complaints(item, column)
+                yield from _answer_complaints(item, column, depth + 1)
         case dict():
-            for item in (*value.keys(), *value.values()):
-                yield from _answer_complaints(item, column)
+            for key, item in value.items():
+                if not isinstance(key, str):  # JSON has no other names: the answer would come back changed
+                    yield Complaint(column, f"expected texts as the names of an object, found {_shown(key)}")
+                yield from _answer_complaints(item, column, depth + 1)
+                yield from _text_complaints(key, column)
         case _:
             yield Complaint(column, f"expected a number or a plain value, found {_shown(value)}")
+
+
+def _text_complaints(value: Any, column: str, depth: int = 0) -> Iterator[Complaint]:
+    """What cannot be written to a file again, however deep it is in columns that nobody reads."""
+    if depth > DEEPEST:
+        yield Complaint(column, f"nested more than {DEEPEST} deep")
+    elif isinstance(value, str) and not _is_unicode(value):
+        yield Complaint(column, f"not valid UTF-8 text: {_shown(value)}")
+    elif isinstance(value, Mapping):
+        for item in (*value.keys(), *value.values()):
+            yield from _text_complaints(item, column, depth + 1)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _text_complaints(item, column, depth + 1)
 
 
 def _reference_complaints(trace: Trace, answer: Any, programs: Programs, column: str) -> Iterator[Complaint]:
@@ -145,7 +167,7 @@ def _meta(row: Fields) -> dict[str, Any] | None:
     if isinstance(meta, str):  # as a CSV file has it
         try:
             meta = json.loads(meta)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
     if meta is not None and not isinstance(meta, Mapping):
         return None

@@ -205,10 +205,42 @@ def _read_parquet(path: Path) -> Iterator[Record | BadRow]:
         ) from None
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
-            batches = (row for batch in file.iter_batches(batch_size=1024) for row in batch.to_pylist())
-            yield from number_records(batches, str(path))
-    except pyarrow.ArrowException as error:
+            _check_parquet(path, file.metadata)
+            yield from number_records(_parquet_rows(path, file), str(path))
+    except (pyarrow.ArrowException, OSError) as error:
         raise ProblemError(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from None
+
+
+# A few hundred bytes of Parquet can stand for gigabytes: packed pages, or one long text that all rows share.
+MOST_UNPACKED = 100  # bytes for each byte of a file
+SMALL = 16 * 1024 * 1024  # bytes that a file may always take
+PARQUET_BATCH = 16  # rows: as many copies of one long text are in memory at a time
+
+
+def _check_parquet(path: Path, metadata: Any) -> None:
+    """Refuse what a file claims to hold if its size cannot be that of problems."""
+    size = path.stat().st_size
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    columns = [group.column(number) for group in groups for number in range(group.num_columns)]
+    unpacked = sum(column.total_uncompressed_size for column in columns)
+    if unpacked > SMALL + MOST_UNPACKED * size or metadata.num_rows > SMALL // 16 + size:
+        raise _bomb(path, size)
+
+
+def _parquet_rows(path: Path, file: Any) -> Iterator[Mapping[str, Any]]:
+    size, taken = path.stat().st_size, 0
+    for batch in file.iter_batches(batch_size=PARQUET_BATCH):
+        taken += batch.nbytes
+        if taken > 8 * SMALL + MOST_UNPACKED * size:
+            raise _bomb(path, size)
+        yield from batch.to_pylist()
+
+
+def _bomb(path: Path, size: int) -> ProblemError:
+    return ProblemError(
+        f"{path}: its {size:,} bytes unpack to more than {MOST_UNPACKED} times as many, as no problems do; "
+        "write it again from its source"
+    )
 
 
 def _kind(value: object) -> str:

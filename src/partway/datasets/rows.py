@@ -37,7 +37,7 @@ def problem_line(problem: Problem) -> str:
     try:
         line = json.dumps(problem_row(problem), ensure_ascii=False, allow_nan=False, default=_as_float)
         line.encode()
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise ProblemError(f"problem {problem.id!r} cannot be written as JSON: {error}") from None
     return f"{line}\n"
 

@@ -6,10 +6,11 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from partway.documents import Unreadable, parse_json, parse_yaml, read_object
 from partway.errors import RunError
 
 Row = dict[str, Any]
@@ -67,11 +68,19 @@ def json_line(row: Mapping[str, Any]) -> str:
 
 def read_json(path: Path) -> Row:
     """The object in a JSON file."""
+    return _object(path, parse_json)
+
+
+def read_yaml(path: Path) -> Row:
+    """The names and values in a YAML file."""
+    return _object(path, parse_yaml)
+
+
+def _object(path: Path, parse: Callable[[str], Any]) -> Row:
     try:
-        content: Row = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise RunError(f"{path}: cannot be read ({error})") from None
-    return content
+        return read_object(path, parse)
+    except Unreadable as error:
+        raise RunError(f"{path}: {error}; was it changed or only half copied?") from None
 
 
 def numbered(directory: Path, pattern: str) -> list[tuple[int, Path]]:
@@ -100,7 +109,7 @@ def synced_size(path: Path) -> int:
 def _parsed(line: bytes, path: Path, start: int) -> Row:
     try:
         row = json.loads(line.decode())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RunError(f"{path}, line {_line_number(path, start)}: not JSON ({error})") from None
     if not isinstance(row, dict):
         raise RunError(f"{path}, line {_line_number(path, start)}: expected a JSON object")

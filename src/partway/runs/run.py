@@ -24,7 +24,7 @@ from partway.execution import Programs
 from partway.execution.programs import programs_of
 from partway.files import atomic_writer
 from partway.problem import Problem
-from partway.runs.rows import Row, append_rows, numbered, read_json, read_rows, synced_size
+from partway.runs.rows import Row, append_rows, numbered, read_json, read_rows, read_yaml, synced_size
 
 TRAINER_STATE = "trainer_state.json"  # as transformers writes it, in a checkpoint
 BUFFERS = "buffer.jsonl"  # beside the weights, in a checkpoint and in the final model
@@ -113,8 +113,7 @@ class Run:
     @property
     def config(self) -> Row:
         """The resolved settings."""
-        settings: Row = yaml.safe_load(self._config_file.read_text(encoding="utf-8")) or {}
-        return settings
+        return read_yaml(self._config_file)
 
     @property
     def _config_file(self) -> Path:

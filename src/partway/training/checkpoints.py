@@ -46,7 +46,10 @@ class Progress:
     @classmethod
     def read(cls, directory: Path) -> Progress:
         """What `write` saved."""
-        return cls(**read_json(directory / PROGRESS))
+        try:
+            return cls(**read_json(directory / PROGRESS))
+        except TypeError as error:
+            raise RunError(f"{directory / PROGRESS}: not as it was written ({error})") from None
 
 
 @contextmanager
@@ -101,7 +104,22 @@ def check_same_run(run: Run, settings: Mapping[str, Any], environment: Mapping[s
         for key, change in changes(run.config, settings).items()
         if key not in (*FREE_SETTINGS, *longer)
     ]
-    before = run.environment
+    try:
+        differences += _differences(run.environment, environment)
+    except (LookupError, TypeError) as error:
+        raise RunError(
+            f"{run.directory}: its environment is not as it was written ({error!r}); put it back, or --force"
+        ) from None
+    if differences:
+        raise RunError(
+            f"{run.directory}: cannot resume, this is not the same run: {'; '.join(differences)}; "
+            "undo the change, start in another output_dir, or --force"
+        )
+
+
+def _differences(before: Mapping[str, Any], environment: Mapping[str, Any]) -> list[str]:
+    """What the problems and the model of a run are not, compared with those it had."""
+    differences = []
     if before["problems_per_step"] != environment["problems_per_step"]:
         differences.append(
             f"problems per step were {before['problems_per_step']}, are {environment['problems_per_step']}"
@@ -113,11 +131,7 @@ def check_same_run(run: Run, settings: Mapping[str, Any], environment: Mapping[s
             )
     if before["model"]["sha256"] != environment["model"]["sha256"]:
         differences.append(f"the model before training is another ({before['model']['name']} then)")
-    if differences:
-        raise RunError(
-            f"{run.directory}: cannot resume, this is not the same run: {'; '.join(differences)}; "
-            "undo the change, start in another output_dir, or --force"
-        )
+    return differences
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, str]:

@@ -5,6 +5,7 @@ Defaults are the paper's (appendix, table of hyperparameters). Keys that TRL has
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import Enum
@@ -21,6 +22,8 @@ from partway.execution import Programs
 from partway.execution.programs import programs_of
 from partway.models.settings import SamplingSettings
 from partway.objectives import OBJECTIVES, Objective, objective
+
+MOST_SEEDS = 2**32  # what NumPy takes
 
 
 def _key(default: Any, text: str, choices: Sequence[str] = ()) -> Any:
@@ -229,9 +232,12 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         least |= dict.fromkeys(("tokens_per_pass", "buffer_sync_steps", "per_device_train_batch_size"), 1)
         least |= dict.fromkeys(("max_solutions_per_problem", "solutions_per_step", "effective_batch_size"), 1)
         least |= dict.fromkeys(("max_eval_problems", "early_stopping_patience", "lora_r"), 1)
+        least |= dict.fromkeys(("learning_rate", "weight_decay", "warmup_steps", "max_grad_norm", "seed"), 0)
         for name, minimum in least.items():
             if (value := getattr(self, name)) is not None and value < minimum:
                 raise ConfigError(f"{name} is {value}, expected at least {minimum}")
+        if self.seed >= MOST_SEEDS:
+            raise ConfigError(f"seed is {self.seed}, expected less than {MOST_SEEDS}")
 
     def _check_combinations(self) -> None:
         if self.self_sampling != "none" and self.num_generations == 0:
@@ -239,8 +245,14 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
                 f"self_sampling is {self.self_sampling} but num_generations is 0: nothing would be sampled; "
                 "set num_generations to 1 or more, or self_sampling to none"
             )
-        if self.max_steps == 0:
-            raise ConfigError("max_steps is 0, expected a number of steps, or -1 to count num_train_epochs")
+        if self.max_steps < -1 or self.max_steps == 0:
+            raise ConfigError(
+                f"max_steps is {self.max_steps}, expected a number of steps, or -1 to count num_train_epochs"
+            )
+        if self.max_steps == -1 and not 0 < self.num_train_epochs < math.inf:
+            raise ConfigError(f"num_train_epochs is {self.num_train_epochs}, expected more than 0")
+        if self.output_dir is not None and not self.output_dir.strip():
+            raise ConfigError("output_dir is empty, expected the path of a directory for the run")
         for name in ("eval_strategy", "logging_strategy"):
             if getattr(self, name) == "epoch" and self.save_strategy == "steps":
                 raise ConfigError(

@@ -207,8 +207,8 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         self.environment = {
             **self.environment,  # with what a run of an older version does not name
             **({} if force else environment),
-            "started": environment["started"],
-            "resumed": [*environment["resumed"], resumed],
+            "started": environment.get("started"),
+            "resumed": [*environment.get("resumed", []), resumed],
         }
         self.has_surplus = not remarks  # what is damaged may be newer than what is good
         return checkpoint
