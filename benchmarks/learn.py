@@ -14,7 +14,7 @@ from partway.errors import ConfigError
 
 if TYPE_CHECKING:
     from benchmarks.learning_contenders import Measured
-    from partway.models.scoring import Plan
+    from partway.models.scoring import LearningPlan
     from partway.problem import Problem
 
 PROBLEMS = 2000
@@ -114,7 +114,7 @@ def _problems(path: str | None) -> list[Problem]:
     return load_problems(path) if path else generate_problems(PROBLEMS)
 
 
-def _line(size: int, plan: Plan, flat: Measured, ours: Measured) -> dict[str, Any]:
+def _line(size: int, plan: LearningPlan, flat: Measured, ours: Measured) -> dict[str, Any]:
     return {
         "solutions": size,
         "speedup": round(flat.seconds / ours.seconds, 2),

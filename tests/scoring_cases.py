@@ -22,7 +22,7 @@ from transformers import (
 )
 from transformers.models.auto import AutoModelForCausalLM
 
-from partway.models.scoring import LossFunction, PassLoss, Plan, Scorer
+from partway.models.scoring import LearningPlan, LossFunction, PassLoss, Scorer
 from partway.models.targets import Targets
 from partway.objectives import Objective
 
@@ -126,7 +126,7 @@ def reference_loss(
 
 
 def learn(
-    scorer: Scorer, model: nn.Module, plan: Plan, loss: Objective, **options: Any
+    scorer: Scorer, model: nn.Module, plan: LearningPlan, loss: Objective, **options: Any
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Losses of the problems and gradients, as a trainer gets them."""
     model.zero_grad()

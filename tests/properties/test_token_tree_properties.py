@@ -8,7 +8,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from partway.models.layouts import Layout
+from partway.models.layouts import Flat, Layout, SharedPrompt, Tree, TreeRows
 from partway.models.targets import Targets
 from partway.models.token_tree import TokenTree, grow, split
 from partway.models.tree_attention import BLOCK, tree_mask
@@ -67,27 +67,29 @@ def test_a_split_covers_every_target_once_within_the_limit(problem: Targets, lim
 @settings(deadline=None, max_examples=60)
 @given(
     st.lists(problems, min_size=1, max_size=6),
-    st.sampled_from(["tree", "tree_rows", "shared_prompt", "flat"]),
+    st.one_of(
+        st.builds(Tree, st.integers(4, 40)),
+        st.builds(TreeRows, st.integers(4, 40)),
+        st.sampled_from([SharedPrompt(), Flat()]),
+    ),
     st.integers(1, 60),
-    st.integers(4, 40),
 )
 @example(
     [Targets.of((0,), ((0,),)), Targets.of((0,), ((0,), (0, 0, 0, 0))), Targets.of((0,), ((0, 0, 0),))],
-    "flat",
+    Flat(),
     6,
-    4,
 )
-def test_passes_cover_every_target_once_within_the_budget(
-    batch: list[Targets], name: str, tokens_per_pass: int, longest: int
+def test_bundles_cover_every_target_once_within_the_budget(
+    batch: list[Targets], layout: Layout, tokens_per_pass: int
 ) -> None:
-    passes = Layout(name, longest).passes(batch, tokens_per_pass)
-    covered = sorted((tree.problem, k) for one in passes for tree in one.trees for k in tree.targets)
+    bundles = layout.bundles(batch, tokens_per_pass)
+    covered = sorted((tree.problem, k) for bundle in bundles for tree in bundle.trees for k in tree.targets)
     assert covered == [(i, k) for i, problem in enumerate(batch) for k in range(len(problem.targets))]
-    for one in passes:
-        distinct = {batch[tree.problem].sequences[k] for tree in one.trees for k in tree.targets}
-        assert one.tokens_computed <= tokens_per_pass or len(distinct) == len(one.trees) == 1
-        if one.layout in ("tree", "tree_rows"):
-            assert all(len(tree) <= longest for tree in one.trees)
+    for bundle in bundles:
+        distinct = {batch[tree.problem].sequences[k] for tree in bundle.trees for k in tree.targets}
+        assert bundle.tokens_computed <= tokens_per_pass or len(distinct) == len(bundle.trees) == 1
+        if isinstance(bundle.layout, Tree | TreeRows):
+            assert all(len(tree) <= bundle.layout.longest for tree in bundle.trees)
 
 
 @settings(deadline=None, max_examples=60)
@@ -96,9 +98,9 @@ def test_blocks_see_exactly_the_ancestors(rng: random.Random, count: int) -> Non
     batch = [
         branching(rng, rng.randrange(1, 40), rng.randrange(1, 6), rng.randrange(1, 30)) for _ in range(count)
     ]
-    (one,) = Layout("tree").passes(batch, 100_000)
+    (bundle,) = Tree().bundles(batch, 100_000)
     row, start = [], 0
-    for tree in one.trees:
+    for tree in bundle.trees:
         row += (tree.ends + start).tolist()
         start += len(tree)
     ends = torch.tensor(row)

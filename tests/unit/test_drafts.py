@@ -13,7 +13,8 @@ from partway.models import frontier, guessing
 from partway.models.cache import RowCache
 from partway.models.drafts import SURE, UNSURE, Drafts
 from partway.models.engine import Request
-from partway.models.layouts import Layout, checked_layout
+from partway.models.layout_check import checked_layout
+from partway.models.layouts import Flat, SharedPrompt, Tree
 from partway.models.loading import load_model
 from partway.models.local_engine import LocalEngine
 from partway.models.settings import SamplingSettings
@@ -28,7 +29,7 @@ from sampling_cases import (
     tokens_of,
 )
 
-TREE = Layout("tree", 96)
+TREE = Tree(96)
 SETTINGS = SamplingSettings(temperature=0.5, max_completion_length=14)
 PROMPTS = {"a": [5, 6, 7, 8, 9, 10, 11, 12], "b": list(range(20, 55)), "c": [3, 4], "d": [200]}
 
@@ -80,7 +81,7 @@ def exact_family(name):
 @pytest.mark.parametrize("name", ["gpt2", "gpt_neo", "gpt_neox", "llama", "mistral", "qwen3"])
 def test_samples_are_those_without_drafts(name, monkeypatch):
     language_model = exact_family(name)
-    layout = checked_layout(language_model.model, longest=64)
+    layout = checked_layout(language_model.model, Tree(64))
     assert layout.name.startswith("tree")
     drafts = some_samples(language_model)
     plain = LocalEngine(language_model).complete(requests(6), SETTINGS, 7)
@@ -100,7 +101,7 @@ def test_neither_budgets_nor_the_length_of_rows_matter(count, budget, longest):
     language_model = exact_family("llama")
     drafts = some_samples(language_model)
     plain = LocalEngine(language_model).complete(requests(count), SETTINGS, 7)
-    engine = LocalEngine(language_model, row_budget=budget, layout=Layout("tree", longest))
+    engine = LocalEngine(language_model, row_budget=budget, layout=Tree(longest))
     assert outlines(engine.complete(requests(count, drafts), SETTINGS, 7)) == outlines(plain)
 
 
@@ -171,7 +172,7 @@ def storyteller():
 def test_a_trained_model_writes_the_same_solutions(storyteller, count):
     problems = generate_problems(8, seed=11)
     settings = SamplingSettings(max_completion_length=60)
-    plain, ahead = LocalEngine(storyteller), LocalEngine(storyteller, layout=Layout("tree"))
+    plain, ahead = LocalEngine(storyteller), LocalEngine(storyteller, layout=Tree())
     for seed in range(3):
         asked = [Request(p, p.reference.prefix(i % 2), count) for i, p in enumerate(problems)]
         written = plain.complete(asked, settings, seed)
@@ -210,7 +211,7 @@ def test_wrong_guesses_end_guessing(monkeypatch):
     assert max(seen[6:]) == 1
 
 
-@pytest.mark.parametrize("layout", [None, Layout("shared_prompt"), Layout("flat")])
+@pytest.mark.parametrize("layout", [None, SharedPrompt(), Flat()])
 def test_a_model_that_trees_are_not_right_for_is_not_given_guesses(layout, monkeypatch):
     language_model = exact_family("llama")
     drafts = some_samples(language_model)

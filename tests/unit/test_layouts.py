@@ -11,8 +11,8 @@ import pytest
 import torch
 from transformers import GPTNeoConfig, GPTNeoForCausalLM, LlamaForCausalLM
 
-from partway.errors import ConfigError
-from partway.models.layouts import LONGEST, Layout, checked_layout
+from partway.models.layout_check import checked_layout
+from partway.models.layouts import LONGEST, Tree, TreeRows
 from partway.models.scoring import Scorer
 from scoring_cases import CONFIGS, alone, branching, tiny
 
@@ -56,12 +56,12 @@ def made(kind: type[LlamaForCausalLM]) -> LlamaForCausalLM:
 
 @pytest.mark.parametrize("family", ["gpt2", "llama", "qwen3", "gpt_neox"])
 def test_trees_are_right_for_ordinary_models(family: str, caplog: pytest.LogCaptureFixture) -> None:
-    assert checked_layout(tiny(family)) == Layout("tree", LONGEST)
+    assert checked_layout(tiny(family)) == Tree(LONGEST)
     assert not caplog.records
 
 
 def test_other_attention_than_that_of_pytorch_gets_rows() -> None:
-    assert checked_layout(tiny("llama", "eager")) == Layout("tree_rows", LONGEST)
+    assert checked_layout(tiny("llama", "eager")) == TreeRows(LONGEST)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_the_window_of_gpt_neo_as_published_allows_trees_of_224_tokens() -> None
         vocab_size=61, hidden_size=32, num_layers=2, num_heads=4, attention_types=[[["global", "local"], 1]]
     )
     assert config.window_size == 256
-    assert checked_layout(GPTNeoForCausalLM(config).eval()) == Layout("tree_rows", 224)
+    assert checked_layout(GPTNeoForCausalLM(config).eval()) == TreeRows(224)
 
 
 def test_a_model_that_cannot_take_a_mask_of_ours_shares_prompts() -> None:
@@ -137,8 +137,3 @@ def test_the_check_is_the_same_in_training_mode_with_dropout() -> None:
 
 def test_a_frozen_model_can_be_checked() -> None:
     assert checked_layout(tiny("llama").requires_grad_(False)).name == "tree"
-
-
-def test_an_unknown_layout_is_named() -> None:
-    with pytest.raises(ConfigError, match="layout is 'rows', expected one of tree, shared_prompt, flat"):
-        checked_layout(tiny("llama"), "rows")

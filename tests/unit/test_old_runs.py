@@ -23,7 +23,7 @@ from partway.reports.summaries import summarize
 from partway.runs import Run
 from partway.runs.digests import problems_digest
 from partway.solution import Solution
-from partway.training.checkpoints import Progress
+from partway.training.checkpoints import RunProgress
 
 OLD = Path(__file__).parent.parent / "runs" / "finished-0.1"
 
@@ -67,7 +67,7 @@ def test_its_lines_samples_and_evaluations_are_read(run):
     assert {sample.verdict for sample in run.samples()} >= {Verdict.NEW_FULLY_CORRECT, Verdict.INCORRECT}
     assert list(run.evaluations()) == [2, 4]
     assert [row["task_id"] for row in run.evaluation_rows(4)] == ["eggs"] * 4 + ["bus"] * 3
-    assert Progress.read(run.checkpoints()[4]).step == 4
+    assert RunProgress.read(run.checkpoints()[4]).step == 4
 
 
 def test_its_problems_are_those_it_was_given(run):

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from partway.datasets.gsm8k import convert_gsm8k
-from partway.models.layouts import Layout
+from partway.models.layouts import Layout, Tree, TreeRows
 from partway.models.passes import ROWS_AT_ONCE, token_log_probs
 from partway.models.targets import Targets
 from partway.models.tiny import build_tiny_model
@@ -49,16 +49,16 @@ def test_certain_and_impossible_tokens_have_finite_gradients() -> None:
 def test_one_row_holds_trees_without_padding() -> None:
     rng = random.Random(0)
     batch = [branching(rng, rng.randrange(5, 60), rng.randrange(1, 6), 20) for _ in range(40)]
-    passes = Layout("tree").passes(batch, 512)
-    assert sum(one.tokens_computed for one in passes) == sum(len(grow(problem)) for problem in batch)
+    passes = Tree().bundles(batch, 512)
+    assert sum(bundle.tokens_computed for bundle in passes) == sum(len(grow(problem)) for problem in batch)
     assert len(passes) <= 1.2 * sum(len(grow(problem)) for problem in batch) / 512 + 1
 
 
 def test_rows_of_one_pass_are_similar_in_length() -> None:
     rng = random.Random(0)
     batch = [branching(rng, rng.randrange(5, 60), rng.randrange(1, 6), 20) for _ in range(40)]
-    passes = Layout("tree_rows").passes(batch, 512)
-    computed = sum(one.tokens_computed for one in passes)
+    passes = TreeRows().bundles(batch, 512)
+    computed = sum(bundle.tokens_computed for bundle in passes)
     assert computed <= 1.15 * sum(len(grow(problem)) for problem in batch)
 
 
@@ -94,9 +94,9 @@ def real_problems(folder: Path) -> Iterator[Problem]:
             yield problem
 
 
-@pytest.mark.parametrize("layout", ["tree", "tree_rows"])
+@pytest.mark.parametrize("layout", [Tree(), TreeRows()], ids=lambda layout: layout.name)
 def test_on_buffers_of_real_problems_hardly_more_than_the_distinct_tokens_are_computed(
-    layout: str, real_data: Path
+    layout: Layout, real_data: Path
 ) -> None:
     problems = list(real_problems(real_data))
     codec, rng = build_tiny_model(problems).codec, random.Random(0)
@@ -106,6 +106,6 @@ def test_on_buffers_of_real_problems_hardly_more_than_the_distinct_tokens_are_co
         targets = (tuple(codec.target(s, s.steps[-1].startswith("answer"))) for s in kept)
         batch.append(Targets.of(tuple(codec.prompt(problem.question)), tuple(targets)))
     distinct = sum(len(grow(problem)) for problem in batch)
-    computed = sum(one.tokens_computed for one in Layout(layout).passes(batch, 2048))
+    computed = sum(bundle.tokens_computed for bundle in layout.bundles(batch, 2048))
     assert len(batch) == 64
     assert computed <= 1.15 * distinct

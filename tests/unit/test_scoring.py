@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import random
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -11,11 +12,13 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from partway.models.layouts import Flat, Layout, SharedPrompt, Tree
 from partway.models.scoring import Scorer
 from partway.models.targets import Target, Targets
 from partway.objectives import OBJECTIVES, Objective, objective
 from scoring_cases import TOLERANCE, alone, branching, largest_error, learn, reference_loss, tiny
 
+NAMES = operator.attrgetter("name")
 FAMILIES = ["gpt_neo", "gpt2", "llama", "qwen3", "gpt_neox", "mistral", "gemma2", "bloom"]
 
 
@@ -45,12 +48,12 @@ def test_losses_and_gradients_are_those_of_each_target_alone(family: str) -> Non
         assert_same(scorer, model, problems(), objective(name))
 
 
-@pytest.mark.parametrize("layout", ["shared_prompt", "flat"])
+@pytest.mark.parametrize("layout", [SharedPrompt(), Flat()], ids=NAMES)
 @pytest.mark.parametrize("family", ["gpt_neo", "llama", "bloom"])
-def test_fallbacks_are_as_right_as_trees(family: str, layout: str) -> None:
+def test_fallbacks_are_as_right_as_trees(family: str, layout: Layout) -> None:
     model = tiny(family)
     scorer = Scorer(model, 0, layout=layout, tokens_per_pass=512)
-    assert scorer.layout.name == layout
+    assert scorer.layout == layout
     for name in ("mle_aug", "beta_mml"):
         assert_same(scorer, model, problems(), objective(name))
 
@@ -65,8 +68,10 @@ def test_both_kinds_of_attention_are_right(attention: str, layout: str) -> None:
 
 @pytest.mark.parametrize("normalization", ["sum", "length", "solutions"])
 @pytest.mark.parametrize("name", OBJECTIVES)
-@pytest.mark.parametrize("layout", ["tree", "shared_prompt", "flat"])
-def test_a_problem_larger_than_a_pass_is_learned_in_parts(layout: str, name: str, normalization: str) -> None:
+@pytest.mark.parametrize("layout", [Tree(256), SharedPrompt(), Flat()], ids=NAMES)
+def test_a_problem_larger_than_a_pass_is_learned_in_parts(
+    layout: Layout, name: str, normalization: str
+) -> None:
     model = tiny("llama")
     scorer = Scorer(model, 0, layout=layout, tokens_per_pass=90)
     batch = problems()[:3]
@@ -186,12 +191,12 @@ def test_training_mode_with_checkpointed_activations_changes_nothing() -> None:
 def test_a_shared_prompt_gives_way_to_flat_rows_where_checkpointing_drops_its_cache() -> None:
     model, batch = tiny("llama"), problems()
     _, expected = reference_loss(model, batch, objective("mle_aug"))
-    scorer = Scorer(model, 0, layout="shared_prompt", tokens_per_pass=512)
-    assert {one.layout for one in scorer.plan(batch).passes} == {"shared_prompt"}
+    scorer = Scorer(model, 0, layout=SharedPrompt(), tokens_per_pass=512)
+    assert {bundle.layout for bundle in scorer.plan(batch).bundles} == {SharedPrompt()}
     model.train()
     model.gradient_checkpointing_enable()
     plan = scorer.plan(batch)
-    assert {one.layout for one in plan.passes} == {"flat"}
+    assert {bundle.layout for bundle in plan.bundles} == {Flat()}
     _, found = learn(scorer, model, plan, objective("mle_aug"))
     assert largest_error(found, expected) < TOLERANCE
 
@@ -229,12 +234,12 @@ def saved_bytes(scorer: Scorer, model: nn.Module, batch: list[Targets]) -> int:
     return most
 
 
-@pytest.mark.parametrize("layout", ["tree", "shared_prompt", "flat"])
-def test_memory_does_not_grow_with_the_buffer(layout: str) -> None:
+@pytest.mark.parametrize("layout", [Tree(256), SharedPrompt(), Flat()], ids=NAMES)
+def test_memory_does_not_grow_with_the_buffer(layout: Layout) -> None:
     model, rng = tiny("llama"), random.Random(0)
     scorer = Scorer(model, 0, layout=layout, tokens_per_pass=256)
     small, large = (branching(rng, 30, solutions, 25) for solutions in (20, 200))
-    assert max(one.tokens_computed for one in scorer.plan([large]).passes) <= 256
+    assert max(bundle.tokens_computed for bundle in scorer.plan([large]).bundles) <= 256
     assert saved_bytes(scorer, model, [large]) < 1.2 * saved_bytes(scorer, model, [small])
 
 

@@ -8,9 +8,8 @@ import pytest
 import torch
 
 from partway.buffer import Verdict
-from partway.datasets import load_problems, write_problems
 from partway.errors import ConfigError, ModelError, ProblemError, RunError
-from partway.execution import PythonPrograms, trace, tracing
+from partway.execution import PythonPrograms, trace
 from partway.models.engine import Request
 from partway.problem import Problem
 from partway.runs import Run
@@ -385,29 +384,19 @@ def test_a_beginning_without_room_does_not_end_the_exploring_of_its_problem(tmp_
     assert trainer.ledger.guided == 0
 
 
-def test_references_are_run_once_on_the_way_from_a_file_into_a_run(tmp_path, monkeypatch):
-    ran, asked = Counter(), Counter()
-
-    def interpret(statements, mode):
-        ran[tuple(str(statement) for statement in statements)] += 1
-        return original(statements, mode)
+def test_references_are_traced_once_on_the_way_into_a_run(tmp_path):
+    asked = Counter()
 
     class Counting(PythonPrograms):
         def trace_all(self, texts):
             asked.update(texts)
             return super().trace_all(texts)
 
-    original = tracing.interpret
-    monkeypatch.setattr(tracing, "interpret", interpret)
-    tracing.forget()
-    write_problems(tmp_path / "train.jsonl", apples(6, seed=7))
-    problems = load_problems(tmp_path / "train.jsonl")
-    assert len(ran) == 6
+    problems = apples(6, seed=7)
     args = SelfSamplingConfig(**SMALL | {"output_dir": str(tmp_path / "run"), "eval_strategy": "no"})
     trainer = SelfSamplingTrainer(tiny_gpt_neo(problems), args, problems, programs=Counting())
     assert len(trainer.buffers) == 6
-    assert set(ran.values()) == {1}
-    assert set(asked.values()) == {1}, "also where a memo could not help"
+    assert asked == {problem.reference.text: 1 for problem in problems}
 
 
 def test_of_problems_with_one_id_the_first_is_trained_on(tmp_path):

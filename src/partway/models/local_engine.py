@@ -23,7 +23,7 @@ from partway.models.drawing import streams
 from partway.models.engine import Draw, Request
 from partway.models.frontier import Ended, Frontier
 from partway.models.guessing import Guesser
-from partway.models.layouts import Layout
+from partway.models.layouts import Layout, Tree, TreeRows
 from partway.models.loading import LanguageModel
 from partway.models.settings import SamplingSettings
 from partway.models.stopping import AnswerWatch
@@ -59,7 +59,7 @@ class LocalEngine:
         self.context_length = language_model.context_length
         self.row_budget = row_budget
         # What lets a tree be scored in one row lets a row be read with guesses: positions and masks count.
-        self.longest = layout.longest if layout is not None and layout.name.startswith("tree") else 0
+        self.longest = layout.longest if isinstance(layout, Tree | TreeRows) else 0
         self.is_end = np.zeros(self.model.config.vocab_size, bool)
         self.is_end[_end_ids(language_model)] = True
         self.watch = None

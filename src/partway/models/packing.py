@@ -1,45 +1,25 @@
-"""Packing: trees into rows and rows into passes, each pass within a token budget and with little padding."""
+"""Packing: trees into rows and rows into passes, each within a token budget and with little padding."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from partway.models.token_tree import TokenTree
 
 Row = tuple[TokenTree, ...]
+Rows = tuple[Row, ...]  # what goes through the model at once
 Item = TypeVar("Item")
 
 SIMILAR = 0.87  # the shortest row of a pass over its longest: at most 1 / 0.87 = 1.15 times the tokens needed
 
 
-@dataclass(frozen=True)
-class Pass:
-    """What goes through the model at once: `layout` says how (see `partway.models.layouts`)."""
-
-    layout: str
-    rows: tuple[Row, ...]
-
-    @property
-    def trees(self) -> list[TokenTree]:
-        return [tree for row in self.rows for tree in row]
-
-    @property
-    def length(self) -> int:
-        """The length of the longest row, to which the others are padded."""
-        return max(sum(map(len, row)) for row in self.rows)
-
-    @property
-    def tokens_computed(self) -> int:
-        """Tokens the model reads, padding included."""
-        if self.layout != "shared_prompt":
-            return len(self.rows) * self.length
-        (tree,) = self.trees
-        return tree.prompt_length + len(tree.paths) * (max(map(len, tree.paths)) - 1)
+def longest_row(rows: Rows) -> int:
+    """The length of the longest row, to which the others are padded."""
+    return max(sum(map(len, row)) for row in rows)
 
 
-def pack_into_one_row(trees: Sequence[TokenTree], tokens_per_pass: int) -> list[Pass]:
+def pack_into_one_row(trees: Sequence[TokenTree], tokens_per_pass: int) -> list[Rows]:
     """Passes of one row each, without padding: each tree, longest first, goes into the first with room."""
     rows: list[list[TokenTree]] = []
     room: list[int] = []
@@ -51,10 +31,10 @@ def pack_into_one_row(trees: Sequence[TokenTree], tokens_per_pass: int) -> list[
         else:
             rows[fitting].append(tree)
             room[fitting] -= len(tree)
-    return [Pass("tree", (tuple(row),)) for row in rows]
+    return [(tuple(row),) for row in rows]
 
 
-def pack_into_rows(trees: Sequence[TokenTree], tokens_per_pass: int) -> list[Pass]:
+def pack_into_rows(trees: Sequence[TokenTree], tokens_per_pass: int) -> list[Rows]:
     """Passes with a row for each tree, of similar lengths: attention is quadratic in the length of a row."""
     passes: list[list[TokenTree]] = []
     for tree in sorted(trees, key=len, reverse=True):
@@ -63,10 +43,10 @@ def pack_into_rows(trees: Sequence[TokenTree], tokens_per_pass: int) -> list[Pas
             passes[-1].append(tree)
         else:
             passes.append([tree])
-    return [Pass("tree_rows", tuple((tree,) for tree in trees)) for trees in passes]
+    return [tuple((tree,) for tree in trees) for trees in passes]
 
 
-def pack_chains(problems: Sequence[Sequence[TokenTree]], tokens_per_pass: int) -> list[Pass]:
+def pack_chains(problems: Sequence[Sequence[TokenTree]], tokens_per_pass: int) -> list[Rows]:
     """Passes over single-target trees, one to a row; a problem's rows share a pass if the budget allows."""
     passes: list[list[Row]] = []
     for chains in sorted(problems, key=lambda chains: max(map(len, chains)), reverse=True):
@@ -78,7 +58,7 @@ def pack_chains(problems: Sequence[Sequence[TokenTree]], tokens_per_pass: int) -
                 passes[-1] = joined
             else:
                 passes.append(list(part))
-    return [Pass("flat", tuple(rows)) for rows in passes]
+    return [tuple(rows) for rows in passes]
 
 
 def batched(items: Sequence[Item], size: int) -> list[Sequence[Item]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,75 +15,65 @@ import torch
 from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
 
-from partway.models.packing import Pass
-from partway.models.targets import Targets
+from partway.models.packing import Rows, longest_row
 from partway.models.token_tree import Integers, TokenTree
-from partway.models.tree_attention import tree_mask
 
 ROWS_AT_ONCE = 64
 
 
-def score_pass(model: nn.Module, one: Pass, pad_id: int) -> Tensor:
-    """log P(target | prompt) for the targets of each tree of the pass, in order, as one vector."""
-    if one.layout == "shared_prompt":
-        return _score_after_shared_prompt(model, one.trees[0], pad_id)
-    return _score_rows(model, one, pad_id)
-
-
-def score(model: nn.Module, passes: Sequence[Pass], problems: Sequence[Targets], pad_id: int) -> list[Tensor]:
-    """log P(target | prompt) for the targets of every problem; `passes` are those of a layout over them."""
-    dtype = torch.promote_types(next(model.parameters()).dtype, torch.float32)
-    results = [torch.zeros(len(problem.targets), dtype=dtype, device=_device(model)) for problem in problems]
-    for one in passes:
-        sizes = [len(tree.targets) for tree in one.trees]
-        for tree, log_probs in zip(
-            one.trees, torch.split(score_pass(model, one, pad_id), sizes), strict=True
-        ):
-            results[tree.problem][list(tree.targets)] = log_probs
-    return results
-
-
 def empty_pass(model: nn.Module, pad_id: int) -> Tensor:
     """Zero, with every parameter in its graph: what a process with nothing left to do contributes."""
-    tokens = torch.full((1, 1), pad_id, device=_device(model))
+    tokens = torch.full((1, 1), pad_id, device=device_of(model))
     logits: Tensor = model(input_ids=tokens, use_cache=False).logits
     return 0.0 * logits.sum()
 
 
-def _score_rows(model: nn.Module, one: Pass, pad_id: int) -> Tensor:
-    size = (len(one.rows), one.length)
-    tokens = np.full(size, pad_id)
-    depths = np.zeros(size, dtype=np.int64)
-    ends = np.broadcast_to(np.arange(1, one.length + 1), size).copy()  # padding sees itself only
-    sources = []
-    for row, trees in enumerate(one.rows):
-        start = 0
-        for tree in trees:
-            stretch = slice(start, start + len(tree))
-            tokens[row, stretch], depths[row, stretch] = tree.tokens, tree.depths
-            ends[row, stretch] = tree.ends + start
-            sources.append(tree.sources + row * one.length + start)
-            start += len(tree)
-    device = _device(model)
-    inputs = {"input_ids": _tensor(tokens, device)}
-    if one.layout == "tree":
-        inputs |= {"position_ids": _tensor(depths, device), "attention_mask": tree_mask(ends[0], device)}
-    elif one.layout == "tree_rows":
-        inputs |= {"position_ids": _tensor(depths, device), "attention_mask": ancestor_mask(model, ends)}
-    else:  # padding stands behind the tokens, where causal attention does not look
-        inputs["attention_mask"] = torch.ones(size, dtype=torch.int64, device=device)
-    kept, sources_E = np.unique(np.concatenate(sources), return_inverse=True)
-    logits = _logits(model, _tensor(kept, device), use_cache=False, **inputs).logits[0]
-    wanted_E = np.concatenate([tree.wanted for tree in one.trees])
-    log_probs_E = token_log_probs(logits, _tensor(sources_E, device), _tensor(wanted_E, device))
-    return _sum_along_paths(log_probs_E, one.trees)
+@dataclass(frozen=True)
+class Grid:
+    """Rows of trees as arrays, rows by tokens; `sources` are places in the flattened arrays, one per edge."""
+
+    tokens: Integers
+    depths: Integers
+    ends: Integers
+    sources: Integers
+
+    @classmethod
+    def of(cls, rows: Rows, pad_id: int) -> Grid:
+        """The trees of each row one behind the other, then padding."""
+        length = longest_row(rows)
+        size = (len(rows), length)
+        tokens = np.full(size, pad_id)
+        depths = np.zeros(size, dtype=np.int64)
+        ends = np.broadcast_to(np.arange(1, length + 1), size).copy()  # padding sees itself only
+        sources = []
+        for row, trees in enumerate(rows):
+            start = 0
+            for tree in trees:
+                stretch = slice(start, start + len(tree))
+                tokens[row, stretch], depths[row, stretch] = tree.tokens, tree.depths
+                ends[row, stretch] = tree.ends + start
+                sources.append(tree.sources + row * length + start)
+                start += len(tree)
+        return cls(tokens, depths, ends, np.concatenate(sources))
+
+
+def score_grid(model: nn.Module, rows: Rows, grid: Grid, **inputs: Tensor) -> Tensor:
+    """log P(target | prompt) for the targets of each tree, in order; `inputs` say how the model reads."""
+    trees = [tree for row in rows for tree in row]
+    device = device_of(model)
+    kept, sources_E = np.unique(grid.sources, return_inverse=True)
+    tokens = to_tensor(grid.tokens, device)
+    output = _logits(model, to_tensor(kept, device), input_ids=tokens, use_cache=False, **inputs)
+    wanted_E = np.concatenate([tree.wanted for tree in trees])
+    log_probs_E = token_log_probs(output.logits[0], to_tensor(sources_E, device), to_tensor(wanted_E, device))
+    return _sum_along_paths(log_probs_E, trees)
 
 
 def ancestor_mask(model: nn.Module, ends: Integers) -> Tensor:
     """Who attends to whom, from the `ends` of the nodes in every row, as the model's attention wants it."""
     nodes = np.arange(ends.shape[1])[:, None]
     below = (nodes >= nodes.T) & (nodes < ends[:, None, None, :])
-    return attention_mask(extract_model_from_parallel(model), _tensor(below, _device(model)))
+    return attention_mask(extract_model_from_parallel(model), to_tensor(below, device_of(model)))
 
 
 def attention_mask(model: Any, allowed: Tensor) -> Tensor:
@@ -94,14 +85,14 @@ def attention_mask(model: Any, allowed: Tensor) -> Tensor:
     return mask.masked_fill(~allowed, torch.finfo(dtype).min)
 
 
-def _score_after_shared_prompt(model: nn.Module, tree: TokenTree, pad_id: int) -> Tensor:
+def score_after_prompt(model: nn.Module, tree: TokenTree, pad_id: int) -> Tensor:
     """One forward pass over the prompt, then one over all targets as rows behind its repeated cache."""
-    device = _device(model)
-    prompt = _tensor(tree.tokens[None, : tree.prompt_length], device)
+    device = device_of(model)
+    prompt = to_tensor(tree.tokens[None, : tree.prompt_length], device)
     last = torch.tensor([tree.prompt_length - 1], device=device)
     output = _logits(model, last, input_ids=prompt, use_cache=True)
     targets = [tree.wanted[path] for path in tree.paths]
-    first_S = _tensor(np.array([target[0] for target in targets]), device)
+    first_S = to_tensor(np.array([target[0] for target in targets]), device)
     log_probs_S = token_log_probs(output.logits[0], torch.zeros_like(first_S), first_S)
     length = max(map(len, targets)) - 1
     if length == 0:
@@ -116,12 +107,14 @@ def _score_after_shared_prompt(model: nn.Module, tree: TokenTree, pad_id: int) -
     output = _logits(
         model,
         torch.tensor(kept, device=device),
-        input_ids=_tensor(tokens, device),
+        input_ids=to_tensor(tokens, device),
         past_key_values=output.past_key_values,
         use_cache=True,
     )
-    rest = token_log_probs(output.logits[0], torch.arange(len(kept), device=device), _tensor(wanted, device))
-    return log_probs_S.index_add(0, _tensor(slots, device), rest)
+    rest = token_log_probs(
+        output.logits[0], torch.arange(len(kept), device=device), to_tensor(wanted, device)
+    )
+    return log_probs_S.index_add(0, to_tensor(slots, device), rest)
 
 
 def _logits(model: nn.Module, kept: Tensor, **inputs: Any) -> Any:
@@ -185,13 +178,15 @@ def _sum_along_paths(log_probs_E: Tensor, trees: Sequence[TokenTree]) -> Tensor:
     starts = np.cumsum([0, *(len(tree.wanted) for tree in trees)])
     paths = [path + start for tree, start in zip(trees, starts, strict=False) for path in tree.paths]
     slots = np.repeat(np.arange(len(paths)), [len(path) for path in paths])
-    along = log_probs_E[_tensor(np.concatenate(paths), log_probs_E.device)]
-    return log_probs_E.new_zeros(len(paths)).index_add(0, _tensor(slots, log_probs_E.device), along)
+    along = log_probs_E[to_tensor(np.concatenate(paths), log_probs_E.device)]
+    return log_probs_E.new_zeros(len(paths)).index_add(0, to_tensor(slots, log_probs_E.device), along)
 
 
-def _tensor(numbers: Any, device: torch.device) -> Tensor:
+def to_tensor(numbers: Any, device: torch.device) -> Tensor:
+    """An array where the model is."""
     return torch.from_numpy(numbers).to(device)
 
 
-def _device(model: nn.Module) -> torch.device:
+def device_of(model: nn.Module) -> torch.device:
+    """Where the model's weights are."""
     return next(model.parameters()).device

@@ -13,15 +13,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
-from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
 
-from partway.models.layouts import LONGEST, SHORTEST, Layout, checked_layout
-from partway.models.packing import Pass
-from partway.models.passes import empty_pass, score, score_pass
+from partway.models.layout_check import checked_layout
+from partway.models.layouts import LONGEST, SHORTEST, Bundle, Layout, Tree, score
+from partway.models.passes import empty_pass
 from partway.models.targets import Target, Targets
 from partway.models.token_tree import grow
 
@@ -38,7 +37,7 @@ class LossFunction(Protocol):
 
 
 @dataclass(frozen=True)
-class Plan:
+class LearningPlan:
     """One learning step over some problems, cut into passes; `split` are problems that are in several.
 
     `weighing` and `learning` count the passes to make: the forward-only ones, which only an objective that
@@ -46,8 +45,8 @@ class Plan:
     """
 
     problems: tuple[Targets, ...]
-    passes: tuple[Pass, ...]
-    weighing_passes: tuple[Pass, ...]
+    bundles: tuple[Bundle, ...]
+    weighing_bundles: tuple[Bundle, ...]
     split: frozenset[int]
     weighing: int
     learning: int
@@ -55,14 +54,14 @@ class Plan:
     @property
     def tokens_computed(self) -> int:
         """Tokens the model reads in the passes that learn, padding included."""
-        return sum(one.tokens_computed for one in self.passes)
+        return sum(bundle.tokens_computed for bundle in self.bundles)
 
     @property
     def tokens_distinct(self) -> int:
         """Nodes of the problems' trees: what there is to read if nothing is read twice."""
         return sum(len(grow(problem)) for problem in self.problems)
 
-    def padded(self, weighing: int, learning: int) -> Plan:
+    def padded(self, weighing: int, learning: int) -> LearningPlan:
         """The same step with empty passes added, so that every process makes as many as the others."""
         assert weighing >= self.weighing, "passes can be added to a plan, not taken away"
         assert learning >= self.learning, "passes can be added to a plan, not taken away"
@@ -80,7 +79,8 @@ class PassLoss:
 class Scorer:
     """Scores targets in passes of at most `tokens_per_pass` tokens (a longer target is a pass alone).
 
-    The layout is checked on `model` first; if it is not right there, another is used, with a warning.
+    The layout (default: trees) is checked on `model` first; if it is not right there, another is used, with a
+    warning.
     """
 
     def __init__(
@@ -88,48 +88,47 @@ class Scorer:
         model: nn.Module,
         pad_id: int,
         *,
-        layout: str = "tree",
+        layout: Layout | None = None,
         tokens_per_pass: int = 2048,
         learn_question: bool = False,
     ) -> None:
-        plain: Any = extract_model_from_parallel(model)
-        self.model = plain
+        self.model = model
         self.pad_id = pad_id
         self.learn_question = learn_question
         self.tokens_per_pass = tokens_per_pass
-        longest = max(SHORTEST, min(LONGEST, tokens_per_pass))
-        self.layout = checked_layout(model, layout, longest=longest, pad_id=pad_id)
+        trees = Tree(max(SHORTEST, min(LONGEST, tokens_per_pass)))
+        self.layout = checked_layout(model, layout or trees, pad_id=pad_id)
 
-    def plan(self, problems: Sequence[Targets]) -> Plan:
+    def plan(self, problems: Sequence[Targets]) -> LearningPlan:
         """Cut one learning step into passes."""
         if self.learn_question:
             problems = [problem.with_question() for problem in problems]
         layout = self.layout
-        if layout.name == "shared_prompt" and self.model.is_gradient_checkpointing:
-            layout = Layout("flat")  # checkpointing drops the cache
-        passes = tuple(layout.passes(problems, self.tokens_per_pass))
-        appearances = Counter(problem for one in passes for problem in {tree.problem for tree in one.trees})
+        if layout.fallback is not None and not layout.suits(self.model):
+            layout = layout.fallback  # checkpointing of activations was switched on since the check
+        bundles = tuple(layout.bundles(problems, self.tokens_per_pass))
+        appearances = Counter(p for bundle in bundles for p in {tree.problem for tree in bundle.trees})
         split = frozenset(problem for problem, count in appearances.items() if count > 1)
-        weighing = tuple(one for one in (_only(one, split) for one in passes) if one is not None)
-        return Plan(tuple(problems), passes, weighing, split, len(weighing), len(passes))
+        weighing = tuple(part for bundle in bundles if (part := bundle.only(split)) is not None)
+        return LearningPlan(tuple(problems), bundles, weighing, split, len(weighing), len(bundles))
 
     def log_probs(self, model: nn.Module, problems: Sequence[Targets]) -> list[Tensor]:
         """log P(target | prompt) of every target of every problem, without gradients."""
         plan = self.plan(problems)
         with torch.no_grad():
-            return score(model, plan.passes, plan.problems, self.pad_id)
+            return score(model, plan.bundles, plan.problems, self.pad_id)
 
     def losses(
-        self, model: nn.Module, plan: Plan, objective: LossFunction, *, batch_size: int | None = None
+        self, model: nn.Module, plan: LearningPlan, objective: LossFunction, *, batch_size: int | None = None
     ) -> Iterator[PassLoss]:
         """One loss per pass; their gradients add up to that of the mean of `objective` over `batch_size`
         problems (default: those of the plan). Backpropagate each before asking for the next."""
         share = 1 / (batch_size or max(1, len(plan.problems)))
         weights = self._weights(model, plan, objective)
-        for one in plan.passes:
-            log_probs = score_pass(model, one, self.pad_id)
+        for bundle in plan.bundles:
+            log_probs = bundle.score(model, self.pad_id)
             total, by_problem = log_probs.new_zeros(()), log_probs.new_zeros(len(plan.problems))
-            for problem, chosen, log_probs_S in _by_problem(one, log_probs):
+            for problem, chosen, log_probs_S in _by_problem(bundle, log_probs):
                 if problem in plan.split:
                     loss, reported = weights[problem](chosen, log_probs_S)
                 else:
@@ -137,16 +136,16 @@ class Scorer:
                 total = total + loss
                 by_problem[problem] = reported.detach()
             yield PassLoss(total * share, by_problem)
-        for _ in range(plan.learning - len(plan.passes)):
+        for _ in range(plan.learning - len(plan.bundles)):
             loss = empty_pass(model, self.pad_id)
             yield PassLoss(loss, loss.new_zeros(len(plan.problems)))
 
-    def _weights(self, model: nn.Module, plan: Plan, objective: LossFunction) -> dict[int, _Weights]:
+    def _weights(self, model: nn.Module, plan: LearningPlan, objective: LossFunction) -> dict[int, _Weights]:
         """How much each target of the split problems counts in the gradient."""
         with torch.no_grad():
-            passes = plan.weighing_passes if objective.couples else ()
-            log_probs = score(model, passes, plan.problems, self.pad_id)
-            for _ in range(plan.weighing - len(plan.weighing_passes) if objective.couples else 0):
+            bundles = plan.weighing_bundles if objective.couples else ()
+            log_probs = score(model, bundles, plan.problems, self.pad_id)
+            for _ in range(plan.weighing - len(plan.weighing_bundles) if objective.couples else 0):
                 empty_pass(model, self.pad_id)
         weights = {}
         for problem in plan.split:
@@ -174,16 +173,10 @@ class _Weights:
         return weighted, self.loss * weights.abs().sum() / total.clamp(min=torch.finfo(total.dtype).tiny)
 
 
-def _by_problem(one: Pass, log_probs: Tensor) -> Iterator[tuple[int, list[int], Tensor]]:
+def _by_problem(bundle: Bundle, log_probs: Tensor) -> Iterator[tuple[int, list[int], Tensor]]:
     """For each problem in the pass the targets that are in it, in order, and their log-probs."""
-    slots = [(tree.problem, target) for tree in one.trees for target in tree.targets]
+    slots = [(tree.problem, target) for tree in bundle.trees for target in tree.targets]
     order = sorted(range(len(slots)), key=slots.__getitem__)
     for problem, group in groupby(order, key=lambda slot: slots[slot][0]):
         found = list(group)
         yield problem, [slots[slot][1] for slot in found], log_probs[found]
-
-
-def _only(one: Pass, problems: frozenset[int]) -> Pass | None:
-    """The pass without the trees of other problems."""
-    rows = [tuple(tree for tree in row if tree.problem in problems) for row in one.rows]
-    return Pass(one.layout, tuple(row for row in rows if row)) if any(rows) else None

@@ -28,7 +28,7 @@ FREE_SETTINGS = {
 
 
 @dataclass(frozen=True)
-class Progress:
+class RunProgress:
     """What a checkpoint adds to the weights, the optimiser and the buffers: how far the run is."""
 
     step: int
@@ -44,7 +44,7 @@ class Progress:
         (directory / PROGRESS).write_text(json.dumps(vars(self), indent=2), encoding="utf-8")
 
     @classmethod
-    def read(cls, directory: Path) -> Progress:
+    def read(cls, directory: Path) -> RunProgress:
         """What `write` saved."""
         try:
             return cls(**read_json(directory / PROGRESS))

@@ -1,11 +1,11 @@
-"""A loss or a gradient that is no number: what it was computed from is written down, and training stops."""
+"""A loss or a gradient that is no number: what it was computed from, and an error that says where to look."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from pathlib import Path
 
 from partway.errors import RunError
 from partway.models.targets import Targets
@@ -21,8 +21,8 @@ class Learned:
     targets: Mapping[str, Targets]
     losses: Mapping[str, float]
 
-    def stop(self, what: str, value: float, run: Run, codec: Codec) -> NoReturn:
-        """Write the batch to a file in the run and raise an error that says so."""
+    def write(self, run: Run, codec: Codec) -> Path:
+        """Write down what was learned from, as text, in a file of the run."""
         path = run.nan_batch_file(self.step)
         problems = {
             key: {
@@ -33,7 +33,11 @@ class Learned:
             for key, found in self.targets.items()
         }
         path.write_text(json.dumps({"step": self.step, "problems": problems}, indent=2), encoding="utf-8")
-        raise RunError(
-            f"the {what} is {value} at step {self.step}; the batch is in {path}; "
-            "try a lower learning_rate, or float32"
-        )
+        return path
+
+
+def no_number(what: str, value: float, step: int, path: Path) -> RunError:
+    """The error to stop with; `path` is where the batch is written down."""
+    return RunError(
+        f"the {what} is {value} at step {step}; the batch is in {path}; try a lower learning_rate, or float32"
+    )

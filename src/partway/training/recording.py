@@ -25,7 +25,7 @@ from partway.models.loading import no_progress_bar
 from partway.runs import Run
 from partway.runs.run import TRAINER_STATE
 from partway.training import checkpoints, resuming
-from partway.training.checkpoints import Progress
+from partway.training.checkpoints import RunProgress
 from partway.training.config import SelfSamplingConfig
 from partway.training.distributed import from_first
 from partway.training.ledger import Clock
@@ -128,11 +128,11 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         """What the last `steps` steps did; called once per line, in every process."""
 
     @abstractmethod
-    def progress(self) -> Progress:
+    def progress(self) -> RunProgress:
         """How far the run is; called in every process before a checkpoint."""
 
     @abstractmethod
-    def go_back_to(self, progress: Progress, directory: Path) -> None:
+    def go_back_to(self, progress: RunProgress, directory: Path) -> None:
         """Take up what `progress` and `write_buffers` saved."""
 
     @abstractmethod
@@ -172,7 +172,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
                 checkpoint = self._resume(force)
         checkpoint, is_longer = from_first(self.accelerator, (checkpoint, is_longer))
         if checkpoint is not None:
-            progress = Progress.read(checkpoint)
+            progress = RunProgress.read(checkpoint)
             self.has_ended, self.last_logged = progress.ended and not is_longer, progress.last_logged
             self.go_back_to(progress, checkpoint)
         return checkpoint
@@ -193,13 +193,13 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         if not force:
             checkpoints.check_same_run(self.run, self.args.settings, self.environment)
         checkpoint, remarks = checkpoints.last_good(self.run)
-        step = Progress.read(checkpoint).step if checkpoint else 0
+        step = RunProgress.read(checkpoint).step if checkpoint else 0
         for remark in remarks:
             self.say(remark)
         self.say(
             f"resuming from {checkpoint.name}" if checkpoint else "no checkpoint yet, starting from step 0"
         )
-        self.run.cut(step, Progress.read(checkpoint).files if checkpoint else {})
+        self.run.cut(step, RunProgress.read(checkpoint).files if checkpoint else {})
         environment = self.run.environment
         resumed: dict[str, Any] = {"time": now(), "step": step}
         if changed := list(checkpoints.changes(self.run.config, self.args.settings).values()):
@@ -279,7 +279,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         if self.stop_signal:
             raise Interrupted(self.stop_signal, path.name)
 
-    def _fill_checkpoint(self, directory: Path, progress: Progress) -> None:
+    def _fill_checkpoint(self, directory: Path, progress: RunProgress) -> None:
         self.save_model(str(directory), _internal_call=True)
         if not self.args.save_only_model:
             self._save_optimizer_and_scheduler(str(directory))

@@ -22,12 +22,13 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from transformers import EarlyStoppingCallback, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
+from partway.errors import RunError
 from partway.evaluation import Evaluation, evaluate
 from partway.execution import Programs
 from partway.models.engine import Draw, Engine, Metered, Request
 from partway.models.loading import LanguageModel
 from partway.models.local_engine import LocalEngine
-from partway.models.scoring import Plan, Scorer
+from partway.models.scoring import LearningPlan, Scorer
 from partway.models.targets import Target, Targets
 from partway.problem import Problem
 from partway.runs import Run
@@ -35,10 +36,10 @@ from partway.sampling import sample_solutions
 from partway.solution import Solution
 from partway.training.buffers import Buffers
 from partway.training.cards import model_card
-from partway.training.checkpoints import Progress
+from partway.training.checkpoints import RunProgress
 from partway.training.config import SelfSamplingConfig
 from partway.training.distributed import gathered, maxima, reducing, whole_weights
-from partway.training.failures import Learned
+from partway.training.failures import Learned, no_number
 from partway.training.ledger import Ledger
 from partway.training.order import BatchOrder, ProblemLoader
 from partway.training.preparation import (
@@ -177,7 +178,7 @@ class SelfSamplingTrainer(RecordingTrainer):
             loss: Tensor = losses_P.sum() / len(self.batch)
         self.learned = Learned(self.step, targets, dict(zip(targets, losses_P.tolist(), strict=True)))
         if not math.isfinite(loss.item()):
-            self.learned.stop("loss", loss.item(), self.run, self.codec)
+            raise self._no_number("loss", loss.item())
         self.ledger.loss += loss.item()
         self.ledger.problems += len(problems)
         self.ledger.targets += sum(len(found.targets) for found in targets.values())
@@ -271,8 +272,12 @@ class SelfSamplingTrainer(RecordingTrainer):
     def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
         norm = super()._get_grad_norm(model, grad_norm)
         if self.accelerator.scaler is None and not math.isfinite(norm):  # a scaler skips such steps
-            self.learned.stop("gradient's norm", float(norm), self.run, self.codec)
+            raise self._no_number("gradient's norm", float(norm))
         return norm
+
+    def _no_number(self, what: str, value: float) -> RunError:
+        path = self.learned.write(self.run, self.codec)
+        return no_number(what, value, self.learned.step, path)
 
     def floating_point_ops(self, inputs: Any) -> int:
         """Not estimated: a step is many passes of different sizes."""
@@ -294,7 +299,7 @@ class SelfSamplingTrainer(RecordingTrainer):
         """Whether a beginning of a solution leaves room to continue it."""
         return len(self.prompt_of(problem.question)) + len(self.tokens_of(prefix)) < self.context_length
 
-    def _agreed(self, plan: Plan) -> Plan:
+    def _agreed(self, plan: LearningPlan) -> LearningPlan:
         """The plan with as many passes as the process that needs most; also agrees on a signal to stop."""
         weighing, learning, self.stop_signal = maxima(
             self.accelerator, [plan.weighing, max(1, plan.learning), self.signals.received]
@@ -331,12 +336,12 @@ class SelfSamplingTrainer(RecordingTrainer):
         rest = Ledger.total(gathered(self.accelerator, self.ledger))
         return {"train_loss": (self.total_loss + rest.loss) / self.state.global_step, "finished": True}
 
-    def progress(self) -> Progress:
+    def progress(self) -> RunProgress:
         """How far the run is."""
         self.share()
         total = Ledger.total(gathered(self.accelerator, self.ledger))
         self.ledger = total if self.is_world_process_zero() else Ledger()
-        return Progress(
+        return RunProgress(
             step=self.state.global_step,
             ended=bool(self.control.should_training_stop),
             last_logged=self.last_logged,
@@ -346,7 +351,7 @@ class SelfSamplingTrainer(RecordingTrainer):
             files=self.run.positions() if self.is_world_process_zero() else {},
         )
 
-    def go_back_to(self, progress: Progress, directory: Path) -> None:
+    def go_back_to(self, progress: RunProgress, directory: Path) -> None:
         """Take up sums and buffers where a checkpoint left them."""
         self.total_loss, self.num_tokens = progress.total_loss, progress.num_tokens
         if self.is_world_process_zero():

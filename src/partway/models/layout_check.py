@@ -1,0 +1,114 @@
+"""The check at start that a layout is right for a model: it scores as one sequence at a time does."""
+
+from __future__ import annotations
+
+import logging
+import random
+from dataclasses import replace
+from typing import Any
+
+import torch
+from accelerate.utils import extract_model_from_parallel
+from torch import Tensor, nn
+
+from partway.models.layouts import LONGEST, SHORTEST, Bundle, Flat, Layout, Tree, TreeRows, score
+from partway.models.packing import batched
+from partway.models.targets import Targets
+from partway.models.token_tree import grow
+
+AnyTree = Tree | TreeRows
+logger = logging.getLogger(__name__)
+
+
+def checked_layout(model: nn.Module, wanted: Layout | None = None, *, pad_id: int = 0) -> Layout:
+    """The first of `wanted` (default: trees) and its fallbacks that is right for the model."""
+    wanted = wanted or Tree()
+    layout: Layout = wanted
+    while layout.fallback is not None and not (layout.suits(model) and _is_right(model, layout, pad_id)):
+        layout = layout.fallback
+    if layout not in (wanted, _as_good(wanted)):
+        logger.warning(
+            "%s scores differently with the layout %s than one sequence at a time; using %s",
+            type(extract_model_from_parallel(model)).__name__,
+            wanted.name,
+            f"trees of at most {layout.longest} tokens" if isinstance(layout, AnyTree) else layout.name,
+        )
+    return layout
+
+
+def _as_good(layout: Layout) -> Layout:
+    """What may take the layout's place without a word."""
+    return TreeRows(layout.longest) if isinstance(layout, Tree) else layout
+
+
+def _is_right(model: nn.Module, layout: Layout, pad_id: int) -> bool:
+    """Whether a tree longer than the layout allows, and as deep, scores as one sequence at a time does."""
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            same = _same_log_probs(model, layout, pad_id)
+        return same and _same_gradient(model, layout, pad_id)
+    except (RuntimeError, AttributeError, IndexError, TypeError, ValueError) as error:
+        logger.info("%s cannot take the layout %s: %s", type(model).__name__, layout.name, error)
+        return False
+    finally:
+        model.train(was_training)
+
+
+def _same_log_probs(model: nn.Module, layout: Layout, pad_id: int) -> bool:
+    """Compared are beginnings of the last branch of a tree; a difference counts when it is not small beside
+    the one that another prompt makes, since what the model sees is what a wrong layout changes."""
+    prompt, branches = _example(model, _longest(layout))
+    beginnings = [branches[-1][:end] for end in range(len(branches[-1]), 0, -max(1, len(branches[-1]) // 8))]
+    tree = Targets.of(prompt, (*beginnings, *branches[:-1]))
+    alone = [Targets.of(tokens, beginnings) for tokens in (prompt, prompt[::-1])]
+    rows = tuple((grow(problem, index=index),) for index, problem in enumerate(alone))
+    expected, different = score(model, [Bundle(Flat(), rows)], alone, pad_id)
+    (found,) = _log_probs(model, _unsplit(layout), tree, pad_id)
+    error = (found[: len(beginnings)] - expected).norm()
+    return bool(error <= _tolerance(model) * (different - expected).norm())
+
+
+def _same_gradient(model: nn.Module, layout: Layout, pad_id: int) -> bool:
+    """Whether the gradient of the first parameter that learns agrees: a cache might not pass it on."""
+    learning = [parameter for parameter in model.parameters() if parameter.requires_grad][:1]
+    if not learning:
+        return True
+    problem = Targets.of(*_example(model, SHORTEST))
+    losses = [_log_probs(model, way, problem, pad_id)[0].sum() for way in (layout, Flat())]
+    (found,), (expected,) = [torch.autograd.grad(loss, learning) for loss in losses]
+    return bool((found - expected).norm() <= _tolerance(model) * expected.norm())
+
+
+def _longest(layout: Layout) -> int:
+    return layout.longest if isinstance(layout, AnyTree) else LONGEST
+
+
+def _unsplit(layout: Layout) -> Layout:
+    """The layout without its limit, which would split the tree that is to be checked."""
+    return replace(layout, longest=2 * layout.longest) if isinstance(layout, AnyTree) else layout
+
+
+def _example(model: nn.Module, longest: int) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """A long random prompt and branches, in order: a tree a seventh longer than `longest`, and that deep."""
+    config: Any = extract_model_from_parallel(model).config
+    length = longest * 8 // 7
+    branch = min(length, getattr(config, "max_position_embeddings", length)) // 8
+    rng = random.Random(length)
+    unread = length // branch - 6  # the last token of each branch
+    tokens = [rng.randrange(config.vocab_size) for _ in range(length + unread)]
+    branches = batched(tokens[6 * branch :], branch + 1)
+    return tuple(tokens[: 6 * branch]), tuple(sorted(tuple(branch) for branch in branches))
+
+
+def _log_probs(model: nn.Module, layout: Layout, problem: Targets, pad_id: int) -> list[Tensor]:
+    return score(model, layout.bundles([problem], 2 * LONGEST), [problem], pad_id)
+
+
+def _tolerance(model: nn.Module) -> float:
+    """Rounding errors are below a tenth of this; a model that ignores positions or masks is well above."""
+    exact = (
+        next(model.parameters()).dtype == torch.float32 and torch.get_float32_matmul_precision() == "highest"
+    )
+    return 3e-4 if exact else 0.05
