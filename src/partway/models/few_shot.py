@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from partway.errors import ProblemError
 from partway.execution import PYTHON, Programs
+from partway.models.prompts import PLAIN
 from partway.problem import Problem
 
 TASK = "# Generate Python code to solve the following math word problems:"
@@ -16,7 +17,7 @@ SHOTS = 4
 
 @dataclass(frozen=True)
 class FewShotPrompt:
-    """The task line, then examples: each the question as a one-line comment and its reference solution.
+    """A `Prompt`: the task line, then examples, each the question as a comment and its reference solution.
 
     Without examples and task this is the prompt of a fine-tuned model: the question's comment alone.
 
@@ -32,6 +33,8 @@ class FewShotPrompt:
     """
 
     beginning: str = ""
+    closing: str = ""
+    is_markup: bool = False
 
     @classmethod
     def of(cls, examples: Sequence[Problem], *, shots: int = SHOTS) -> FewShotPrompt:
@@ -43,16 +46,12 @@ class FewShotPrompt:
         for example in examples[:shots]:
             if example.reference is None:
                 raise ProblemError(f"example {example.id} has no solution, expected one to show to the model")
-        shown = (f"{_comment(example.question)}{example.reference}\n\n" for example in examples[:shots])
+        shown = (f"{PLAIN.text(example.question)}{example.reference}\n\n" for example in examples[:shots])
         return cls(f"{TASK}\n\n{''.join(shown)}")
 
     def text(self, question: str) -> str:
         """What the model is to continue with a solution of `question`."""
-        return self.beginning + _comment(question)
-
-
-def _comment(question: str) -> str:
-    return f"# {' '.join(question.split())}\n"
+        return self.beginning + PLAIN.text(question)
 
 
 def cut_completion(text: str, finished: bool, programs: Programs = PYTHON) -> tuple[str, bool]:

@@ -25,11 +25,13 @@ from transformers.utils import logging as transformers_logging
 
 from partway.errors import ModelError
 from partway.models import smollm2
+from partway.models.prompts import Asking
 from partway.models.text import Codec
 from partway.runs import Run
 
 PRETRAINED_TINY = "tiny-storyproblems"  # the demo's: made by `partway demo --pretrain`
 HUB_TIMEOUT = 10.0
+DEFAULT_ASKING = Asking()
 UNLIMITED = 1 << 20  # the context of models that state none
 
 Precision = torch.dtype | Literal["auto"]
@@ -44,18 +46,38 @@ class LanguageModel:
     context_length: int
 
     @classmethod
-    def of(cls, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> LanguageModel:
-        """The model with its tokenizer; they are checked to go together."""
+    def of(
+        cls, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, asking: Asking | None = None
+    ) -> LanguageModel:
+        """The model with its tokenizer; they are checked to go together.
+
+        Without `asking`, a chat template counts only if it bears our mark: the model was trained with it.
+        """
+        tokenizer = tokenizer if asking is None else asking.prepared(tokenizer)
         config = model.config.get_text_config(decoder=True)
         context_length = getattr(config, "max_position_embeddings", None) or UNLIMITED
         codec = Codec.of(tokenizer, eos_id=_first(config.eos_token_id), vocabulary_size=config.vocab_size)
+        _stop_at(model, codec.eos_id)
         return cls(model, codec, context_length)
 
 
+def _stop_at(model: PreTrainedModel, end: int) -> None:
+    """Let whoever generates with the model stop where its answers end: in a chat, at the end of a turn."""
+    settings = model.generation_config
+    if settings is not None:
+        ends = settings.eos_token_id
+        ends = [] if ends is None else [ends] if isinstance(ends, int) else list(ends)
+        settings.eos_token_id = ends if end in ends else [*ends, end]
+
+
 def load_model(
-    name: str | Path, *, dtype: torch.dtype | None = None, device: str | torch.device | None = None
+    name: str | Path,
+    *,
+    dtype: torch.dtype | None = None,
+    device: str | torch.device | None = None,
+    asking: Asking = DEFAULT_ASKING,
 ) -> LanguageModel:
-    """The model that `name` stands for, in evaluation mode.
+    """The model that `name` stands for, in evaluation mode, asked as `asking` says.
 
     Without a device, the first GPU or else the CPU. Without a dtype, float32 on a CPU and elsewhere what the
     weights were saved in.
@@ -65,7 +87,9 @@ def load_model(
     try:
         with no_progress_bar():
             model, tokenizer = _load(str(name), precision)
-        return LanguageModel.of(model.to(device).eval(), tokenizer)
+        is_of_run = any((folder / "config.yaml").is_file() for folder in (Path(name), Path(name).parent))
+        as_trained = None if is_of_run and asking.is_default else asking
+        return LanguageModel.of(model.to(device).eval(), tokenizer, as_trained)
     except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         raise ModelError(f"{name}: cannot be loaded as a model: {_one_line(error)}") from error
     except ModelError as error:

@@ -124,7 +124,13 @@ class LocalEngine:
         ordered = sorted(ended, key=lambda key: (-ended[key][0], key))
         return [
             Draw.of(
-                request.prefix, self.codec.decode(tokens), count, finished, log_prob, len(tokens), drafted
+                request.prefix,
+                self.codec.solution_text(tokens),
+                count,
+                finished,
+                log_prob,
+                len(tokens),
+                drafted,
             )
             for tokens, finished in ordered
             for count, log_prob, drafted in [ended[tokens, finished]]

@@ -35,10 +35,13 @@ class AnswerWatch:
 
     def _line_may_end(self, line: bytes) -> bool:
         text = self.codec.decode(np.frombuffer(line, TOKEN).tolist())
-        return any(map(self.programs.may_end, text.split("\n")[:-1]))
+        return any(map(self.programs.may_end, text.split("\n")[:-1])) or (
+            self.codec.end_of_answer(text) is not None
+        )
 
     def _text_ends(self, tokens: bytes) -> bool:
-        return self.programs.end(self.codec.decode(np.frombuffer(tokens, TOKEN).tolist())) is not None
+        text = self.codec.decode(np.frombuffer(tokens, TOKEN).tolist())
+        return self.programs.end(text) is not None or self.codec.end_of_answer(text) is not None
 
     def _line_start(self, tokens: NDArray[np.int32]) -> int:
         """Where the line starts that `tokens` lead up to.

@@ -1,4 +1,4 @@
-"""Text to tokens and back, in one documented format: `# question`, then one step per line.
+"""Text to tokens and back: a prompt that `prompts` words, then one step per line.
 
 Solutions are tokenised step by step and concatenated, so the tokens of a prefix are a prefix of the tokens,
 whatever a tokenizer would merge across lines.
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from partway.errors import ModelError
+from partway.models.prompts import PLAIN, Prompt, end_of_turn, prompt_of
 from partway.solution import Solution
 
 MAX_REMEMBERED = 1 << 16
@@ -19,18 +20,9 @@ PROBE = Solution(
 )
 
 
-def prompt_text(question: str) -> str:
-    """What the model reads before it writes.
-
-    >>> prompt_text("How many  wheels\\nhave 2 bicycles?")
-    '# How many wheels have 2 bicycles?\\n'
-    """
-    return f"# {' '.join(question.split())}\n"
-
-
 @dataclass(frozen=True)
 class Codec:
-    """A Hugging Face tokenizer with the end-of-text and pad tokens it is used with.
+    """A Hugging Face tokenizer with the prompt and the end-of-text and pad tokens it is used with.
 
     `bos_id` is set only if the tokenizer itself begins its texts with that token. `anchor` is the tokens of a
     newline for tokenizers that put a space before every text: they are given texts behind a newline.
@@ -41,16 +33,18 @@ class Codec:
     pad_id: int
     bos_id: int | None = None
     anchor: tuple[int, ...] = ()
+    question: Prompt = PLAIN
     _remembered: dict[str, tuple[int, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, tokenizer: Any, *, eos_id: int | None = None, vocabulary_size: int | None = None) -> Codec:
         """The codec around `tokenizer`, checked to give texts back to the letter.
 
-        `eos_id` is used if the tokenizer has no end-of-text token of its own. Padding is never seen by a
-        model, so any token will do for it.
+        `eos_id` is used if the tokenizer has no end-of-text token of its own; in a chat, the token that ends
+        a turn. Padding is never seen by a model, so any token will do for it.
         """
         end = eos_id if tokenizer.eos_token_id is None else tokenizer.eos_token_id
+        end = end if (turn := end_of_turn(tokenizer)) is None else turn
         if end is None:
             raise ModelError("its tokenizer has no end-of-text token; set eos_token in tokenizer_config.json")
         pad = end if tokenizer.pad_token_id is None else tokenizer.pad_token_id
@@ -59,7 +53,7 @@ class Codec:
             start = None
         newline = tuple(tokenizer.encode("\n", add_special_tokens=False))
         for anchor in ((), newline):
-            codec = cls(tokenizer, end, pad, start, anchor)
+            codec = cls(tokenizer, end, pad, start, anchor, prompt_of(tokenizer))
             if codec._gives_back(PROBE):
                 codec._check_size(vocabulary_size)
                 return codec
@@ -69,20 +63,55 @@ class Codec:
         )
 
     def prompt(self, question: str) -> list[int]:
-        """The tokens of `# question` and a newline; runs of white space in the question become one space."""
+        """The tokens that the model reads before it writes a solution."""
+        text = self.question.text(question)
+        if self.question.is_markup:
+            return self._encode_markup(text, question)
         start = [] if self.bos_id is None else [self.bos_id]
-        return start + self.encode(prompt_text(question))
+        return start + self.encode(text)
+
+    def _encode_markup(self, text: str, question: str) -> list[int]:
+        """The tokens of a chat; a special token that the question itself spells is ordinary text."""
+        spelled = any(token in question for token in self.tokenizer.all_special_tokens)
+        pieces = text.partition(question.strip()) if spelled else (text, "", "")
+        before, after = (
+            self.tokenizer.encode(piece, add_special_tokens=False) if piece else []
+            for piece in (pieces[0], pieces[2])
+        )
+        return [*before, *self.encode(pieces[1]), *after] if pieces[1] else [*before]
 
     def steps(self, solution: Solution) -> list[int]:
         """The tokens of every step with its newline, made step by step."""
         return [token for step in solution.steps for token in self._remember(f"{step}\n")]
 
     def target(self, solution: Solution, finished: bool) -> list[int]:
-        """What the model learns: the steps and, behind a finished solution, the end-of-text token."""
-        return [*self.steps(solution), self.eos_id] if finished else self.steps(solution)
+        """What the model learns: the steps and, behind a finished solution, how an answer ends."""
+        return [*self.steps(solution), *self.closing] if finished else self.steps(solution)
+
+    @property
+    def closing(self) -> tuple[int, ...]:
+        """The tokens behind a finished solution; the last one is the end-of-text token."""
+        return (
+            (*self._remember(self.question.closing), self.eos_id) if self.question.closing else (self.eos_id,)
+        )
+
+    def solution_text(self, tokens: Sequence[int]) -> str:
+        """The solution in what a model wrote: all of it, or up to the line that closes the answer."""
+        text = self.decode(tokens)
+        end = self.end_of_answer(text)
+        return text if end is None else text[:end]
+
+    def end_of_answer(self, text: str) -> int | None:
+        """Where the line begins that closes the answer (a block of code, say); None if there is none."""
+        closing = self.question.closing
+        if not closing or closing not in text:
+            return None
+        return 0 if text.startswith(closing) else (text.find(f"\n{closing}") + 1 or None)
 
     def encode(self, text: str) -> list[int]:
         """The tokens of `text` alone; the spelling of a special token inside it is ordinary text."""
+        if not text:
+            return []
         tokens: list[int] = self.tokenizer.encode(
             "\n" + text if self.anchor else text,
             add_special_tokens=False,
@@ -113,10 +142,11 @@ class Codec:
 
     def _gives_back(self, solution: Solution) -> bool:
         text = "".join(f"{step}\n" for step in solution.steps)
-        prompt = self.encode("# How many?\n")
-        return self.decode(self.steps(solution)) == text and self.decode(prompt + self.steps(solution)) == (
-            f"# How many?\n{text}"
-        )
+        steps, question = self.steps(solution), "# How many?\n"
+        if (self.decode(steps), self.decode(self.encode(question))) != (text, question):
+            return False
+        asked = self.prompt(question)
+        return self.decode(asked + steps) == self.decode(asked) + text
 
     def _check_size(self, vocabulary_size: int | None) -> None:
         largest = max(self.eos_id, self.pad_id, self.bos_id or 0, *self.steps(PROBE))

@@ -14,7 +14,7 @@ from partway.errors import ConfigError, ProblemError, RunError
 from partway.execution import PYTHON, Programs
 from partway.execution.programs import programs_of
 from partway.files import atomic_path, atomic_writer
-from partway.models.text import prompt_text
+from partway.models.prompts import PLAIN
 from partway.problem import Problem
 from partway.runs import Row, Run, read_rows
 
@@ -119,7 +119,7 @@ def export_buffers(run: Run, path: Path, kinds: Iterable[str] = KINDS) -> Counte
 
 def export_rows(run: Run, kinds: Iterable[str] = KINDS) -> Iterator[dict[str, str]]:
     """The kept solutions of every problem, in the order of the buffers."""
-    prompts = {row["id"]: prompt_text(row["question"]) for row in _problem_rows(run)}
+    prompts = {row["id"]: PLAIN.text(row["question"]) for row in _problem_rows(run)}
     wanted = set(kinds)
     for row in read_rows(run.saved_buffers()):
         for solution in row["solutions"]:

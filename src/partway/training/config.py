@@ -20,6 +20,7 @@ from partway.errors import ConfigError
 from partway.evaluation import EvaluationPlan, JudgedSample, ProblemResult
 from partway.execution import Programs
 from partway.execution.programs import programs_of
+from partway.models.prompts import Asking
 from partway.models.settings import SamplingSettings
 from partway.objectives import OBJECTIVES, Objective, objective
 
@@ -70,6 +71,13 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     length_tolerance: int = _key(0, "Steps a kept solution may be longer than what it is compared with.")
     max_solutions_per_problem: int | None = _key(
         None, "Most solutions kept per problem; the oldest go first."
+    )
+    chat_template: Literal["auto", "none"] = _key(
+        "auto", "auto: ask through the tokenizer's chat template if it has one; none: `# question`."
+    )
+    system_prompt: str | None = _key(None, "What a chat model is told first; by default, to write a program.")
+    prompt_template: str | None = _key(
+        None, "A prompt of your own: Jinja text with {{ question }}, or a file that holds it."
     )
     answer_variable: str = _key("answer", "The variable whose value is the answer.")
     checker: str = _key(
@@ -210,6 +218,11 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
             self.self_sampling == "fcs+pcs",
             self.max_solutions_per_problem,
         )
+
+    @property
+    def asking(self) -> Asking:
+        """How questions are put to the model."""
+        return Asking(self.chat_template, self.system_prompt, self.prompt_template, self.language)
 
     @property
     def language(self) -> Programs:

@@ -100,7 +100,7 @@ def _flaw(problem: Problem, programs: Programs, traces: Mapping[str, Trace]) -> 
 
 def _length_flaw(problem: Problem, language_model: LanguageModel) -> str | None:
     codec = language_model.codec
-    length = len(codec.prompt(problem.question)) + 1
+    length = len(codec.prompt(problem.question)) + len(codec.closing)
     if problem.reference is not None:
         length += len(codec.steps(problem.reference))
     if length <= language_model.context_length:
@@ -121,7 +121,7 @@ def prepared_model(
     elif not isinstance(model, LanguageModel):
         if tokenizer is None:
             raise ModelError("a model without its tokenizer cannot be trained; pass processing_class")
-        model = LanguageModel.of(model, tokenizer)
+        model = LanguageModel.of(model, tokenizer, config.asking)
     if peft_config is None and config.use_peft:
         peft_config = lora_config(config)
     return model if peft_config is None else with_adapter(model, peft_config, config.seed)
@@ -131,7 +131,8 @@ def named_model(name: str, config: SelfSamplingConfig, problems: Sequence[Proble
     """The model that `name` stands for; `tiny` is made for the problems."""
     if name == "tiny":
         return build_tiny_model(problems, seed=config.seed)
-    return load_model(name, dtype=getattr(torch, config.dtype), device="cpu")  # Trainer moves it
+    dtype = getattr(torch, config.dtype)
+    return load_model(name, dtype=dtype, device="cpu", asking=config.asking)  # Trainer moves it
 
 
 def lora_config(config: SelfSamplingConfig) -> PeftConfig:

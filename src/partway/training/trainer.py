@@ -188,7 +188,7 @@ class SelfSamplingTrainer(RecordingTrainer):
     def targets(self, problem: Problem) -> Targets | None:
         """What is learned of a problem: fully-correct solutions with their end, partial ones without."""
         buffer, prompt = self.buffers[problem.id], self.prompt_of(problem.question)
-        whole = [(*self.tokens_of(solution), self.codec.eos_id) for solution in buffer.fully_correct]
+        whole = [(*self.tokens_of(solution), *self.codec.closing) for solution in buffer.fully_correct]
         targets = [Target(tokens, "fully_correct") for tokens in whole]
         if problem.reference is not None:
             targets[0] = replace(targets[0], kind="reference")  # a buffer never loses it

@@ -1,0 +1,219 @@
+"""Prompts: what a model reads before a solution, and what it writes around one.
+
+A chat model is asked through its tokenizer's chat template, which carries the whole format: to the original
+we add what the system says, an answer that opens as a block of code, and a mark that says how it closes. A
+run trains with that template and ships it, so transformers' pipelines, chat servers and partway ask alike.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from jinja2 import TemplateError
+
+from partway.errors import ConfigError, ModelError
+from partway.execution import PYTHON, Programs
+
+FENCE = "```"
+OPENING = "```python\n"
+ANSWER = "Q6T1"  # stands for an answer while a template is tried; no template writes it itself
+
+ChatTemplate = Literal["auto", "none"]
+
+_MARK = re.compile(r"\{#- partway: an answer closes with (\S*) -#\}")
+
+
+class Prompt(Protocol):
+    """How a question is put to a model."""
+
+    @property
+    def closing(self) -> str:
+        """What stands between the last step and the end-of-text token of a finished answer."""
+        ...
+
+    @property
+    def is_markup(self) -> bool:
+        """Whether special tokens spelled in the text are meant as such."""
+        ...
+
+    def text(self, question: str) -> str:
+        """What the model is to continue with a solution of `question`."""
+        ...
+
+
+@dataclass(frozen=True)
+class PlainPrompt:
+    """The question as a comment: what a model without a chat template is fine-tuned on.
+
+    >>> PlainPrompt().text("How many  wheels\\nhave 2 bicycles?")
+    '# How many wheels have 2 bicycles?\\n'
+    """
+
+    closing: str = ""
+    is_markup: bool = False
+
+    def text(self, question: str) -> str:
+        return f"# {' '.join(question.split())}\n"
+
+
+@dataclass(frozen=True)
+class TemplatePrompt:
+    """A template that bears our mark, as the tokenizer renders it."""
+
+    tokenizer: Any
+    closing: str
+    is_markup: bool = True
+
+    def text(self, question: str) -> str:
+        rendered: str = self.tokenizer.apply_chat_template(
+            [{"role": "user", "content": question.strip()}], tokenize=False, add_generation_prompt=True
+        )
+        return rendered
+
+
+PLAIN = PlainPrompt()
+
+
+def prompt_of(tokenizer: Any) -> Prompt:
+    """How the model of this tokenizer is asked: through a template that bears our mark, else plainly."""
+    template = getattr(tokenizer, "chat_template", None)
+    mark = _MARK.search(template) if isinstance(template, str) else None
+    return PLAIN if mark is None else TemplatePrompt(tokenizer, mark.group(1))
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How settings want questions to be put: `auto` asks through a chat template wherever there is one."""
+
+    chat_template: ChatTemplate = "auto"
+    system_prompt: str | None = None
+    prompt_template: str | None = None
+    programs: Programs = PYTHON
+
+    @property
+    def is_default(self) -> bool:
+        """Whether nothing is said about it: a model that was trained here is then asked as it was trained."""
+        return (self.chat_template, self.system_prompt, self.prompt_template) == ("auto", None, None)
+
+    def prepared(self, tokenizer: Any) -> Any:
+        """The tokenizer with the template that asks so, or without any."""
+        if self.prompt_template is not None:
+            return with_template(tokenizer, self.prompt_template)
+        if self.chat_template == "none":
+            return without_chat(tokenizer)
+        return with_chat(tokenizer, self.system_prompt or instruction(self.programs))
+
+
+def instruction(programs: Programs) -> str:
+    """What a chat model is told before the question.
+
+    >>> instruction(PYTHON)
+    "Solve the problem with a short Python program, one step per line, that assigns 'answer'."
+    """
+    return f"Solve the problem with a short Python program, one step per line, that {programs.ending}."
+
+
+def with_chat(tokenizer: Any, system_prompt: str) -> Any:
+    """A copy of the tokenizer whose chat template asks for a program; one that does so already stays."""
+    original = tokenizer.chat_template
+    if isinstance(original, dict):
+        original = original.get("default")
+    if not original or _MARK.search(original):
+        return tokenizer
+    asks = _asking(tokenizer, original, system_prompt)
+    return _with_template(tokenizer, f"{_mark(FENCE)}{asks}")
+
+
+def with_template(tokenizer: Any, template: str) -> Any:
+    """A copy of the tokenizer that asks with a template of one's own: text, or a file, with `question`."""
+    text = _read(template)
+    if not re.search(r"\{[{%][^}]*\bquestion\b", text):
+        raise ConfigError(
+            f"prompt_template is {template[:40]!r}, expected {{{{ question }}}} somewhere in it"
+        )
+    # Jinja drops the last newline of a template, so it is written as an expression.
+    text = f"{text.removesuffix(chr(10))}{{{{ '\\n' }}}}" if text.endswith("\n") else text
+    return _with_template(tokenizer, f"{_mark('')}{{%- set question = messages[-1]['content'] -%}}{text}")
+
+
+def without_chat(tokenizer: Any) -> Any:
+    """A copy of the tokenizer without a template: its model is asked plainly, also when loaded again."""
+    return tokenizer if tokenizer.chat_template is None else _with_template(tokenizer, None)
+
+
+def end_of_turn(tokenizer: Any) -> int | None:
+    """The token that ends an answer in the tokenizer's template; None if it has none of its own."""
+    if not isinstance(prompt_of(tokenizer), TemplatePrompt):
+        return None
+    chat = [{"role": "user", "content": "?"}, {"role": "assistant", "content": ANSWER}]
+    try:
+        rendered: str = tokenizer.apply_chat_template(chat, tokenize=False)
+    except (TemplateError, TypeError):
+        return None
+    behind = tokenizer.encode(rendered.partition(ANSWER)[2], add_special_tokens=False)
+    special = {*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder}
+    return behind[0] if behind and behind[0] in special else None
+
+
+def _mark(closing: str) -> str:
+    return f"{{#- partway: an answer closes with {closing} -#}}"
+
+
+def _asking(tokenizer: Any, original: str, system_prompt: str) -> str:
+    """The template with a system prompt before it and an opened block of code behind it.
+
+    Templates that refuse a system turn get its text at the head of the question.
+    """
+    said = json.dumps(system_prompt)
+    as_turn = f"{{%- set messages = [{{'role': 'system', 'content': {said}}}] + messages -%}}"
+    as_text = (
+        f"{{%- set messages = [{{'role': 'user', 'content': {said} + '\\n\\n' + messages[0]['content']}}]"
+        " + messages[1:] -%}"
+    )
+    thinks_not = "{%- set enable_thinking = false -%}"
+    opens = "{%- if add_generation_prompt -%}{{- '```python\\n' -}}{%- endif -%}"
+    for system in (as_turn, as_text):
+        is_needed = "{%- if messages[0]['role'] != 'system' -%}"
+        asks = f"{is_needed}{system}{{%- endif -%}}{thinks_not}{original.removesuffix(chr(10))}{opens}"
+        rendered = _tried(tokenizer, asks)
+        if rendered is not None and system_prompt in rendered and rendered.endswith(OPENING):
+            return asks
+    raise ModelError(
+        "its chat template cannot be given a system prompt and a question; set chat_template to none"
+    )
+
+
+def _tried(tokenizer: Any, template: str) -> str | None:
+    try:
+        rendered: str = tokenizer.apply_chat_template(
+            [{"role": "user", "content": "?"}],
+            chat_template=template,
+            tokenize=False,
+            add_generation_prompt=True,
+        )
+    except (TemplateError, TypeError):
+        return None
+    return rendered
+
+
+def _with_template(tokenizer: Any, template: str | None) -> Any:
+    tokenizer = copy.deepcopy(tokenizer)
+    tokenizer.chat_template = template
+    return tokenizer
+
+
+def _read(template: str) -> str:
+    """The template, from a file if it names one."""
+    if "\n" in template or "{" in template:
+        return template
+    path = Path(template)
+    if not path.is_file():
+        raise ConfigError(
+            f"prompt_template is {template!r}, expected Jinja text with {{{{ question }}}}, or a file of it"
+        )
+    return path.read_text(encoding="utf-8")
