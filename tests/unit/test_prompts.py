@@ -137,12 +137,12 @@ def test_a_template_that_cannot_ask_is_refused():
 
 
 def test_what_is_shipped_answers_in_a_pipeline_as_it_does_here(tmp_path):
-    problems = apples(3)
+    problems = apples(1)
     language_model = chat_model("Qwen2.5", problems)
     config = SelfSamplingConfig(
         output_dir=str(tmp_path),
         max_steps=60,
-        effective_batch_size=3,
+        effective_batch_size=1,
         learning_rate=1e-2,
         warmup_steps=2,
         self_sampling="none",

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from partway.cli.options import ANSWER_VARIABLE, DEVICE, LENGTH, SEED, TOP_K, TOP_P, given
+from partway.cli.options import ANSWER_VARIABLE, CHAT_TEMPLATE, DEVICE, LENGTH, SEED, TOP_K, TOP_P, given
 from partway.errors import ConfigError, ModelError, ProblemError
 
 if TYPE_CHECKING:
     from partway.execution import Programs
     from partway.models.engine import Engine
     from partway.models.few_shot import FewShotPrompt
+    from partway.models.prompts import ChatTemplate
     from partway.problem import Problem
 
 
@@ -57,12 +58,13 @@ class EvaluateOptions:
             "--checker", help="What makes an answer right: default, exact, close, tests, MODULE:NAME."
         )
     )
+    chat_template: ChatTemplate = given(CHAT_TEMPLATE)
     device: str | None = given(DEVICE)
     engine: str | None = given(
         click.option("--engine", metavar="URL", help="Ask a server, such as http://localhost:8000/v1.")
     )
     few_shot: str | None = given(
-        click.option("--few-shot", metavar="FILE", help="Problems to show to a remote model as examples.")
+        click.option("--few-shot", metavar="FILE", help="Problems to show to the model as examples.")
     )
     shots: int = given(
         click.option("--shots", default=4, show_default=True, help="How many examples to show.")
@@ -133,15 +135,23 @@ def opened_engine(options: EvaluateOptions, problems: list[Problem]) -> Iterator
 
 
 def _local_engine(options: EvaluateOptions, problems: list[Problem]) -> tuple[Engine, str]:
-    if options.few_shot or options.extra_body:
-        raise ConfigError("--few-shot and --extra-body are for remote models; add --engine URL")
+    if options.extra_body:
+        raise ConfigError("--extra-body is for remote models; add --engine URL")
     if options.model is None:
         raise click.UsageError("which model? Name a directory, a run, or a server with --engine URL")
     check_device(options.device)
+    from partway.evaluation.journal import key_of
     from partway.models.engines import load_engine
+    from partway.models.prompts import PLAIN, Asking
     from partway.training.preparation import model_digest
 
-    engine = load_engine(options.model, programs=options.programs, device=options.device)
+    engine = load_engine(
+        options.model,
+        programs=options.programs,
+        device=options.device,
+        asking=Asking(options.chat_template, programs=options.programs),
+        prompt=_few_shot_prompt(options, problems) if options.few_shot else None,
+    )
     room = engine.context_length
     for problem in problems:
         length = len(engine.codec.prompt(problem.question))
@@ -150,7 +160,8 @@ def _local_engine(options: EvaluateOptions, problems: list[Problem]) -> tuple[En
                 f"problem {problem.id}: a prompt of {length} tokens leaves no room in the context of "
                 f"{room} tokens; leave it out or use a model with a longer context"
             )
-    return engine, model_digest(engine.model)
+    digest, asked = model_digest(engine.model), engine.codec.question
+    return engine, digest if asked == PLAIN else key_of(digest, asked.text("?"))
 
 
 def _few_shot_prompt(options: EvaluateOptions, problems: list[Problem]) -> FewShotPrompt:

@@ -21,6 +21,12 @@ SEED = click.option("--seed", default=0, show_default=True, help="The same seed 
 ANSWER_VARIABLE = click.option(
     "--answer-variable", help="What ends a solution.  [default: the run's, or answer]"
 )
+CHAT_TEMPLATE = click.option(
+    "--chat-template",
+    type=click.Choice(["auto", "none"]),
+    default="auto",
+    help="none: ask a chat model plainly, with `# question`.",
+)
 DEVICE = click.option("--device", metavar="NAME", help="Where the model runs: cpu, cuda, mps ...")
 
 

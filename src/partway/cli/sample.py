@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from partway.cli.engines import check_device
-from partway.cli.options import ANSWER_VARIABLE, DEVICE, LENGTH, SEED, TOP_K, TOP_P, given, takes
+from partway.cli.options import ANSWER_VARIABLE, CHAT_TEMPLATE, DEVICE, LENGTH, SEED, TOP_K, TOP_P, given, takes
 from partway.cli.trace import as_object as trace_object
 from partway.cli.trace import show as show_traces
 from partway.errors import ProblemError, SolutionError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from partway.buffer import Verdict
     from partway.execution import Programs, Trace
     from partway.models.engine import Draw
+    from partway.models.prompts import ChatTemplate
     from partway.problem import Problem
     from partway.solution import Solution
 
@@ -54,6 +55,7 @@ class SampleOptions:
     max_completion_length: int = given(LENGTH)
     seed: int = given(SEED)
     answer_variable: str | None = given(ANSWER_VARIABLE)
+    chat_template: ChatTemplate = given(CHAT_TEMPLATE)
     device: str | None = given(DEVICE)
 
 
@@ -114,9 +116,11 @@ def _sample(options: SampleOptions, say: Callable[[str], None]) -> tuple[Problem
     check_device(options.device)
     say(f"loading {options.model}")
     from partway.models.loading import load_model
+    from partway.models.prompts import Asking
     from partway.models.local_engine import LocalEngine
 
-    language_model = load_model(options.model, device=options.device)
+    asking = Asking(options.chat_template, programs=programs)
+    language_model = load_model(options.model, device=options.device, asking=asking)
     say(f"sampling from {options.model}")
     engine = LocalEngine(language_model, programs=programs)
     [draws] = engine.complete([Request(problem, prefix, options.samples)], settings, options.seed)

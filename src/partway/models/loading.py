@@ -25,13 +25,12 @@ from transformers.utils import logging as transformers_logging
 
 from partway.errors import ModelError
 from partway.models import smollm2
-from partway.models.prompts import Asking
+from partway.models.prompts import AS_TRAINED, Asking
 from partway.models.text import Codec
 from partway.runs import Run
 
 PRETRAINED_TINY = "tiny-storyproblems"  # the demo's: made by `partway demo --pretrain`
 HUB_TIMEOUT = 10.0
-DEFAULT_ASKING = Asking()
 UNLIMITED = 1 << 20  # the context of models that state none
 
 Precision = torch.dtype | Literal["auto"]
@@ -75,7 +74,7 @@ def load_model(
     *,
     dtype: torch.dtype | None = None,
     device: str | torch.device | None = None,
-    asking: Asking = DEFAULT_ASKING,
+    asking: Asking = AS_TRAINED,
 ) -> LanguageModel:
     """The model that `name` stands for, in evaluation mode, asked as `asking` says.
 

@@ -109,6 +109,9 @@ class Asking:
         return with_chat(tokenizer, self.system_prompt or instruction(self.programs))
 
 
+AS_TRAINED = Asking()
+
+
 def instruction(programs: Programs) -> str:
     """What a chat model is told before the question.
 

