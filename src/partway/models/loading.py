@@ -86,7 +86,7 @@ def load_model(
     try:
         with no_progress_bar():
             model, tokenizer = _load(str(name), precision)
-        is_of_run = any((folder / "config.yaml").is_file() for folder in (Path(name), Path(name).parent))
+        is_of_run = any(Run(folder).is_started for folder in (Path(name), Path(name).parent))
         as_trained = None if is_of_run and asking.is_default else asking
         return LanguageModel.of(model.to(device).eval(), tokenizer, as_trained)
     except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
