@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from partway.cli.engines import check_device
-from partway.cli.options import ANSWER_VARIABLE, CHAT_TEMPLATE, DEVICE, LENGTH, SEED, TOP_K, TOP_P, given, takes
+from partway.cli.options import (
+    ANSWER_VARIABLE,
+    CHAT_TEMPLATE,
+    DEVICE,
+    LENGTH,
+    SEED,
+    TOP_K,
+    TOP_P,
+    given,
+    takes,
+)
 from partway.cli.trace import as_object as trace_object
 from partway.cli.trace import show as show_traces
 from partway.errors import ProblemError, SolutionError
@@ -116,8 +126,8 @@ def _sample(options: SampleOptions, say: Callable[[str], None]) -> tuple[Problem
     check_device(options.device)
     say(f"loading {options.model}")
     from partway.models.loading import load_model
-    from partway.models.prompts import Asking
     from partway.models.local_engine import LocalEngine
+    from partway.models.prompts import Asking
 
     asking = Asking(options.chat_template, programs=programs)
     language_model = load_model(options.model, device=options.device, asking=asking)
