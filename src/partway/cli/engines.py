@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from partway.execution import Programs
     from partway.models.engine import Engine
     from partway.models.few_shot import FewShotPrompt
-    from partway.models.prompts import ChatTemplate
     from partway.problem import Problem
 
 
@@ -58,7 +57,7 @@ class EvaluateOptions:
             "--checker", help="What makes an answer right: default, exact, close, tests, MODULE:NAME."
         )
     )
-    chat_template: ChatTemplate = given(CHAT_TEMPLATE)
+    chat_template: Literal["auto", "none"] = given(CHAT_TEMPLATE)
     device: str | None = given(DEVICE)
     engine: str | None = given(
         click.option("--engine", metavar="URL", help="Ask a server, such as http://localhost:8000/v1.")

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from partway.buffer import Verdict
     from partway.execution import Programs, Trace
     from partway.models.engine import Draw
-    from partway.models.prompts import ChatTemplate
     from partway.problem import Problem
     from partway.solution import Solution
 
@@ -65,7 +64,7 @@ class SampleOptions:
     max_completion_length: int = given(LENGTH)
     seed: int = given(SEED)
     answer_variable: str | None = given(ANSWER_VARIABLE)
-    chat_template: ChatTemplate = given(CHAT_TEMPLATE)
+    chat_template: Literal["auto", "none"] = given(CHAT_TEMPLATE)
     device: str | None = given(DEVICE)
 
 
