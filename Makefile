@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help install demo test check bench docs test-browser clean
+.PHONY: help install demo test check bench docs fuzz test-browser clean
 
 help:
 	@echo "make install   create $(VENV) with pinned dependencies"
@@ -14,6 +14,7 @@ help:
 	@echo "make check     lint and types only"
 	@echo "make bench     tracing, sampling, learning and training against their baselines"
 	@echo "make docs      build the documentation into site/"
+	@echo "make fuzz N=1000000   throw mutated programs at the sandbox; the memory curve is in fuzz-memory.csv"
 	@echo "make test-browser   open report and explorer in a headless Chromium (installs it with apt)"
 
 install: $(READY)
@@ -45,6 +46,10 @@ bench: $(READY)
 docs: $(READY)
 	$(BIN)/python docs/generate.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+fuzz: N ?= 20000
+fuzz: $(READY)
+	$(BIN)/python tests/fuzz.py --programs $(N) --curve fuzz-memory.csv
 
 test-browser: $(READY)
 	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)

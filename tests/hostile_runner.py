@@ -4,8 +4,11 @@
 
 `--quick` sends all programs in one call and gives each less time.
 
-Prints one JSON object: outcomes by id, canaries that went wrong, what this process did to files, sockets
-and processes meanwhile (as audit events), growth of its memory, processes left, seconds.
+A program may come with a `victim`, which must trace the same behind it as alone, and with its `answer`.
+
+Prints one JSON object: outcomes by id, canaries and victims that went wrong, wrong answers, what this process
+did to files, sockets and processes meanwhile (as audit events), growth of its memory, processor time it spent
+on a single program, processes left, seconds.
 """
 
 import json
@@ -16,7 +19,7 @@ import time
 from pathlib import Path
 
 from partway import Trace, trace
-from partway.execution import trace_all, workers
+from partway.execution import is_correct, trace_all, workers
 from partway.execution.tracing import forget
 
 CANARY = """
@@ -45,9 +48,11 @@ def main(corpus: Path, quick: bool) -> dict:
     trace(CANARY)
     events = watch()
     memory, start = resident_bytes(), time.monotonic()
-    traces = run_together(codes) if quick else [found for code in codes for found in run_alone(code)]
+    spent: list[float] = [0.0]
+    traces = run_together(codes) if quick else [one for code in codes for one in run_alone(code, spent)]
     seconds = time.monotonic() - start
     growth = resident_bytes() - memory
+    broken = [p["id"] for p in programs if "victim" in p and not is_unharmed(p)]
     pids = {worker.process.pid for worker in workers._SHARED.get().workers}
     workers._SHARED.get().close(patience=5.0)
     hostile, canaries = traces[::2], traces[1::2]
@@ -56,6 +61,13 @@ def main(corpus: Path, quick: bool) -> dict:
         "messages": {
             p["id"]: str(t.failure and t.failure.message) for p, t in zip(programs, hostile, strict=True)
         },
+        "broken_victims": broken,
+        "wrong_answers": [
+            p["id"]
+            for p, t in zip(programs, hostile, strict=True)
+            if "answer" in p and not is_correct(t.answer, p["answer"])
+        ],
+        "most_seconds_here": max(spent),
         "broken_canaries": [p["id"] for p, t in zip(programs, canaries, strict=True) if not is_sound(t)],
         "events": events,
         "growth": growth,
@@ -64,11 +76,23 @@ def main(corpus: Path, quick: bool) -> dict:
     }
 
 
-def run_alone(code: str) -> list[Trace]:
-    """The program, then a canary that cannot be answered from memory."""
+def run_alone(code: str, spent: list[float]) -> list[Trace]:
+    """The program, whose processor time here is noted, then a canary that cannot be answered from memory."""
+    start = time.process_time()
     found = trace(code)
+    spent.append(time.process_time() - start)
     forget()
     return [found, trace(CANARY)]
+
+
+def is_unharmed(program: dict) -> bool:
+    """Whether the victim traces the same alone, before and behind the program."""
+    forget()
+    alone = trace(program["victim"])
+    forget()
+    before, _, behind = trace_all([program["victim"] + "\n", program["code"], program["victim"]])
+    same = (alone.states, alone.failure, alone.changes)
+    return all((one.states, one.failure, one.changes) == same for one in (before, behind))
 
 
 def run_together(codes: list[str]) -> list[Trace]:

@@ -14,7 +14,8 @@ pytestmark = [
 
 TESTS = Path(__file__).parent.parent
 OWN = TESTS / "hostile.jsonl"
-OTHER = Path(os.environ.get("PARTWAY_HOSTILE", TESTS.parent.parent / "shared" / "hostile" / "programs.jsonl"))
+ELSEWHERE = Path(os.environ.get("PARTWAY_HOSTILE", TESTS.parent.parent / "shared" / "hostile"))
+OTHERS = sorted(ELSEWHERE.glob("*.jsonl")) if ELSEWHERE.is_dir() else [ELSEWHERE]
 
 
 def read(corpus: Path) -> Iterator[dict]:
@@ -29,7 +30,7 @@ def run(corpus: Path, scratch: Path, *options: str) -> dict:
         env={**os.environ, "HOME": str(scratch), "TMPDIR": str(scratch)},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=500,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -45,10 +46,13 @@ def check(corpus: Path, report: dict, scratch: Path) -> None:
     }
     assert wrong == {}
     assert report["broken_canaries"] == []
+    assert report["broken_victims"] == []
+    assert report["wrong_answers"] == []
+    assert report["most_seconds_here"] < 0.5  # of an idle machine's 0.05
     assert report["events"] == []
     assert report["processes_left"] == []
     assert report["growth"] < 64 << 20
-    assert report["seconds"] < 90
+    assert report["seconds"] < 240
     assert list(scratch.iterdir()) == []
 
 
@@ -56,16 +60,17 @@ def test_our_own_hostile_programs_get_an_accepted_outcome_in_one_batch(tmp_path)
     check(OWN, run(OWN, tmp_path, "--quick"), tmp_path)
 
 
-def test_hostile_programs_from_elsewhere_get_an_accepted_outcome_one_by_one(tmp_path):
-    if not OTHER.is_file():
-        pytest.skip(f"no second corpus at {OTHER}; set PARTWAY_HOSTILE to one")
-    check(OTHER, run(OTHER, tmp_path), tmp_path)
+@pytest.mark.parametrize("corpus", OTHERS, ids=lambda path: path.name)
+def test_hostile_programs_from_elsewhere_get_an_accepted_outcome_one_by_one(corpus, tmp_path):
+    if not corpus.is_file():
+        pytest.skip(f"no second corpus at {corpus}; set PARTWAY_HOSTILE to one")
+    check(corpus, run(corpus, tmp_path), tmp_path)
 
 
 def test_the_corpus_covers_every_kind_of_attack():
     groups = [program["group"] for program in read(OWN)]
     assert len(groups) >= 60
     assert set(groups) == {
-        "contamination", "depth", "endless", "forgery", "int_bomb", "introspection", "mem_bomb", "numeric",
-        "source", "system",
+        "contamination", "cost", "depth", "endless", "forgery", "int_bomb", "introspection", "mem_bomb",
+        "numeric", "ownership", "source", "system",
     }  # fmt: skip

@@ -95,3 +95,24 @@ def test_a_misspelled_command_gets_a_suggestion():
 def test_help_is_quick_and_has_examples():
     assert b"Examples:" in partway("trace", "--help").stdout
     assert partway("--help").returncode == 0
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+@pytest.mark.parametrize(
+    "text",
+    [
+        rb"raise ValueError('\x1b[2J\x1b]0;title\x07\ud800')",
+        rb"x = ['\x1b[2J', '\ud800']" + b"\nanswer = x[0]",
+        rb"class A:" + b"\n    pass\n" + rb"x = {'\x1b]8;;http://a\x07': A(), b'\x9b31m': chr(155)}",
+        b"x = 1\ny = '\x1b[2J",
+        "x = 1\ny = \u202e2".encode(),
+    ],
+)
+def test_nothing_a_program_says_reaches_the_terminal_as_a_command(text: bytes, options: list[str]):
+    result = partway("trace", "-", *options, text=text)
+    assert result.returncode == 0, result.stderr
+    assert not set(result.stdout.decode()) & set("\x1b\x07\x9b\u202e")
+
+
+def test_the_switch_for_weak_sandboxes_may_stand_behind_any_command():
+    assert partway("trace", "-", "--allow-weak-sandbox", text=b"x = [1]").returncode == 0

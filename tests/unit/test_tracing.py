@@ -291,3 +291,29 @@ def test_long_text_that_never_parses_is_given_up_soon():
     found = trace("if x:\n" + "  y = (\n" * 10_000)
     assert found.failure is not None
     assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize("error", [MemoryError, RecursionError])
+@pytest.mark.parametrize(
+    ("where", "text"), [("interpret", "x = 1; y = 2"), ("states_of", "x = [1]"), ("parse", "x")]
+)
+def test_a_process_at_its_limits_gives_a_failure_not_an_exception(error, where, text, monkeypatch):
+    def give_up(*arguments):
+        raise error
+
+    tracing.forget()
+    monkeypatch.setattr(tracing, where, give_up)
+    found, other = trace_all([text, text + "\n"])
+    for one in (found, other):
+        assert one.failure is not None
+        assert one.failure.kind == "memory"
+        assert one.states == ()
+    monkeypatch.undo()
+    assert trace(text).states != () or text == "x"  # nothing was remembered
+
+
+def test_failure_messages_do_nothing_to_a_terminal():
+    found = trace("raise ValueError('\\x1b[2J\\x07\\ud800\\u202e' + chr(10) + 'é')")
+    assert found.failure is not None
+    assert found.failure.message == "ValueError: \\x1b[2J\\x07\\ud800\\u202e\\né"
+    assert found.failure.message.isprintable()

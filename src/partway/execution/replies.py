@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 from partway.execution.states import TOO_LARGE
 from partway.execution.traces import Execution, Failure, FailureKind
+from partway.execution.values import printable
 from partway.execution.wire import Decoder, TooMuchWork, WireError, decode_line
 
 MAX_MESSAGE = 1_000
@@ -58,7 +59,7 @@ def _read_failure(line: Any, step: int) -> Failure | None:
         case None:
             return None
         case [str() as kind, str() as message] if kind in _KINDS:
-            return Failure(_KINDS[kind], message[:MAX_MESSAGE], step)
+            return Failure(_KINDS[kind], printable(message[:MAX_MESSAGE])[:MAX_MESSAGE], step)
     raise WireError("no failure and no success")
 
 

@@ -14,9 +14,9 @@ from partway.execution.memo import Memo
 from partway.execution.plain import trace_plain
 from partway.execution.states import TOO_LARGE, states_of
 from partway.execution.traces import Changed, Execution, Failure, Trace
-from partway.execution.values import StateMode, canonical
+from partway.execution.values import StateMode, canonical, printable
 from partway.parsing import Parsed, parse
-from partway.solution import Solution
+from partway.solution import EMPTY, Solution
 
 _memos: defaultdict[tuple[StateMode, str], Memo] = defaultdict(Memo)  # what else decides a trace
 
@@ -33,11 +33,13 @@ def trace_texts(texts: Sequence[str], state: StateMode, answer_variable: str) ->
         if state == "multiset" and (usual := trace_plain(text, answer_variable)) is not None:
             new[text] = usual
             continue
-        parsed = parse(text, answer_variable)
         try:
+            parsed = parse(text, answer_variable)
             new[text] = interpreted(parsed, state, answer_variable)
         except NotCovered:
             general[text] = parsed
+        except (MemoryError, RecursionError) as error:
+            new[text] = _given_up(error)
     if general:
         new |= _run_isolated(general, state, answer_variable)
     memo.remember(new)
@@ -49,10 +51,13 @@ def _run_isolated(programs: Mapping[str, Parsed], state: StateMode, answer_varia
 
     steps = [parsed.steps for parsed in programs.values()]
     executions = run_isolated(steps, answer_variable=answer_variable)
-    return {
-        text: _executed(parsed, execution, state, answer_variable)
-        for (text, parsed), execution in zip(programs.items(), executions, strict=True)
-    }
+    traces = {}
+    for (text, parsed), execution in zip(programs.items(), executions, strict=True):
+        try:
+            traces[text] = _executed(parsed, execution, state, answer_variable)
+        except (MemoryError, RecursionError) as error:
+            traces[text] = _given_up(error)
+    return traces
 
 
 def confirmed(found: Trace, state: StateMode, answer_variable: str) -> bool:
@@ -107,6 +112,11 @@ def _executed(parsed: Parsed, execution: Execution, mode: StateMode, answer_vari
     return Trace(Solution(steps), states, changes, failure, _outcome(changes, answer_variable), isolated=True)
 
 
+def _given_up(error: BaseException) -> Trace:
+    """For a program that this process, short of memory or deep in calls as it is, cannot deal with."""
+    return Trace(EMPTY, (), (), Failure("memory", f"{type(error).__name__} in the tracing process", 0))
+
+
 def _outcome(changes: Sequence[Changed], answer_variable: str) -> tuple[Any] | None:
     """The answer: the step that sets it is the last one that runs."""
     return changes[-1].get(answer_variable) if changes else None
@@ -115,5 +125,5 @@ def _outcome(changes: Sequence[Changed], answer_variable: str) -> tuple[Any] | N
 def _syntax_failure(parsed: Parsed) -> Failure | None:
     if parsed.error is None:
         return None
-    message = f"SyntaxError: {parsed.error} (line {parsed.line}, column {parsed.column})"
+    message = f"SyntaxError: {printable(parsed.error)} (line {parsed.line}, column {parsed.column})"
     return Failure("error", message, len(parsed.statements))

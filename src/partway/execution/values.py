@@ -60,6 +60,17 @@ def state_of(texts: Iterable[str], mode: StateMode = "multiset") -> State:
     return ", ".join(sorted(set(texts) if mode == "set" else texts))
 
 
+def printable(text: str) -> str:
+    r"""The text with what a terminal or a file would act on written out: control characters, lone surrogates.
+
+    >>> printable("a\x1b[2Jb"), printable("né\ud800")
+    ('a\\x1b[2Jb', 'né\\ud800')
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 @lru_cache(maxsize=1 << 16)  # the same numbers come again, and spelling one takes longer than computing it
 def _canonical_float(value: float) -> str:
     if value.is_integer() and -EXACT_FLOAT < value < EXACT_FLOAT:

@@ -16,7 +16,7 @@ from hashlib import blake2b
 from types import NoneType
 from typing import Any
 
-from partway.execution.values import MAX_INTEGER_BITS, Opaque
+from partway.execution.values import MAX_INTEGER_BITS, Opaque, printable
 
 MAX_FRAME = 1 << 24
 MAX_VALUE_TEXT = 1 << 15  # longer values travel as the digest of their text
@@ -288,5 +288,5 @@ _DECODERS: dict[str, Callable[[Decoder, Any, int], Any]] = {
     "c": lambda decoder, content, depth: _complex(content),
     "q": lambda decoder, content, depth: decoder.fraction(content),
     "m": lambda decoder, content, depth: decoder.decimal(content),
-    "o": lambda decoder, content, depth: Opaque(_text(content)),
+    "o": lambda decoder, content, depth: Opaque(printable(_text(content))),
 }
