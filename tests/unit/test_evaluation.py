@@ -276,6 +276,8 @@ def test_solving_nothing_is_reported_with_an_honest_interval():
         assert (nothing[name].value, nothing[name].low) == (0.0, 0.0)
         assert nothing[name].high == pytest.approx(0.1611, abs=1e-4)
     assert nothing["unique"].high == nothing["unique"].value == 0.25
+    once = evaluate(ScriptedEngine(), problems(20), EvaluationPlan(samples=1)).metrics["unique"]
+    assert (once.value, once.low) == (1.0, 1.0)  # one sample is always distinct: no share of problems
 
 
 def test_an_interval_belongs_to_the_results_and_not_to_the_seed_they_were_drawn_with():

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from partway.buffer import Verdict
+from partway.cli.tables import plain_table
 
 if TYPE_CHECKING:
     from partway.reports.buffers import BufferSummary, Explored, Import
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 def show_buffers(run: str, summary: BufferSummary, top: int) -> None:
     """Kinds with their lengths, verdicts, and the two ends of the list of problems."""
     problems = len(summary.problems)
-    kinds = _table("kept", "solutions", "per problem", "steps, mean", "fewest", "most")
+    kinds = plain_table("kept", "solutions", "per problem", "steps, mean", "fewest", "most")
     for kind, count in summary.solutions.items():
         per_problem = f"{count / max(1, problems):.2f}"
         kinds.add_row(kind.replace("_", "-"), f"{count:,}", per_problem, *_lengths(summary.lengths[kind]))
@@ -54,7 +55,7 @@ def _lengths(counts: Mapping[int, int]) -> tuple[str, str, str]:
 
 def _verdicts(verdicts: Mapping[Verdict, int]) -> Table:
     total = max(1, sum(verdicts.values()))
-    table = _table("verdict", "count", "share")
+    table = plain_table("verdict", "count", "share")
     for verdict in Verdict:
         count = verdicts.get(verdict, 0)
         table.add_row(verdict.replace("_", " "), f"{count:,}", f"{100 * count / total:.1f}%")
@@ -62,7 +63,7 @@ def _verdicts(verdicts: Mapping[Verdict, int]) -> Table:
 
 
 def _explored(problems: Sequence[Explored]) -> Table:
-    table = _table("problem", "FCS", "PCS", "samples")
+    table = plain_table("problem", "FCS", "PCS", "samples")
     table.expand = True  # the question takes what room there is
     table.add_column("question", ratio=1, no_wrap=True, overflow="ellipsis")
     for problem in problems:
@@ -77,10 +78,3 @@ def _plain(text: str) -> str:
     return escape(
         "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(text.split()))
     )
-
-
-def _table(*headings: str) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading == headings[0] else "right")
-    return table

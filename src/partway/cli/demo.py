@@ -132,24 +132,19 @@ def buffer_sizes(outcomes: Sequence[Outcome]) -> tuple[float, float]:
 def show_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> None:
     """One row per arm; under each value its 95% interval."""
     from rich.console import Console
-    from rich.table import Table
 
+    from partway.cli.tables import plain_table
     from partway.demo import gains, means
 
     baseline = of_arm(outcomes, "MLE")
     largest = metrics_of(experiment)[-1]
     seeds = f"{len(experiment.seeds)} seed{'s' if len(experiment.seeds) > 1 else ''}"
-    table = Table(
-        title=f"{experiment.test} test problems, {experiment.test_samples} samples at T=0.8 "
-        f"(pass@1: one at T=0.2), {seeds}; below each value its 95% interval",
-        title_justify="left",
-        box=None,
-        pad_edge=False,
-        header_style="bold",
+    title = (
+        f"{experiment.test} test problems, {experiment.test_samples} samples at T=0.8 "
+        f"(pass@1: one at T=0.2), {seeds}; below each value its 95% interval"
     )
     shorter = [name.removeprefix("pass") for name in metrics_of(experiment)]
-    for heading in ["pass", *shorter, f"{shorter[-1]} - MLE", "unique", "FCS", "PCS"]:
-        table.add_column(heading, justify="left" if heading == "pass" else "right")
+    table = plain_table("pass", *shorter, f"{shorter[-1]} - MLE", "unique", "FCS", "PCS", title=title)
     for arm in experiment.arms:
         own = of_arm(outcomes, arm.name)
         mean = means(own)

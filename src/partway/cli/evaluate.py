@@ -60,6 +60,7 @@ def _evaluate(options: EvaluateOptions, *, quiet: bool) -> dict[str, Any]:
     from partway.cli.progress import Bar
     from partway.evaluation import evaluate_into
     from partway.evaluation.evaluate import check_problems
+    from partway.runs.evaluations import journal_beside, samples_beside
 
     plan = _plan(options)
     file = _problems_file(options)
@@ -89,10 +90,10 @@ def _evaluate(options: EvaluateOptions, *, quiet: bool) -> dict[str, Any]:
                 on_progress=lambda progress: bar.show(progress.done, progress.total, progress.resumed),
             )
     except (KeyboardInterrupt, EngineError):
-        if path.with_suffix(".partial.jsonl").exists():
+        if journal_beside(path).exists():
             _say("what is finished is kept; the same command continues from there", quiet)
         raise
-    _say(f"results are in {path} and {path.with_suffix('.jsonl')}", quiet)
+    _say(f"results are in {path} and {samples_beside(path)[0]}", quiet)
     if options.engine and _never_varies(summary):
         _say("all samples of each problem are equal; does the server sample at all?", quiet)
     return summary

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+
+from partway.cli.tables import plain_table
 
 if TYPE_CHECKING:
     from partway.evaluation import Comparison, Estimate
@@ -24,7 +25,7 @@ def show_summary(summary: Mapping[str, Any]) -> None:
     """Every metric with its interval."""
     drawn = f"{summary['samples']} samples at temperature {summary['temperature']:g}"
     title = f"{summary['problems']:,} problems, {drawn}"
-    table = _table(title, "metric", "value", "95% interval", "")
+    table = plain_table("metric", "value", "95% interval", "", title=title)
     for name, metric in summary["metrics"].items():
         interval = f"{_percent(metric['low'])} to {_percent(metric['high'])}"
         table.add_row(name, _percent(metric["value"]), interval, _meaning(name, summary))
@@ -42,7 +43,7 @@ def show_comparison(comparison: Comparison, first: str, second: str) -> None:
     title = f"A: {escape(first)}\nB: {escape(second)}\n{comparison.problems:,} problems in common"
     if comparison.left_out:
         title += f", {comparison.left_out:,} left out that only one has"
-    table = _table(title, "metric", "A", "B", "B - A", "95% interval", "")
+    table = plain_table("metric", "A", "B", "B - A", "95% interval", "", title=title)
     for name, difference in comparison.difference.items():
         sides = (_percent(side[name].value) for side in (comparison.first, comparison.second))
         interval = f"{_percent(difference.low, '+')} to {_percent(difference.high, '+')}"
@@ -52,13 +53,6 @@ def show_comparison(comparison: Comparison, first: str, second: str) -> None:
 
 def _star(difference: Estimate) -> str:
     return "*" if difference.low > 0 or difference.high < 0 else ""
-
-
-def _table(title: str, *headings: str) -> Table:
-    table = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading in ("metric", "") else "right")
-    return table
 
 
 def _percent(share: float, sign: str = "") -> str:

@@ -22,6 +22,7 @@ from partway.models.engine import Draw, Engine, Request
 from partway.models.settings import SamplingSettings
 from partway.problem import Problem
 from partway.runs.digests import problems_digest
+from partway.runs.evaluations import journal_beside
 from partway.solution import EMPTY
 
 
@@ -111,7 +112,7 @@ def evaluate_into(
         if summary.get("digest") != digest:
             raise RunError(f"{path}: another evaluation's results; take another name or overwrite them")
         return summary
-    journal = EvaluationJournal(path.with_suffix(".partial.jsonl"))
+    journal = EvaluationJournal(journal_beside(path))
     evaluation = evaluate(engine, problems, plan, model=model, journal=journal, on_progress=on_progress)
     about = {**(about or {}), "problems_sha256": problems_digest(problems), "digest": digest}
     evaluation.write(path, expand=expand, about=about)

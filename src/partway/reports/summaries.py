@@ -14,8 +14,8 @@ from pathlib import Path
 
 from partway.evaluation import Estimate, EvaluationPlan
 from partway.evaluation.intervals import Scores
-from partway.evaluation.results import has_samples, read_results, scores_of
-from partway.runs import Row, Run, read_json, read_rows
+from partway.evaluation.results import has_samples, read_results, read_summary, scores_of
+from partway.runs import Row, Run, read_rows
 
 SPANS = ("exploring", "executing", "learning", "evaluating", "saving", "other")
 
@@ -159,7 +159,7 @@ def chosen_step(evaluations: Mapping[int, Row], config: Row) -> int | None:
 
 def read_result(path: Path, step: int | None) -> Result:
     """The evaluation whose summary is `path`."""
-    summary = read_json(path)
+    summary = read_summary(path)
     plan = EvaluationPlan.from_json(summary)
     metrics = {name: Estimate(**values) for name, values in summary["metrics"].items()}
     return Result(step, summary["problems"], plan.samples, metrics, path)

@@ -24,6 +24,7 @@ from partway.execution import Programs
 from partway.execution.programs import programs_of
 from partway.files import atomic_writer
 from partway.problem import Problem
+from partway.runs.evaluations import PASS1, SAMPLES, SUMMARY, samples_beside
 from partway.runs.rows import Row, append_rows, numbered, read_json, read_rows, read_yaml, synced_size
 
 TRAINER_STATE = "trainer_state.json"  # as transformers writes it, in a checkpoint
@@ -217,7 +218,7 @@ class Run:
 
     def evaluation_file(self, name: int | str) -> Path:
         """The summary of the evaluation at a step, or of one with a name; its samples are beside it."""
-        return self.evaluations_directory / f"{f'step-{name}' if isinstance(name, int) else name}.json"
+        return self.evaluations_directory / f"{f'step-{name}' if isinstance(name, int) else name}{SUMMARY}"
 
     @property
     def evaluations_directory(self) -> Path:
@@ -226,7 +227,7 @@ class Run:
 
     def evaluated_steps(self) -> list[int]:
         """The steps with a whole evaluation."""
-        return [step for step, _ in numbered(self.evaluations_directory, "step-*.json")]
+        return [step for step, _ in numbered(self.evaluations_directory, f"step-*{SUMMARY}")]
 
     def evaluations(self) -> dict[int, Row]:
         """The summaries by step."""
@@ -234,7 +235,7 @@ class Run:
 
     def evaluation_rows(self, step: int) -> Iterator[Row]:
         """The samples of the evaluation at `step`."""
-        return read_rows(self.evaluation_file(step).with_suffix(".jsonl"))
+        return read_rows(samples_beside(self.evaluation_file(step))[0])
 
     def buffers(self, directory: Path | None = None) -> dict[str, SolutionBuffer]:
         """The buffers by problem id, from a checkpoint, else as they were at the end or last saved."""
@@ -286,8 +287,8 @@ class Run:
                 os.truncate(path, positions[name])
             else:
                 path.unlink()
-        for pattern in ("step-*.json", "step-*.jsonl", "step-*.pass1.jsonl"):
-            for number, path in numbered(self.evaluations_directory, pattern):
+        for suffix in (SUMMARY, SAMPLES, PASS1):
+            for number, path in numbered(self.evaluations_directory, f"step-*{suffix}"):
                 if number > step:
                     path.unlink()
 

@@ -16,11 +16,11 @@ from typing import Generic, NamedTuple, TypeVar
 
 from partway.buffer import SolutionBuffer, seed_buffers
 from partway.datasets.rows import problem_of
-from partway.evaluation.results import sample_files
 from partway.problem import Problem
 from partway.reports.explorer.self_samples import SelfSamples, sampled_text
 from partway.reports.explorer.tracing import traced
 from partway.runs import Row, Run, read_json
+from partway.runs.evaluations import samples_beside
 from partway.runs.rows import Stamp, row_at, scan, stamp
 
 SPLITS = ("train", "dev")
@@ -194,7 +194,7 @@ class RunReader:
     def judged(self, step: int) -> tuple[Judged, Judged]:
         """The evaluation at a step, and beside it the samples drawn for the paper's pass@1."""
         summary = self.run.evaluation_file(step)
-        full, pass1 = (self._judged.of(path) for path in sample_files(summary))
+        full, pass1 = (self._judged.of(path) for path in samples_beside(summary))
         return full, pass1
 
     def metrics_at(self, step: int) -> list[tuple[str, float]]:
