@@ -14,6 +14,8 @@ from partway.models.settings import SamplingSettings
 from partway.problem import Problem
 from partway.solution import Solution
 
+MOST_DRAFTS = 16  # of either kind; older solutions tell little that these do not
+
 
 def sample_solutions(
     engine: Engine,
@@ -28,12 +30,20 @@ def sample_solutions(
 
     A buffer that keeps no partial solutions (FCS only) has no prefix but the empty one to give. What is
     drawn for a problem depends on the seed, its id and its buffer, not on the problems beside it. `has_room`
-    says whether the model could read a prefix and write on.
+    says whether the model could read a prefix and write on. What the buffer has kept are the drafts.
     """
 
     def prefix_of(problem: Problem) -> Solution:
         rng = random.Random(f"{seed}/{problem.id}")
         return buffers[problem.id].draw_prefix(rng, partial(has_room, problem))
 
-    requests = [Request(problem, prefix_of(problem), num_generations) for problem in problems]
+    requests = [
+        Request(problem, prefix_of(problem), num_generations, drafts_of(buffers[problem.id]))
+        for problem in problems
+    ]
     return list(zip(requests, engine.complete(requests, settings, seed), strict=True))
+
+
+def drafts_of(buffer: SolutionBuffer) -> tuple[Solution, ...]:
+    """What samples will probably resemble: the solutions found last."""
+    return buffer.fully_correct[-MOST_DRAFTS:] + buffer.partially_correct[-MOST_DRAFTS:]

@@ -85,6 +85,15 @@ def test_without_partial_solutions_everything_starts_from_the_empty_one():
     assert {request.prefix for request in engine.requests} == {EMPTY}
 
 
+def test_the_drafts_of_a_problem_are_what_its_buffer_keeps():
+    engine, kept = ScriptedEngine(), buffers()
+    sample_solutions(engine, [APPLES, PEARS], kept, SETTINGS, 1, seed=0)
+    for request in engine.requests:
+        buffer = kept[request.problem.id]
+        assert set(request.drafts) == {*buffer.fully_correct, *buffer.partially_correct}
+    assert len(engine.requests[0].drafts) > 1
+
+
 def test_what_a_problem_gets_does_not_depend_on_the_problems_beside_it():
     alone, beside = ScriptedEngine(), ScriptedEngine()
     for seed in range(20):

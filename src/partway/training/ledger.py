@@ -27,15 +27,22 @@ class Ledger:
     guided: int = 0
     clipped: int = 0
     completion_tokens: int = 0
+    drafted_tokens: int = 0
     refused: int = 0  # would have been kept, but ran differently a second time
     verdicts: Counter[str] = field(default_factory=Counter)
 
-    def add_sample(self, sample: SelfSample, tokens: int, executed: bool = False) -> None:
-        """Account for a self-sample of `tokens` tokens; `executed` if at least one of its steps ran."""
+    def add_sample(
+        self, sample: SelfSample, tokens: int, drafted: int = 0, *, executed: bool = False
+    ) -> None:
+        """Account for a self-sample of `tokens` tokens, of which drafts had told `drafted`.
+
+        It is `executed` if at least one of its steps ran.
+        """
         self.drawn += sample.count
         self.guided += sample.count if sample.prefix else 0
         self.clipped += 0 if sample.finished else sample.count
         self.completion_tokens += sample.count * tokens
+        self.drafted_tokens += sample.count * drafted
         self.refused += sample.count if executed and sample.verdict is Verdict.NOT_EXECUTABLE else 0
         self.verdicts[sample.verdict] += sample.count
 
@@ -67,6 +74,7 @@ class Ledger:
         if self.drawn:
             line |= {f"samples/frac_{verdict}": self.verdicts[verdict] / self.drawn for verdict in Verdict}
             line["samples/frac_guided"] = self.guided / self.drawn
+            line["samples/frac_drafted_tokens"] = self.drafted_tokens / max(1, self.completion_tokens)
             line["completions/mean_length"] = self.completion_tokens / self.drawn
             line["completions/clipped_ratio"] = self.clipped / self.drawn
         if self.refused:

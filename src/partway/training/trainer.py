@@ -118,9 +118,11 @@ class SelfSamplingTrainer(RecordingTrainer):
         )
         if args.early_stopping_patience is not None:
             self.add_callback(EarlyStoppingCallback(args.early_stopping_patience))
-        self.engine: Engine = engine or LocalEngine(language_model, programs=self.programs)
         self.scorer = self._scorer()
         self.environment["layout"] = self.scorer.layout.name
+        self.engine: Engine = engine or LocalEngine(
+            language_model, programs=self.programs, layout=self.scorer.layout
+        )
 
     def training_step(self, model: Any, problems: list[Problem], num_items_in_batch: Any = None) -> Tensor:
         """Explore the problems, then learn from their buffers."""
@@ -159,7 +161,7 @@ class SelfSamplingTrainer(RecordingTrainer):
         places = {problem.id: place for place, problem in enumerate(self.batch)}
         for (request, draw), trace in zip(draws, traces, strict=True):
             for sample in self.buffers.consider(request, draw, trace, self.step, places[request.problem.id]):
-                self.ledger.add_sample(sample, draw.tokens, executed=bool(trace.states))
+                self.ledger.add_sample(sample, draw.tokens, draw.drafted, executed=bool(trace.states))
 
     def learn(self, model: Any, problems: Sequence[Problem]) -> Tensor:
         """Backpropagate the objective over each problem's buffer, pass by pass; returns the loss."""
