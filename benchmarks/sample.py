@@ -117,12 +117,14 @@ def race(task: Task, rows: int, rounds: int, seed: int) -> dict[str, Any]:
     """Every contender in every round; the best round of each counts."""
     from benchmarks.sampling_contenders import (
         draw_on_tree,
+        draw_with_drafts,
         draw_with_generate,
         draw_with_generate_batch,
     )
 
     contenders: dict[str, Callable[[Task, int], Drawn]] = {
         "tree": draw_on_tree,
+        "drafts": draw_with_drafts,
         "generate": partial(draw_with_generate, rows=rows),
         "generate_batch": partial(draw_with_generate_batch, rows=rows),
     }
@@ -151,6 +153,8 @@ def race(task: Task, rows: int, rounds: int, seed: int) -> dict[str, Any]:
         "unique_share": round(tree.unique_share, 3),
         "tokens_returned": tree.tokens_returned,
         "tokens_computed": tree.tokens_computed,
+        "speedup_with_drafts": round(rates["drafts"] / rates["tree"], 2),
+        "frac_drafted_tokens": round(drawn["drafts"].drafted_share, 3),
         "tokens_per_second": {name: round(rate) for name, rate in rates.items()},
     }
 
@@ -161,6 +165,11 @@ def show(result: dict[str, Any]) -> None:
     print_table(
         "Drawing samples, times as fast as", COLUMNS, [(name, *_cells(r)) for name, r in races.items()]
     )
+    for name, one in races.items():
+        click.echo(
+            f"{name}, with references as drafts: {one['speedup_with_drafts']:.2f} times as fast as the tree"
+            f" without, {one['frac_drafted_tokens']:.0%} of tokens drafted"
+        )
     if reason := result["generate_batch_refused"]:
         click.echo(f"generate_batch did not run: {reason}")
 

@@ -15,6 +15,7 @@ from transformers import ContinuousBatchingConfig, GenerationConfig
 
 from benchmarks.batching import batches_by_length
 from partway.models.engine import Request
+from partway.models.layouts import Layout
 from partway.models.loading import LanguageModel
 from partway.models.local_engine import LocalEngine
 from partway.models.settings import SamplingSettings
@@ -56,21 +57,37 @@ class Task:
 
 @dataclass(frozen=True)
 class Drawn:
-    """What a contender drew; computed and unique are known of the tree only."""
+    """What a contender drew; computed, unique and drafted are known of the tree only."""
 
     tokens_returned: int
     tokens_computed: int = 0
     unique_share: float = 0.0
+    drafted_share: float = 0.0
 
 
 def draw_on_tree(task: Task, seed: int) -> Drawn:
     """Our own: all prompts at once, as many rows as the default budget allows."""
-    engine = LocalEngine(task.language_model, programs=None)
-    requests = [Request(problem, EMPTY, task.samples) for problem in task.problems]
+    return _drawn_on_tree(task, seed, LocalEngine(task.language_model, programs=None), drafts=False)
+
+
+def draw_with_drafts(task: Task, seed: int) -> Drawn:
+    """The same with each problem's reference as its draft, which is what training begins with."""
+    engine = LocalEngine(task.language_model, programs=None, layout=Layout("tree"))
+    return _drawn_on_tree(task, seed, engine, drafts=True)
+
+
+def _drawn_on_tree(task: Task, seed: int, engine: LocalEngine, *, drafts: bool) -> Drawn:
+    kept = [(p.reference,) if drafts and p.reference is not None else () for p in task.problems]
+    requests = [Request(p, EMPTY, task.samples, k) for p, k in zip(task.problems, kept, strict=True)]
     answers = engine.complete(requests, task.settings, seed)
     draws = [draw for of_request in answers for draw in of_request]
     returned = sum(draw.count * (draw.tokens + draw.finished) for draw in draws)
-    return Drawn(returned, engine.tokens_computed, len(draws) / (task.samples * len(requests)))
+    return Drawn(
+        returned,
+        engine.tokens_computed,
+        len(draws) / (task.samples * len(requests)),
+        sum(draw.count * draw.drafted for draw in draws) / max(1, returned),
+    )
 
 
 def draw_with_generate(task: Task, seed: int, rows: int) -> Drawn:

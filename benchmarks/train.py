@@ -119,6 +119,7 @@ def measure(contenders: dict[str, SelfSamplingTrainer], steps: int) -> dict[str,
     seconds: dict[str, list[dict[str, float]]] = {name: [] for name in contenders}
     targets = kept(contenders["partway"])
     losses: dict[str, float] = {}
+    undrafted: list[float] = []
     for number in range(steps + 1):
         for name, trainer in contenders.items():
             trainer.state.global_step = 1000 + number
@@ -127,6 +128,8 @@ def measure(contenders: dict[str, SelfSamplingTrainer], steps: int) -> dict[str,
             loss = one_step(trainer)
             whole = time.perf_counter() - started
             losses.setdefault(name, loss)
+            if number and name == "partway":
+                undrafted.append(seconds_without_drafts(trainer))
             if number:
                 parts = {part: trainer.clock.spent[part] for part in PARTS}
                 seconds[name].append({**parts, "updating": whole - sum(parts.values()), "step": whole})
@@ -140,6 +143,8 @@ def measure(contenders: dict[str, SelfSamplingTrainer], steps: int) -> dict[str,
         "speedup_if_execution_were_free": round((plain["step"] - plain["executing"]) / ours["step"], 2),
         "speedups": {part: round(plain[part] / ours[part], 2) for part in PARTS},
         "seconds": medians,
+        "exploring_without_drafts": statistics.median(undrafted),
+        "frac_drafted_tokens": round(contenders["partway"].ledger.drafted_share, 3),
         "targets_per_problem": targets,
         "samples_per_step": contenders["partway"].args.num_generations * len(contenders["partway"].batch),
         "loss": losses,
@@ -154,6 +159,27 @@ def one_step(trainer: SelfSamplingTrainer) -> float:
     trainer.optimizer.zero_grad()
     trainer.explore(trainer.batch)
     return loss
+
+
+def seconds_without_drafts(trainer: SelfSamplingTrainer) -> float:
+    """The time it takes to draw as many samples of the same problems with an engine that does not guess."""
+    from partway.models.loading import LanguageModel
+    from partway.models.local_engine import LocalEngine
+    from partway.sampling import sample_solutions
+
+    model = LanguageModel(trainer.model, trainer.codec, trainer.context_length)
+    engine = LocalEngine(model, programs=trainer.programs)
+    started = time.perf_counter()
+    with trainer.sampling_mode():
+        sample_solutions(
+            engine,
+            trainer.batch,
+            trainer.buffers,
+            trainer.args.sampling,
+            trainer.args.num_generations,
+            trainer.step,
+        )
+    return time.perf_counter() - started
 
 
 def kept(trainer: SelfSamplingTrainer) -> float:
@@ -177,4 +203,8 @@ def show(result: dict[str, Any]) -> None:
         f"Seconds per step: {work}",
         ["", "straightforward", "partway", "faster", "share of ours"],
         rows,
+    )
+    click.echo(
+        f"{result['frac_drafted_tokens']:.0%} of tokens were drafted; exploring without drafts:"
+        f" {result['exploring_without_drafts']:.3f} s"
     )

@@ -46,6 +46,11 @@ class Ledger:
         self.refused += sample.count if executed and sample.verdict is Verdict.NOT_EXECUTABLE else 0
         self.verdicts[sample.verdict] += sample.count
 
+    @property
+    def drafted_share(self) -> float:
+        """The share of the drawn tokens that drafts had told."""
+        return self.drafted_tokens / max(1, self.completion_tokens)
+
     @classmethod
     def total(cls, parts: Sequence[Ledger]) -> Ledger:
         """The sum of the ledgers of all processes."""
@@ -74,7 +79,7 @@ class Ledger:
         if self.drawn:
             line |= {f"samples/frac_{verdict}": self.verdicts[verdict] / self.drawn for verdict in Verdict}
             line["samples/frac_guided"] = self.guided / self.drawn
-            line["samples/frac_drafted_tokens"] = self.drafted_tokens / max(1, self.completion_tokens)
+            line["samples/frac_drafted_tokens"] = self.drafted_share
             line["completions/mean_length"] = self.completion_tokens / self.drawn
             line["completions/clipped_ratio"] = self.clipped / self.drawn
         if self.refused:
