@@ -45,10 +45,12 @@ def sampled():
 
 def test_samples_are_raced_fine_tuned_untrained_and_one_each(sampled):
     for race in (sampled, sampled["untrained"], sampled["one_each"]):
-        assert set(race["tokens_per_second"]) == {"tree", "generate", "generate_batch"}
+        assert set(race["tokens_per_second"]) == {"tree", "drafts", "generate", "generate_batch"}
         assert race["speedup_vs_generate"] > 0
+        assert race["speedup_with_drafts"] > 0
         assert 0 < race["unique_share"] <= 1
     assert sampled["untrained"]["tokens_returned"] == 4 * 12, "fresh weights end at the limit only"
+    assert sampled["untrained"]["frac_drafted_tokens"] < 0.1 < sampled["one_each"]["frac_drafted_tokens"]
     assert 32 <= sampled["one_each"]["tokens_returned"] <= 32 * 12
 
 

@@ -27,5 +27,7 @@ def test_both_loops_have_the_same_loss_and_ours_is_faster():
     assert found["loss"]["partway"] == pytest.approx(found["loss"]["straightforward"], rel=1e-4)
     assert found["speedup"] > 1
     assert found["samples_per_step"] == 16
+    assert 0 < found["frac_drafted_tokens"] < 1
+    assert found["exploring_without_drafts"] > 0
     for seconds in found["seconds"].values():
         assert seconds["step"] == pytest.approx(sum(seconds[part] for part in seconds if part != "step"))
