@@ -15,7 +15,7 @@ from transformers import ContinuousBatchingConfig, GenerationConfig
 
 from benchmarks.batching import batches_by_length
 from partway.models.engine import Request
-from partway.models.layouts import Layout
+from partway.models.layouts import Tree
 from partway.models.loading import LanguageModel
 from partway.models.local_engine import LocalEngine
 from partway.models.settings import SamplingSettings
@@ -72,7 +72,7 @@ def draw_on_tree(task: Task, seed: int) -> Drawn:
 
 def draw_with_drafts(task: Task, seed: int) -> Drawn:
     """The same with each problem's reference as its draft, which is what training begins with."""
-    engine = LocalEngine(task.language_model, programs=None, layout=Layout("tree"))
+    engine = LocalEngine(task.language_model, programs=None, layout=Tree())
     return _drawn_on_tree(task, seed, engine, drafts=True)
 
 

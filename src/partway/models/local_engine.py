@@ -36,7 +36,7 @@ class LocalEngine:
     """Completes beginnings of solutions with one model, holding at most `row_budget` rows at a time.
 
     Without a budget there are as many rows as a gigabyte of keys, values and logits allows. A completion ends
-    at an end-of-text token, at the line that assigns `answer_variable` (None: never), or at a length.
+    at an end-of-text token, at the line that ends one of `programs` (None: at no line), or at a length.
 
     With a `layout` that is right for the model, tokens are read ahead where the requests' drafts tell what
     probably follows. What is drawn stays the same but for rounding.
