@@ -5,12 +5,17 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
+<<<<<<< HEAD
 .PHONY: help install demo test check bench docs fuzz test-browser clean
+=======
+.PHONY: help install demo test test-quick check bench docs test-browser clean
+>>>>>>> 44eed29 (Run the costly tests once, in this process and unmeasured where that loses nothing; make test-quick)
 
 help:
 	@echo "make install   create $(VENV) with pinned dependencies"
 	@echo "make demo      train MLE against self-sampling on built-in problems: a table and a page"
 	@echo "make test      lint, types and tests, as CI runs them"
+	@echo "make test-quick   the tests that take no time: no processes, no coverage, under a minute"
 	@echo "make check     lint and types only"
 	@echo "make bench     tracing, sampling, learning and training against their baselines"
 	@echo "make docs      build the documentation into site/"
@@ -35,7 +40,10 @@ check: $(READY)
 	$(BIN)/mypy
 
 test: check
-	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --cov --cov-report=term:skip-covered
+
+test-quick: $(READY)
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow and not volume and not processes"
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks trace

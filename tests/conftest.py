@@ -1,6 +1,7 @@
-"""What all tests share: where the real data is, if it is anywhere."""
+"""What all tests share: where the real data is, if it is anywhere, and how the costly ones are run."""
 
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,29 @@ ROOT = Path(__file__).parent.parent
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Some virtual machines announce matrix instructions (AMX) that their host then refuses: bfloat16 would crash.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what starts programs of its own."""
+    for item in items:
+        if {"end_to_end", "benchmarks"} & set(item.path.parts):
+            item.add_marker(pytest.mark.processes)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Run tests of volume, their fixtures included, without the tracer, which would double their time."""
+    tracer = None
+    if item.get_closest_marker("volume"):
+        coverage = pytest.importorskip("coverage")
+        tracer = coverage.Coverage.current()
+    if tracer is None:
+        return (yield)
+    tracer.stop()
+    try:
+        return (yield)
+    finally:
+        tracer.start()
 
 
 @pytest.fixture(scope="session")

@@ -40,6 +40,17 @@ def finished(tmp_path_factory, small):
     return directory, run_demo(directory, "--jobs", "2")
 
 
+@pytest.fixture
+def without_processes(monkeypatch):
+    """Runs the arms in this process, one after the other."""
+
+    def run_arms(experiment, directory, jobs, quiet):
+        cells = [(arm, seed) for seed in experiment.seeds for arm in experiment.arms]
+        return [demo.run_arm(experiment, *cell, directory, lambda stage: None) for cell in cells]
+
+    monkeypatch.setattr("partway.cli.demo_arms.run_arms", run_arms)
+
+
 def test_both_arms_are_trained_and_measured(finished):
     directory, result = finished
     assert result.exit_code == 0, result.output
@@ -62,7 +73,7 @@ def test_both_arms_have_the_same_problems_and_seed(finished):
     assert different == {"output_dir", "self_sampling", "objective"}
 
 
-def test_again_nothing_is_trained_and_the_numbers_are_the_same(finished):
+def test_again_nothing_is_trained_and_the_numbers_are_the_same(finished, without_processes):
     directory, _ = finished
     before = (directory / "mle-seed0" / "final" / "model.safetensors").stat().st_mtime_ns
     numbers = json.loads(run_demo(directory, "--jobs", "1", "--json").stdout)
@@ -75,7 +86,7 @@ def test_again_nothing_is_trained_and_the_numbers_are_the_same(finished):
     assert arm["solutions_per_problem"]["fcs"] >= 1
 
 
-def test_the_table_the_page_and_every_json_show_the_same_intervals(finished, partway):
+def test_the_table_the_page_and_every_json_show_the_same_intervals(finished, without_processes, partway):
     directory, result = finished
     runs = [directory / "mle-seed0", directory / "fcs-pcs-seed0"]
     numbers = json.loads(run_demo(directory, "--json").stdout)["arms"]
@@ -109,7 +120,9 @@ def own_problems(tmp_path) -> Path:
     return folder
 
 
-def test_own_problems_and_model_take_the_place_of_the_built_in_ones(own_problems, tmp_path, small):
+def test_own_problems_and_model_take_the_place_of_the_built_in_ones(
+    own_problems, tmp_path, small, without_processes
+):
     words = ["--data", own_problems, "--model", "tiny-storyproblems", "--jobs", "2", "--json"]
     result = run_demo(tmp_path / "demo", *map(str, words))
     assert result.exit_code == 0, result.output

@@ -80,6 +80,7 @@ def test_situations_held_out_are_all_of_test_and_nowhere_else(holdout):
     assert held_out.isdisjoint(problem.meta["situation"] for problem in [*splits.train, *splits.dev])
 
 
+@pytest.mark.volume
 def test_every_situation_is_told_in_many_ways():
     assert len(situation_names()) >= 30
     for name in situation_names():
@@ -160,6 +161,7 @@ def test_a_few_hundred_words_are_enough(problems):
     assert len(words) < 800
 
 
+@pytest.mark.volume
 def test_every_problem_has_many_solution_paths(problems):
     rng = Random(0)
     for problem in problems[:60]:

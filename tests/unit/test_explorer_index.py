@@ -188,7 +188,7 @@ def test_a_damaged_file_is_named(tmp_path):
         Explorer(run).check()
 
 
-@pytest.mark.slow
+@pytest.mark.volume
 def test_a_search_among_a_hundred_thousand_problems_takes_less_than_200_milliseconds(tmp_path):
     explorer = Explorer(write_large_run(tmp_path, 100_000))
     assert explorer.page(Query())["total"] == 100_000

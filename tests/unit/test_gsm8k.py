@@ -431,7 +431,7 @@ def referenced(conversion: Conversion, *splits: str) -> list[Problem]:
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.volume
 def test_real_rows_get_programs(real: Conversion) -> None:
     assert len(referenced(real, "train", "dev")) >= 7377
     assert len(referenced(real, "test")) >= 1299
@@ -444,7 +444,7 @@ def test_real_rows_get_programs(real: Conversion) -> None:
     assert len(real.splits["train"]) + without == 5978
 
 
-@pytest.mark.slow
+@pytest.mark.volume
 def test_real_programs_compute_their_answers(real: Conversion) -> None:
     problems = referenced(real, "train", "dev", "test")
     traces = trace_all([problem.reference for problem in problems])
@@ -458,12 +458,12 @@ def test_real_programs_compute_their_answers(real: Conversion) -> None:
         assert len(problem.meta["rules"]) == len(problem.meta["sources"]) == len(steps), problem.id
 
 
-@pytest.mark.slow
+@pytest.mark.volume
 def test_real_programs_have_few_unexplained_constants(real: Conversion) -> None:
     assert sum("unexplained" in problem.meta["rules"] for problem in real.splits["train"]) <= 216
 
 
-@pytest.mark.slow
+@pytest.mark.volume
 def test_real_tricky_rows(real: Conversion) -> None:
     problems = {problem.id: problem for split in real.splits.values() for problem in split}
     for number in (2525, 623, 4045, 4983, 2250, 6638, 7390):
@@ -472,7 +472,7 @@ def test_real_tricky_rows(real: Conversion) -> None:
     assert {7139, 6760} <= without
 
 
-@pytest.mark.slow
+@pytest.mark.volume
 def test_paper_style_keeps_what_the_authors_kept(raw: Mapping[str, list[Mapping[str, object]]]) -> None:
     conversion = convert_gsm8k(raw["train"], raw["test"], style="paper")
     kept = {split: len(referenced(conversion, split)) for split in conversion.splits}

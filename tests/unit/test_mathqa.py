@@ -202,7 +202,7 @@ def converted(real_data: Path) -> Conversion:
     return convert_mathqa({split: read_rows(real_data / "mathqa" / name) for split, name in names.items()})
 
 
-@pytest.mark.slow
+@pytest.mark.volume
 def test_the_published_numbers_of_problems_are_reached(converted: Conversion) -> None:
     assert {split: len(problems) for split, problems in converted.splits.items()} == {
         "train": 19_217,  # 19,209 published; the digits that decide the other rows are lost
@@ -212,7 +212,7 @@ def test_the_published_numbers_of_problems_are_reached(converted: Conversion) ->
     assert len(converted.rejects) == 29_837 + 4_475 + 2_985 - 19_217 - 2_822 - 1_883
 
 
-@pytest.mark.slow
+@pytest.mark.volume
 def test_every_program_executes_to_its_answer(converted: Conversion) -> None:
     problems = [problem for split in converted.splits.values() for problem in split]
     for problem in random.Random(0).sample(problems, 2000):
@@ -223,7 +223,7 @@ def test_every_program_executes_to_its_answer(converted: Conversion) -> None:
     assert len({problem.id for problem in problems}) == len(problems)
 
 
-@pytest.mark.slow
+@pytest.mark.volume
 def test_the_index_gives_the_papers_filtered_split(converted: Conversion, real_data: Path) -> None:
     index = read_split_index(real_data / "mathqa" / "filtered_split.json")
     filtered = filter_mathqa(converted, index)
@@ -261,7 +261,7 @@ def test_the_index_gives_the_papers_filtered_split(converted: Conversion, real_d
     assert agreeing >= 7_520
 
 
-@pytest.mark.slow
+@pytest.mark.volume
 def test_the_rule_comes_close_to_the_papers_filtered_split(converted: Conversion) -> None:
     filtered = filter_mathqa(converted)
     assert {split: len(problems) for split, problems in filtered.splits.items()} == {

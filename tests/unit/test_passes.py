@@ -94,6 +94,7 @@ def real_problems(folder: Path) -> Iterator[Problem]:
             yield problem
 
 
+@pytest.mark.volume
 @pytest.mark.parametrize("layout", [Tree(), TreeRows()], ids=lambda layout: layout.name)
 def test_on_buffers_of_real_problems_hardly_more_than_the_distinct_tokens_are_computed(
     layout: Layout, real_data: Path

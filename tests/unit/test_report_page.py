@@ -244,7 +244,7 @@ def drawn_texts(figure, monkeypatch):
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.volume
 def test_a_run_of_5000_problems_and_2500_log_lines_stays_small(tmp_path):
     run = write_run(tmp_path / "large", steps=20, finished=False)
     save_buffers(tmp_path / "large" / "final", seed_buffers(apples(5000)))

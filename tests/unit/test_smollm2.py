@@ -1,12 +1,16 @@
 """A real model of 135 million parameters: sampled and learned from as its own plain forward says."""
 
+import re
+import runpy
+from pathlib import Path
+
 import pytest
 import torch
 
 from partway.errors import ModelError
 from partway.models import smollm2
 from partway.models.engine import Request
-from partway.models.loading import LanguageModel, load_model
+from partway.models.loading import LanguageModel, load_model, no_progress_bar
 from partway.models.local_engine import LocalEngine
 from partway.models.scoring import Scorer
 from partway.models.settings import SamplingSettings
@@ -18,6 +22,7 @@ from sampling_cases import APPLES, plain_log_probs
 from scoring_cases import TOLERANCE, largest_error, learn, reference_loss
 
 pytestmark = pytest.mark.slow
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +32,19 @@ def language_model() -> LanguageModel:
     except ModelError as error:
         pytest.skip(str(error))
     return load_model("smollm2")
+
+
+def test_the_example_trains_an_adapter(language_model: LanguageModel, tmp_path, monkeypatch, capsys) -> None:
+    pytest.importorskip("peft")
+    with no_progress_bar():  # saved once, since reading the packed weights takes long
+        language_model.model.save_pretrained(tmp_path)
+        language_model.codec.tokenizer.save_pretrained(tmp_path)
+    monkeypatch.setattr(
+        "partway.training.preparation.load_model", lambda name, **options: load_model(tmp_path, **options)
+    )
+    monkeypatch.setattr("sys.argv", ["lora_smollm2.py", "1"])
+    runpy.run_path(str(EXAMPLES / "lora_smollm2.py"), run_name="__main__")
+    assert re.search(r"loss \d+\.\d -> \d+\.\d in 1 steps", capsys.readouterr().out)
 
 
 def test_samples_have_the_log_probs_of_a_plain_forward(language_model: LanguageModel) -> None:

@@ -33,6 +33,7 @@ def test_what_the_problems_do_not_hold_is_spelled_in_bytes():
     assert len(CODEC.encode("\N{SNOWMAN}")) == 3
 
 
+@pytest.mark.volume
 @given(st.text())
 def test_every_text_comes_back(text):
     assert CODEC.decode(CODEC.encode(text)) == text
