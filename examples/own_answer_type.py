@@ -1,34 +1,49 @@
-"""Answers need not be numbers: lists, strings, sets and dictionaries are compared by content.
+"""What makes an answer right is yours to say: a checker for algebra, and tests that a function has to pass.
 
 python examples/own_answer_type.py
 """
 
-from partway import Problem, SolutionBuffer, is_correct, trace
+from partway import Problem, PythonPrograms, SolutionBuffer, trace
+from partway.execution.checkers import checker_of
 
-PROBLEM = Problem(
-    id="sort",
-    question="Which of the lengths 4, 9 and 7 are odd, smallest first?",
-    answer=[7, 9],
-    reference="lengths = [4, 9, 7]\nodd = [x for x in lengths if x % 2]\nanswer = sorted(odd)",
+POINTS = ((2.0, 3.0), (-1.5, 0.25), (7.0, -4.0))
+
+
+def same_expression(value: object, answer: object) -> bool:
+    """Whether two formulas in x and y agree wherever they are tried; named in a config as module:function."""
+    return all(_value_at(str(value), *point) == _value_at(str(answer), *point) for point in POINTS)
+
+
+def _value_at(formula: str, x: float, y: float) -> object:
+    found = trace(f"x = {x}\ny = {y}\nanswer = {formula}")  # what a model wrote is never evaluated by Python
+    return round(found.answer, 6) if found.has_answer else formula
+
+
+ALGEBRA = PythonPrograms(checker=same_expression)
+SQUARE = Problem("square", "Expand (x + y)².", "x**2 + 2*x*y + y**2", "answer = 'x*x + 2*x*y + y*y'")
+FORMULAS = {
+    "another way": "answer = '*'.join(['(x + y)', '(x + y)'])",
+    "wrong": "answer = 'x**2 + y**2'",
+}
+
+TESTED = PythonPrograms(checker=checker_of({"checker": "tests"}))
+EVENS = Problem(
+    "evens",
+    "Write evens(numbers), the even ones in order.",
+    ["assert evens([1, 2, 4]) == [2, 4]", ["evens([3])", []]],
+    "def evens(numbers):\n    return [n for n in numbers if n % 2 == 0]",
 )
-
-SAMPLES = {
-    "another way": "lengths = [4, 9, 7]\nlengths.sort()\nanswer = [x for x in lengths if x % 2 == 1]",
-    "a tuple": "lengths = (4, 9, 7)\nanswer = tuple(sorted(x for x in lengths if x % 2))",
-    "right partway": "data = [4, 9, 7]\nanswer = max(data)",
-    "wrong": "answer = [4]",
+FUNCTIONS = {
+    "a filter": "def evens(numbers):\n    return list(filter(lambda n: not n % 2, numbers))",
+    "the odd ones": "def evens(numbers):\n    return [n for n in numbers if n % 2]",
 }
 
 
 def main() -> None:
-    buffer = SolutionBuffer.seeded(PROBLEM)
-    for name, text in SAMPLES.items():
-        print(f"{name:>14}: {buffer.consider(trace(text))}")
-
-    # Want another notion of a right answer? Reduce both sides to a plain value in the last step:
-    # a program that answers `sorted(result)` or `round(result, 2)` says what counts as equal.
-    assert is_correct({"b": 2, "a": 1.0}, {"a": 1, "b": 2})
-    assert not is_correct("7", 7)
+    for problem, programs, samples in ((SQUARE, ALGEBRA, FORMULAS), (EVENS, TESTED, FUNCTIONS)):
+        buffer = SolutionBuffer.seeded(problem, programs=programs)
+        for name, text in samples.items():
+            print(f"{name:>14}: {buffer.consider(trace(text, programs))}")
 
 
 if __name__ == "__main__":

@@ -32,8 +32,10 @@ def test_general_programs_keep_a_beginning_and_survive_hostile_code():
 
 def test_own_answer_types_get_their_verdicts():
     shown = run("own_answer_type.py")
-    assert "a tuple: new_fully_correct" in shown
+    assert "another way: new_fully_correct" in shown
     assert "wrong: incorrect" in shown
+    assert "a filter: new_fully_correct" in shown
+    assert "the odd ones: incorrect" in shown
 
 
 @pytest.mark.slow

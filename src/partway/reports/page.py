@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 
@@ -17,10 +17,12 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 MOST_OPEN_ROWS = 12
 
 
-def page(study: Study, drawings: Mapping[str, str], title: str) -> str:
+def page(
+    study: Study, drawings: Mapping[str, str], title: str, sections: Sequence[Section] = SECTIONS
+) -> str:
     """The page for a study; `drawings` has the SVG text of every figure that could be drawn."""
-    links = "".join(f'<li><a href="#{section.name}">{escape(section.title)}</a></li>' for section in SECTIONS)
-    body = "\n".join(_section(section, study, drawings.get(section.name)) for section in SECTIONS)
+    links = "".join(f'<li><a href="#{section.name}">{escape(section.title)}</a></li>' for section in sections)
+    body = "\n".join(_section(section, study, drawings.get(section.name)) for section in sections)
     return f"""<!doctype html>
 <html lang="en">
 <head>

@@ -24,31 +24,39 @@ if TYPE_CHECKING:
 DPI = 160
 
 
-def write_report(runs: Sequence[Run | Path], out: Path, *, title: str | None = None) -> Path:
+def write_report(
+    runs: Sequence[Run | Path | str],
+    out: Path | str,
+    *,
+    title: str | None = None,
+    sections: Sequence[Section] = SECTIONS,
+) -> Path:
     """Write the report of `runs` into the directory `out`; returns the path of its page."""
-    return write_study(read_study(runs), out, title=title)
+    return write_study(read_study(runs), Path(out), title=title, sections=sections)
 
 
-def read_study(runs: Sequence[Run | Path]) -> Study:
+def read_study(runs: Sequence[Run | Path | str]) -> Study:
     """What the runs say, grouped into settings; a directory given twice counts once."""
-    directories = {(run.directory if isinstance(run, Run) else Path(run)).resolve(): run for run in runs}
+    directories = [run.directory if isinstance(run, Run) else Path(run) for run in runs]
     if not directories:
         raise RunError("no runs to report on; expected at least one run directory")
-    return study_of(summarize(run) for run in directories.values())
+    return study_of(summarize(path) for path in {path.resolve(): path for path in directories}.values())
 
 
-def write_study(study: Study, out: Path, *, title: str | None = None) -> Path:
+def write_study(
+    study: Study, out: Path, *, title: str | None = None, sections: Sequence[Section] = SECTIONS
+) -> Path:
     """Write the report of a study: figures and tables first, the page last."""
     drawings = {}
-    for section in SECTIONS:
+    for section in sections:
         svg = _write_figures(section, study, out / "figures")
         if svg is not None:
             drawings[section.name] = svg
-    for name, table in _tables(study).items():
+    for name, table in _tables(study, sections).items():
         _write_table(out / "tables" / f"{name}.csv", table)
     path = out / "report.html"
     with atomic_writer(path) as stream:
-        stream.write(page(study, drawings, title or _title(study)))
+        stream.write(page(study, drawings, title or _title(study), sections))
     return path
 
 
@@ -95,10 +103,10 @@ def _svg(figure: Figure) -> str:
     return stream.getvalue()
 
 
-def _tables(study: Study) -> dict[str, Table | None]:
+def _tables(study: Study, sections: Sequence[Section]) -> dict[str, Table | None]:
     """Every table by the name of its file."""
     tables = {"runs": numbers.runs_table(study), "settings": numbers.settings_table(study)}
-    for section in SECTIONS:
+    for section in sections:
         tables[section.name] = section.table(study)
         tables[f"{section.name}_series"] = section.series(study)
     return tables
