@@ -5,11 +5,18 @@ from __future__ import annotations
 import logging
 import random
 from copy import deepcopy
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
 import torch
-from transformers import GPTNeoConfig, GPTNeoForCausalLM, LlamaForCausalLM
+from transformers import (
+    GPTNeoConfig,
+    GPTNeoForCausalLM,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+)
 
 from partway.models.layout_check import checked_layout
 from partway.models.layouts import LONGEST, Tree, TreeRows
@@ -137,3 +144,34 @@ def test_the_check_is_the_same_in_training_mode_with_dropout() -> None:
 
 def test_a_frozen_model_can_be_checked() -> None:
     assert checked_layout(tiny("llama").requires_grad_(False)).name == "tree"
+
+
+def sliding(window: int | None, dtype: torch.dtype) -> MistralForCausalLM:
+    """A model deep enough that rounding adds up, and whose attention ends after `window` tokens."""
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 500, "hidden_size": 96, "intermediate_size": 192, "num_hidden_layers": 8}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
+    return MistralForCausalLM(MistralConfig(**sizes, **heads, sliding_window=window)).to(dtype).eval()
+
+
+def test_in_bfloat16_a_layout_may_differ_by_what_rounding_does_to_plain_rows() -> None:
+    assert checked_layout(sliding(None, torch.bfloat16)) == Tree(LONGEST)
+    assert checked_layout(sliding(800, torch.bfloat16)) == Tree(LONGEST // 2)
+
+
+@pytest.mark.parametrize("family", ["gpt_neo", "mistral", "gemma2"])
+def test_in_bfloat16_local_attention_limits_trees_as_in_float32(family: str) -> None:
+    assert checked_layout(tiny(family).bfloat16()) == checked_layout(tiny(family))
+
+
+def test_in_float64_the_check_is_as_strict_as_in_float32() -> None:
+    assert checked_layout(tiny("gpt_neo").double()) == checked_layout(tiny("gpt_neo"))
+
+
+@pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed")
+def test_a_fresh_adapter_whose_first_gradient_is_zero_does_not_hide_a_cache_without_gradients() -> None:
+    from peft import LoraConfig, get_peft_model
+
+    adapter = LoraConfig(target_modules=["q_proj", "v_proj"])
+    assert checked_layout(get_peft_model(made(ForgetsGradients), adapter)).name == "flat"
+    assert checked_layout(get_peft_model(made(IgnoresPositions), adapter)).name == "shared_prompt"
