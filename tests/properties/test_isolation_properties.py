@@ -1,0 +1,54 @@
+"""A program's trace does not depend on its company: alone, before or behind any hostile one."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fuzz import ORDINARY
+from partway import Trace
+from partway.execution import trace_all, workers
+from partway.execution.tracing import forget
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the walls differ elsewhere")
+
+CORPUS = Path(__file__).parent.parent / "hostile.jsonl"
+HOSTILE = [
+    program["code"]
+    for program in map(json.loads, CORPUS.read_text(encoding="utf-8").splitlines())
+    if program["group"] not in ("endless", "source")
+]
+
+
+@pytest.fixture(autouse=True)
+def short_limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(workers, "DEFAULT_LIMITS", workers.Limits(cpu_seconds=0.4))
+    yield
+    forget()
+
+
+def told(found: Trace) -> object:
+    """What must not depend on company; where a program ran out of time may differ by a step."""
+    if found.failure is not None and found.failure.kind == "timeout":
+        return "timeout"
+    return found.states, found.failure, found.solution
+
+
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from(ORDINARY),
+    st.lists(st.sampled_from(HOSTILE), min_size=1, max_size=3),
+    st.lists(st.sampled_from(HOSTILE), max_size=2),
+)
+def test_a_trace_is_the_same_alone_and_among_hostile_programs(program, before, behind):
+    forget()
+    alone = [told(found) for text in (program, *before) for found in trace_all([text])]
+    forget()
+    together = trace_all([*before, program, *behind])
+    assert told(together[len(before)]) == alone[0]
+    assert [told(found) for found in together[: len(before)]] == alone[1:]
