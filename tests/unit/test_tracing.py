@@ -8,6 +8,7 @@ from partway import PythonPrograms, parsing, trace, trace_all
 from partway.execution import is_correct, tracing
 from partway.execution.arithmetic import NotCovered
 from partway.execution.interpreter import interpret
+from partway.execution.states import states_of
 from partway.execution.traces import Failure
 from partway.parsing import parse
 
@@ -199,17 +200,17 @@ def test_integers_grow_only_so_far_in_either_room(text: str):
     assert len(found.states) == len(found.solution) - (3 if "*=" in text else 1)
 
 
-LARGE = "".join(f"x{n} = 1 << 13999\n" for n in range(1000))
+LARGE = "".join(f"x{n} = 1<<13999\n" for n in range(1000))
 LCM = ", ".join(f"(1 << 2000) + {n}" for n in range(500))
 COSTLY = {
     "a thousand large integers": LARGE,
-    "a hundred and ten, and nothing more": LARGE[: 14 * 110] + "pass\n" * 3000,
+    "a hundred and ten, and nothing more": "".join(LARGE.splitlines(True)[:110]) + "pass\n" * 2900,
     "a large product": "import math\nx = math.perm(1 << 13999, 1500)",
     "a large multiple": f"import math\nx = math.lcm({LCM})",
     "large decimals": "from decimal import Decimal\n"
     + "".join(f"x{n} = [Decimal('1E+3998')] * 1990\n" for n in range(15)),
     "a signalling NaN": "from decimal import Decimal\nx = [Decimal('sNaN')]\nanswer = x[0]",
-    "many variables": "".join(f"a{n}=1\n" for n in range(2300)),
+    "many variables": "".join(f"a{n}=1\n" for n in range(2100)),
     "many steps": "a=1;" * 4000,
     "a long list": "x = [" + "0," * 8000 + "]",
     "a long loop": "for i in x:\n" + " a=1\n" * 3200,
@@ -233,6 +234,7 @@ def test_no_program_costs_this_process_much_time_or_memory(name: str):
     again = trace(COSTLY[name])
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
+    assert len(COSTLY[name]) <= parsing.MAX_CHARACTERS
     assert again.states == found.states
     assert seconds < 0.25  # of an idle machine's 0.05
     assert peak < 16 << 20
@@ -254,6 +256,16 @@ def test_a_signalling_nan_is_nan_and_no_right_answer():
     assert found.states[-1] == "nan"
     assert not is_correct(found.answer, 1)
     assert not is_correct(found.answer, found.answer)
+
+
+@pytest.mark.parametrize("mode", ["multiset", "set", "strict"])
+def test_states_end_where_they_would_be_too_large(mode, monkeypatch):
+    monkeypatch.setattr("partway.execution.states.MAX_STATES_TEXT", 100)
+    changes = [{f"x{n}": (n + 10,)} for n in range(20)]
+    states = states_of(changes, mode)
+    assert sum(map(len, states)) <= 100 < sum(map(len, states)) + len(states[-1]) + 4
+    assert states == tuple(", ".join(str(n) for n in range(10, 11 + i)) for i in range(len(states)))
+    assert len(states_of([changes[0], *[{}] * 500], mode)) == 501
 
 
 def test_states_that_do_not_change_are_shared():
