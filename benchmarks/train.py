@@ -183,7 +183,7 @@ def seconds_without_drafts(trainer: SelfSamplingTrainer) -> float:
 
 
 def kept(trainer: SelfSamplingTrainer) -> float:
-    return round(sum(trainer.buffers.per_problem()), 2)
+    return round(sum(map(len, trainer.buffers.values())) / len(trainer.buffers), 2)
 
 
 def show(result: dict[str, Any]) -> None:

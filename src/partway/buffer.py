@@ -14,16 +14,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from functools import lru_cache
+from itertools import islice, takewhile
 from typing import Any, Literal, TextIO
 
 from partway.errors import ProblemError
 from partway.execution import PYTHON, Programs, State, Trace, trace_all
+from partway.execution.completion import Equivalence, Match, Route, matches, values_along
 from partway.execution.programs import flaw_of, programs_of
 from partway.problem import Problem
 from partway.solution import EMPTY, Solution
 
 Dedup = Literal["ast", "alpha"]
-Kind = Literal["fully_correct", "partially_correct"]
+DeadEnds = Literal["keep", "drop"]
+Spurious = Literal["keep", "flag", "drop"]
+Kind = Literal["fully_correct", "stitched", "partially_correct"]
+
+EVIDENCE = 3  # solutions that tell how long those of a problem without a reference are
+USUAL_LENGTH = 0.9  # the quantile of the references' lengths that bounds them until then
+MAX_COMPLETIONS = 8  # run in search of one that gives the answer; the first nearly always does
 
 
 class Verdict(StrEnum):
@@ -31,16 +39,23 @@ class Verdict(StrEnum):
 
     NEW_FULLY_CORRECT = "new_fully_correct"
     KNOWN_FULLY_CORRECT = "known_fully_correct"
+    NEW_STITCHED = "new_stitched"
     NEW_PARTIALLY_CORRECT = "new_partially_correct"
     KNOWN_PARTIALLY_CORRECT = "known_partially_correct"
     TOO_LONG = "too_long"
+    SPURIOUS = "spurious"
     INCORRECT = "incorrect"
     NOT_EXECUTABLE = "not_executable"
 
     @property
     def is_new(self) -> bool:
         """Whether the buffer kept something."""
-        return self in (Verdict.NEW_FULLY_CORRECT, Verdict.NEW_PARTIALLY_CORRECT)
+        return self.startswith("new_")
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether only rules beyond the paper's give this verdict, so that it is shown where it occurs."""
+        return self in (Verdict.NEW_STITCHED, Verdict.SPURIOUS)
 
 
 @dataclass(frozen=True)
@@ -51,6 +66,29 @@ class Rules:
     length_tolerance: int = 0
     keeps_partial: bool = True
     max_solutions: int | None = None
+    equivalence: Equivalence = "exact"
+    stitch: bool = False
+    dead_ends: DeadEnds = "keep"
+    spurious: Spurious = "keep"
+    length_limit: int | None = None
+
+    @property
+    def completes(self) -> bool:
+        """Whether a beginning is kept only with a completion that was run and gave the answer."""
+        return self.equivalence == "live" or self.stitch or self.dead_ends == "drop"
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Rules:
+        """The rules that the keys of a config describe; keys that are missing have defaults."""
+        names = ("equivalence", "stitch", "dead_ends", "spurious", "length_limit")
+        same = {name: settings[name] for name in names if name in settings}
+        return cls(
+            dedup=settings.get("dedup", "ast"),
+            length_tolerance=settings.get("length_tolerance", 0),
+            keeps_partial=settings.get("self_sampling", "fcs+pcs") == "fcs+pcs",
+            max_solutions=settings.get("max_solutions_per_problem"),
+            **same,
+        )
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Rules:
@@ -92,27 +130,56 @@ class _Prefix:
         return tuple(prefix.state for prefix in self.path())[::-1]
 
 
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """Why a beginning is right: it goes on as `solution` does behind its first `position` steps.
+
+    `completion` are those steps in the beginning's own variables; together they were run and gave the answer.
+    """
+
+    solution: tuple[str, ...]
+    position: int
+    completion: tuple[str, ...]
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> Witness:
+        """The witness that `asdict` described."""
+        return cls(tuple(row["solution"]), row["position"], tuple(row["completion"]))
+
+
 class SolutionBuffer:
     """B and M of one problem; `consider` is the only thing that changes them."""
 
     __slots__ = (
+        "_flags",
         "_fully_correct",
         "_known",
         "_partially_correct",
-        "answer",
+        "_routes",
+        "_seams",
+        "_stitched",
+        "_witnesses",
         "max_length",
+        "problem",
         "programs",
         "rules",
+        "usual_length",
     )
 
-    def __init__(self, answer: Any, rules: Rules, programs: Programs) -> None:
-        self.answer = answer
+    def __init__(self, problem: Problem, rules: Rules, programs: Programs) -> None:
+        self.problem = problem
         self.rules = rules
         self.programs = programs
-        self.max_length: int | None = None  # the reference's, or the first correct sample's
+        self.max_length: int | None = None  # the reference's, or what evidence says
+        self.usual_length = rules.length_limit  # of solutions, while there is no evidence
         self._known: dict[State, tuple[_Prefix, ...]] = {}  # M
         self._fully_correct: dict[_Prefix, int] = {}  # B: leaf -> training step at which it was found
         self._partially_correct: dict[_Prefix, int] = {}
+        self._stitched: dict[_Prefix, int] = {}
+        self._flags: dict[_Prefix, str] = {}  # why a fully-correct one may be right by luck
+        self._seams: dict[_Prefix, _Prefix] = {}  # the sampled part of a stitched solution -> the solution
+        self._witnesses: dict[_Prefix, Witness] = {}  # of partially-correct ones
+        self._routes: dict[_Prefix, Route | None] = {}  # of all kept ones, made when first needed
 
     @classmethod
     def seeded(
@@ -120,6 +187,11 @@ class SolutionBuffer:
     ) -> SolutionBuffer:
         """The buffer before training: B = {y0, y*}, or {y0} where there is no reference."""
         return seed_buffers([problem], rules, programs)[problem.id]
+
+    @property
+    def answer(self) -> Any:
+        """What solutions should give: z*."""
+        return self.problem.answer
 
     @property
     def fully_correct(self) -> tuple[Solution, ...]:
@@ -132,6 +204,46 @@ class SolutionBuffer:
         return tuple(leaf.solution for leaf in self._partially_correct)
 
     @property
+    def stitched(self) -> tuple[Solution, ...]:
+        """Kept solutions that nobody sampled: a sampled beginning and what is known to complete it."""
+        return tuple(leaf.solution for leaf in self._stitched)
+
+    @property
+    def doubts(self) -> dict[Solution, str]:
+        """Fully-correct solutions that seem to be right by luck, and why; empty if the rules do not ask.
+
+        Without a reference those are believed that most agree with when the question's numbers are changed.
+        """
+        found = {leaf.solution: reason for leaf, reason in self._flags.items()}
+        if self.rules.spurious == "keep" or self.problem.reference is not None:
+            return found
+        trusted = [leaf.solution for leaf in self._fully_correct if leaf not in self._flags]
+        alike: dict[tuple[Any, ...], list[Solution]] = {}
+        for solution in trusted:
+            alike.setdefault(self.programs.signature(solution, self.problem.question), []).append(solution)
+        believed = max(alike.values(), key=len, default=[])
+        reason = f"{len(believed)} others answer differently for other numbers"
+        return found | {solution: reason for solution in trusted if solution not in believed}
+
+    @property
+    def learned(self) -> tuple[Solution, ...]:
+        """The fully-correct solutions worth learning: all, or with `spurious: drop` those without a doubt."""
+        if self.rules.spurious != "drop":
+            return self.fully_correct
+        doubts = self.doubts
+        return tuple(solution for solution in self.fully_correct if solution not in doubts)
+
+    @property
+    def beginnings(self) -> tuple[Solution, ...]:
+        """What may be continued: the partially-correct ones, and the sampled parts of stitched ones."""
+        return tuple(leaf.solution for leaf in (*self._partially_correct, *self._seams))
+
+    @property
+    def witnesses(self) -> dict[Solution, Witness]:
+        """Why partially-correct solutions are right, where the rules asked."""
+        return {leaf.solution: witness for leaf, witness in self._witnesses.items()}
+
+    @property
     def prefixes_by_state(self) -> dict[State, tuple[Solution, ...]]:
         """M: for each known state every known prefix that reaches it."""
         return {state: tuple(p.solution for p in prefixes) for state, prefixes in self._known.items()}
@@ -139,20 +251,20 @@ class SolutionBuffer:
     @property
     def found(self) -> dict[Solution, int]:
         """The training step at which each kept solution was found."""
-        kept = self._fully_correct | self._partially_correct
+        kept = self._fully_correct | self._stitched | self._partially_correct
         return {leaf.solution: step for leaf, step in kept.items()}
 
     def __len__(self) -> int:
-        return len(self._fully_correct) + len(self._partially_correct)
+        return len(self._fully_correct) + len(self._stitched) + len(self._partially_correct)
 
     def draw_prefix(
         self, rng: random.Random, has_room: Callable[[Solution], bool] = lambda prefix: True
     ) -> Solution:
-        """A prefix to continue, uniform over y0 and the partially-correct ones (Algorithm 2, line 1).
+        """A prefix to continue, uniform over y0 and the right beginnings (Algorithm 2, line 1).
 
         Those that fill the model's context already cannot be continued, and are not drawn.
         """
-        prefixes = [EMPTY, *(prefix for prefix in self.partially_correct if has_room(prefix))]
+        prefixes = [EMPTY, *(prefix for prefix in self.beginnings if has_room(prefix))]
         return prefixes[rng.randrange(len(prefixes))]
 
     def consider(self, trace: Trace, step: int = 0) -> Verdict:
@@ -163,25 +275,61 @@ class SolutionBuffer:
         if not trace.states:
             return Verdict.NOT_EXECUTABLE
         is_right = self.programs.is_correct(trace, self.answer)
-        if is_right and (verdict := self._consider_whole(trace, step)) is not Verdict.TOO_LONG:
-            return verdict
+        whole = self._consider_whole(trace, step) if is_right else Verdict.INCORRECT
+        if is_right and whole not in (Verdict.TOO_LONG, Verdict.SPURIOUS):
+            return whole
         verdict = self._consider_beginnings(trace, step) if self.rules.keeps_partial else Verdict.INCORRECT
-        return Verdict.TOO_LONG if is_right and not verdict.is_new else verdict
+        return whole if is_right and not verdict.is_new else verdict
 
     def _consider_whole(self, trace: Trace, step: int) -> Verdict:
         length = len(trace.solution)
         if self._is_duplicate(trace, length):
             return Verdict.KNOWN_FULLY_CORRECT
-        if self.max_length is not None and length > self.max_length + self.rules.length_tolerance:
+        if self.limit is not None and length > self.limit:
             return Verdict.TOO_LONG
         if not self.programs.confirms(trace):
             return Verdict.NOT_EXECUTABLE
-        if self.max_length is None:
-            self.max_length = length
-        self._keep(self._fully_correct, trace.solution.steps, trace.states, step)
+        doubt = self._doubt(trace.solution)
+        if doubt and self.rules.spurious == "drop" and self.problem.reference is not None:
+            return Verdict.SPURIOUS
+        leaf = self._keep(self._fully_correct, trace.solution.steps, trace.states, step)
+        if doubt and leaf in self._fully_correct:
+            self._flags[leaf] = doubt
+        self._revise_length(trace)
+        if self.rules.completes:
+            self._routes[leaf] = self.programs.route(trace)
         return Verdict.NEW_FULLY_CORRECT
 
+    def _doubt(self, solution: Solution) -> str | None:
+        """Why a right solution may be right by luck, None if nothing tells or the rules do not ask."""
+        reference, question = self.problem.reference, self.problem.question
+        if self.rules.spurious == "keep" or solution == reference:
+            return None
+        if reference is not None:
+            found = self.programs.audit(reference, solution, question)
+            return found.reason if found.verdict == "spurious" else None
+        strange = self.programs.strange_literals(solution, question)
+        return f"{', '.join(map(str, strange))} stands nowhere in the question" if strange else None
+
+    def _revise_length(self, trace: Trace) -> None:
+        """The length that solutions may have: the reference's; without one, never set by a single sample."""
+        if self.problem.reference is not None:
+            if self.max_length is None:
+                self.max_length = len(trace.solution)
+            return
+        lengths = sorted(leaf.length for leaf in self._fully_correct if leaf not in self._flags)
+        if len(lengths) >= EVIDENCE:
+            self.max_length = min(lengths[EVIDENCE - 1], self.usual_length or lengths[EVIDENCE - 1])
+
+    @property
+    def limit(self) -> int | None:
+        """The most steps a solution may have, None if nothing is known about that yet."""
+        length = self.max_length if self.max_length is not None else self.usual_length
+        return None if length is None else length + self.rules.length_tolerance
+
     def _consider_beginnings(self, trace: Trace, step: int) -> Verdict:
+        if self.rules.completes and not self.falls_back:
+            return self._consider_completable(trace, step)
         length = self.programs.longest_known_prefix(trace, self._known)
         if length == 0:
             return Verdict.INCORRECT
@@ -194,6 +342,81 @@ class SolutionBuffer:
             return Verdict.NOT_EXECUTABLE
         self._keep(self._partially_correct, trace.solution.steps[:length], trace.states, step)
         return Verdict.NEW_PARTIALLY_CORRECT
+
+    @property
+    def falls_back(self) -> bool:
+        """Whether the rules ask for completions, but what the reference still reads cannot be known."""
+        first = next(iter(self._fully_correct), None)
+        return self.rules.completes and first is not None and self._route_of(first) is None
+
+    def _consider_completable(self, trace: Trace, step: int) -> Verdict:
+        """Keep the longest beginning that a known solution completes; again if that leads further."""
+        along = values_along(trace, self.programs.spell)
+        verdict, length = self._keep_completable(trace, along, step)
+        while length:  # what was kept may be the way for a longer beginning of the same sample
+            _, length = self._keep_completable(trace, along, step, beyond=length)
+        return verdict
+
+    def _keep_completable(
+        self, trace: Trace, along: Sequence[Mapping[str, str]], step: int, beyond: int = 0
+    ) -> tuple[Verdict, int]:
+        """The verdict on beginnings of more than `beyond` steps, and how many steps were kept."""
+        leaves = (*self._fully_correct, *self._stitched, *self._partially_correct)
+        routes = [route for leaf in leaves if (route := self._route_of(leaf)) is not None]
+        found = matches(routes, trace, along, self.limit, self.rules.equivalence)
+        longer = takewhile(lambda match: match.length > beyond, found)
+        for match in islice(longer, MAX_COMPLETIONS):
+            if self._is_duplicate(trace, match.length):
+                return Verdict.KNOWN_PARTIALLY_CORRECT, 0
+            if self._is_roundabout(trace, match.length):
+                return Verdict.TOO_LONG, 0
+            whole = self.programs.completed(trace, along[match.length - 1], match)
+            if whole is None:
+                continue
+            completed = self.programs.trace_all([whole.text])[0]
+            is_right = completed.solution == whole and self.programs.is_correct(completed, self.answer)
+            if is_right and self.programs.confirms(completed):
+                return self._keep_completed(match, completed, step), match.length
+        anyhow = matches(routes, trace, along, None, self.rules.equivalence)
+        return (Verdict.INCORRECT if next(anyhow, None) is None else Verdict.TOO_LONG), 0
+
+    def _is_roundabout(self, trace: Trace, length: int) -> bool:
+        """Whether a shorter beginning is known that reaches the same state: the paper's rule for `exact`."""
+        if self.rules.equivalence == "live":
+            return False
+        shortest = min(prefix.length for prefix in self._known[trace.states[length - 1]])
+        return length > shortest + self.rules.length_tolerance
+
+    def _keep_completed(self, match: Match, completed: Trace, step: int) -> Verdict:
+        """Keep a beginning with its witness or, if the rules say so, the whole that it became."""
+        steps, states = completed.solution.steps, completed.states
+        is_worth_keeping = not self._is_duplicate(completed, len(steps)) and not self._doubt(
+            completed.solution
+        )
+        if self.rules.stitch and is_worth_keeping:
+            leaf = self._keep(self._stitched, steps, states, step)
+            seam = next(prefix for prefix in leaf.path() if prefix.length == match.length)
+            if leaf in self._stitched:  # a cap of one forgets it at once
+                self._seams[seam] = leaf
+            verdict = Verdict.NEW_STITCHED
+        else:
+            leaf = self._keep(self._partially_correct, steps[: match.length], states, step)
+            witness = Witness(match.route.solution.steps, match.position, steps[match.length :])
+            self._witnesses[leaf] = witness
+            verdict = Verdict.NEW_PARTIALLY_CORRECT
+        self._routes[leaf] = self.programs.route(completed)
+        return verdict
+
+    def _route_of(self, leaf: _Prefix) -> Route | None:
+        """How a kept solution, completed if it is a beginning, reaches the answer."""
+        if leaf not in self._routes:
+            steps = leaf.solution.steps
+            if leaf in self._partially_correct:
+                if leaf not in self._witnesses:  # kept by rules that asked for none
+                    return None
+                steps += self._witnesses[leaf].completion
+            self._routes[leaf] = self.programs.route(self.programs.trace_all(["\n".join(steps)])[0])
+        return self._routes[leaf]
 
     def _is_duplicate(self, trace: Trace, length: int) -> bool:
         """Whether the first `length` steps are a known prefix, up to renaming if the rules say so."""
@@ -214,14 +437,18 @@ class SolutionBuffer:
 
     def _keep(
         self, kept: dict[_Prefix, int], steps: Sequence[str], states: Sequence[State], found: int
-    ) -> None:
+    ) -> _Prefix:
         """updateBuffer and updateMapping: add the path, drop the partial solutions it continues."""
         leaf = self._learn_path(steps, states)
         for prefix in leaf.path():
             self._partially_correct.pop(prefix, None)
+            self._seams.pop(prefix, None)
+            self._witnesses.pop(prefix, None)
+            self._routes.pop(prefix, None)
         kept[leaf] = found
         if self.rules.max_solutions is not None and len(self) > self.rules.max_solutions:
             self._forget_oldest()
+        return leaf
 
     def _learn_path(self, steps: Sequence[str], states: Sequence[State]) -> _Prefix:
         leaf: _Prefix | None = None
@@ -236,12 +463,18 @@ class SolutionBuffer:
         return leaf
 
     def _forget_oldest(self) -> None:
-        """Drop the oldest partial solution, else the oldest self-sampled correct one, and its states."""
+        """Drop the oldest partial solution, else the oldest stitched or self-sampled one, and its states."""
         if self._partially_correct:
             del self._partially_correct[next(iter(self._partially_correct))]
+        elif self._stitched:
+            del self._stitched[next(iter(self._stitched))]
         else:
             del self._fully_correct[list(self._fully_correct)[1]]
-        leaves = [*self._fully_correct, *self._partially_correct]
+        leaves = [*self._fully_correct, *self._stitched, *self._partially_correct]
+        self._seams = {seam: leaf for seam, leaf in self._seams.items() if leaf in self._stitched}
+        self._flags = {leaf: self._flags[leaf] for leaf in leaves if leaf in self._flags}
+        self._witnesses = {leaf: self._witnesses[leaf] for leaf in leaves if leaf in self._witnesses}
+        self._routes = {leaf: self._routes[leaf] for leaf in leaves if leaf in self._routes}
         alive = {prefix for leaf in leaves for prefix in leaf.path()}
         known = ((state, tuple(p for p in prefixes if p in alive)) for state, prefixes in self._known.items())
         self._known = {state: prefixes for state, prefixes in known if prefixes}
@@ -250,15 +483,26 @@ class SolutionBuffer:
         """Everything needed to restore the buffer without running a program."""
         kinds: list[tuple[Kind, dict[_Prefix, int]]] = [
             ("fully_correct", self._fully_correct),
+            ("stitched", self._stitched),
             ("partially_correct", self._partially_correct),
         ]
+        seams = {leaf: seam.length for seam, leaf in self._seams.items()}
         solutions = [
-            {"kind": kind, "steps": leaf.solution.steps, "states": leaf.states, "found": found}
+            {
+                "kind": kind,
+                "steps": leaf.solution.steps,
+                "states": leaf.states,
+                "found": found,
+                **({"seam": seams[leaf]} if leaf in seams else {}),
+                **({"flag": self._flags[leaf]} if leaf in self._flags else {}),
+                **({"witness": asdict(self._witnesses[leaf])} if leaf in self._witnesses else {}),
+            }
             for kind, kept in kinds
             for leaf, found in kept.items()
         ]
         rules = {**asdict(self.rules), **self.programs.settings()}
-        return {"rules": rules, "max_length": self.max_length, "solutions": solutions}
+        usual = {} if self.usual_length is None else {"usual_length": self.usual_length}
+        return {"rules": rules, "max_length": self.max_length, **usual, "solutions": solutions}
 
     @classmethod
     def from_json(
@@ -266,11 +510,19 @@ class SolutionBuffer:
     ) -> SolutionBuffer:
         """The buffer that `to_json` described, with the programs it names unless they are given."""
         rules = data["rules"]
-        buffer = cls(problem.answer, Rules.from_json(rules), programs or programs_of(rules))
+        buffer = cls(problem, Rules.from_json(rules), programs or programs_of(rules))
         buffer.max_length = data["max_length"]
+        buffer.usual_length = data.get("usual_length", buffer.usual_length)
         for entry in data["solutions"]:
             leaf = buffer._learn_path(entry["steps"], entry["states"])
             getattr(buffer, f"_{entry['kind']}")[leaf] = entry["found"]
+            if "seam" in entry:
+                seam = next(prefix for prefix in leaf.path() if prefix.length == entry["seam"])
+                buffer._seams[seam] = leaf
+            if "flag" in entry:
+                buffer._flags[leaf] = entry["flag"]
+            if "witness" in entry:
+                buffer._witnesses[leaf] = Witness.from_json(entry["witness"])
         return buffer
 
 
@@ -285,9 +537,11 @@ def seed_buffers(
     problems = list(problems)
     if traces is None:
         traces = reference_traces(problems, programs)
-    buffers = {problem.id: SolutionBuffer(problem.answer, rules, programs) for problem in problems}
+    buffers = {problem.id: SolutionBuffer(problem, rules, programs) for problem in problems}
+    usual = rules.length_limit or _usual_length(problems)
     for problem in problems:
         if problem.reference is None:
+            buffers[problem.id].usual_length = usual
             continue
         trace = traces[problem.id]
         if (flaw := flaw_of(trace, problem.answer, programs)) is not None:
@@ -296,6 +550,12 @@ def seed_buffers(
             )
         buffers[problem.id].consider(trace)
     return buffers
+
+
+def _usual_length(problems: Sequence[Problem]) -> int | None:
+    """The length that most references keep to, None if there are none."""
+    lengths = sorted(len(problem.reference) for problem in problems if problem.reference is not None)
+    return lengths[min(len(lengths) - 1, int(USUAL_LENGTH * len(lengths)))] if lengths else None
 
 
 def reference_traces(problems: Iterable[Problem], programs: Programs = PYTHON) -> dict[str, Trace]:

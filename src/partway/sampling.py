@@ -25,20 +25,26 @@ def sample_solutions(
     num_generations: int,
     seed: int,
     has_room: Callable[[Problem, Solution], bool] = lambda problem, prefix: True,
+    num_generations_unsolved: int | None = None,
 ) -> list[tuple[Request, list[Draw]]]:
     """`num_generations` solutions per problem, each from one prefix drawn from the problem's buffer.
 
     A buffer that keeps no partial solutions (FCS only) has no prefix but the empty one to give. What is
     drawn for a problem depends on the seed, its id and its buffer, not on the problems beside it. `has_room`
-    says whether the model could read a prefix and write on. What the buffer has kept are the drafts.
+    says whether the model could read a prefix and write on. What the buffer has kept are the drafts. Problems
+    without any solution yet may be given more samples.
     """
 
     def prefix_of(problem: Problem) -> Solution:
         rng = random.Random(f"{seed}/{problem.id}")
         return buffers[problem.id].draw_prefix(rng, partial(has_room, problem))
 
+    def count_for(problem: Problem) -> int:
+        is_solved = bool(buffers[problem.id].fully_correct)
+        return num_generations if is_solved else num_generations_unsolved or num_generations
+
     requests = [
-        Request(problem, prefix_of(problem), num_generations, drafts_of(buffers[problem.id]))
+        Request(problem, prefix_of(problem), count_for(problem), drafts_of(buffers[problem.id]))
         for problem in problems
     ]
     return list(zip(requests, engine.complete(requests, settings, seed), strict=True))

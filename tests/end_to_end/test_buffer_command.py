@@ -99,3 +99,15 @@ def test_mistakes_are_one_line(partway, trained, tmp_path):
     code, _, remarks = partway("buffer", tmp_path, "--import", "a", "--export", "b.jsonl")
     assert code == 2
     assert "cannot be given together" in remarks
+
+
+def test_an_audit_names_solutions_that_are_right_by_luck(partway, tmp_path):
+    run = write_run(tmp_path / "run")
+    code, shown, _ = partway("buffer", run.directory, "--audit")
+    assert code == 0
+    assert "self-sampled fully-correct solutions" in shown
+    code, shown, _ = partway("buffer", run.directory, "--audit", "--json")
+    audited = json.loads(shown)["audited"]
+    assert {one["verdict"] for one in audited} <= {"confirmed", "spurious", "undecided"}
+    assert audited
+    assert partway("buffer", run.directory, "--audit", "--export", "x.jsonl")[0] == 2

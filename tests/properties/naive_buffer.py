@@ -15,7 +15,13 @@ class NaiveBuffer:
         self.fully: list[tuple[str, ...]] = []
         self.partially: list[tuple[str, ...]] = []
         self.pairs: list[tuple[Hashable, tuple[str, ...]]] = []
-        self.reference_length: int | None = None
+        self.limit: int | None = None
+        self.has_reference = False
+
+    def seed(self, reference: Trace) -> None:
+        self.has_reference = True
+        self.consider(reference)
+        self.limit = len(reference.solution)
 
     def consider(self, trace: Trace) -> str:
         steps = trace.solution.steps
@@ -25,10 +31,10 @@ class NaiveBuffer:
         if right:
             if steps in self.fully:
                 return "known_fully_correct"
-            if self.reference_length is None or len(steps) <= self.reference_length + self.tolerance:
-                if self.reference_length is None:
-                    self.reference_length = len(steps)
+            if self.limit is None or len(steps) <= self.limit + self.tolerance:
                 self.keep(self.fully, steps, trace.states)
+                if not self.has_reference and len(self.fully) >= 3:  # never set by one sample
+                    self.limit = sorted(map(len, self.fully))[2]
                 return "new_fully_correct"
         verdict = self.consider_beginnings(trace) if self.keeps_partial else "incorrect"
         if right and verdict != "new_partially_correct":

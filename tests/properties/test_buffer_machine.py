@@ -25,7 +25,7 @@ class BufferMachine(RuleBasedStateMachine):
         self.buffer = SolutionBuffer.seeded(self.problem, rules)
         self.naive = NaiveBuffer(4, tolerance, partial)
         if reference is not None:
-            self.naive.consider(trace(reference))
+            self.naive.seed(trace(reference))
         self.considered: list[str] = []
 
     @rule(text=small_programs())

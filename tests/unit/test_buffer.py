@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from partway import EMPTY, Problem, PythonPrograms, Solution, SolutionBuffer, Verdict, trace
-from partway.buffer import Rules
+from partway.buffer import Rules, seed_buffers
 from partway.errors import ProblemError
 
 OIL = Problem("oil", "Ellie has found an old bicycle ...", 25, "n0=2\nn1=10\nn2=5\nt0=n0*n1\nanswer=t0+n2")
@@ -160,7 +160,25 @@ def test_without_a_reference_the_first_correct_sample_seeds_the_buffer():
     assert consider(buffer, "a=1\nanswer=a") is Verdict.INCORRECT
     assert consider(buffer, "a=2\nanswer=a*3") is Verdict.NEW_FULLY_CORRECT
     assert consider(buffer, "b=2\nanswer=b") is Verdict.NEW_PARTIALLY_CORRECT
-    assert consider(buffer, "a=1\nb=5\nanswer=a+b") is Verdict.TOO_LONG
+
+
+def test_without_a_reference_three_solutions_and_not_one_set_the_length():
+    buffer = SolutionBuffer.seeded(Problem("p", "?", 6))
+    assert consider(buffer, "answer=6") is Verdict.NEW_FULLY_CORRECT
+    assert consider(buffer, "a=1\nb=2\nc=3\nanswer=a+b+c") is Verdict.NEW_FULLY_CORRECT
+    assert consider(buffer, "a=1\nb=5\nanswer=a+b") is Verdict.NEW_FULLY_CORRECT
+    assert buffer.limit == 4
+    assert consider(buffer, "a=2\nb=3\nanswer=a*b") is Verdict.NEW_FULLY_CORRECT
+    assert buffer.limit == 3  # the third shortest
+    assert consider(buffer, "d=7\nb=0\nc=1\nanswer=d-c") is Verdict.TOO_LONG
+
+
+def test_without_a_reference_solutions_are_no_longer_than_nine_in_ten_references():
+    given = [Problem(f"p{n}", "?", 1, "x=0\n" * n + "answer=1") for n in range(1, 11)]
+    buffers = seed_buffers([*given, Problem("weak", "?", 1)])
+    assert buffers["weak"].limit == 11
+    assert seed_buffers([*given, Problem("weak", "?", 1)], Rules(length_limit=3))["weak"].limit == 3
+    assert consider(buffers["weak"], "x=0\n" * 11 + "answer=1") is Verdict.TOO_LONG
 
 
 def test_answers_need_not_be_numbers():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -16,11 +17,12 @@ from partway.errors import RunError
 @click.option("--export", "exported", metavar="FILE", help="Write solutions to FILE.jsonl or FILE.parquet.")
 @click.option(
     "--kind",
-    type=click.Choice(["all", "fully_correct", "partially_correct"]),
+    type=click.Choice(["all", "fully_correct", "stitched", "partially_correct"]),
     default="all",
     show_default=True,
     help="Which solutions to export.",
 )
+@click.option("--audit", is_flag=True, help="Find solutions that are right by luck.")
 @click.option("--import", "source", metavar="SOURCE", help="Begin RUN with the solutions of a run or a file.")
 @click.option("--problems", metavar="FILE", help="The problems of the new run.  [default: those of SOURCE]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -31,6 +33,7 @@ def command(
     top: int,
     exported: str | None,
     kind: str,
+    audit: bool,
     source: str | None,
     problems: str | None,
     as_json: bool,
@@ -41,6 +44,9 @@ def command(
     trains on. That adds an end-of-text token to every completion, which only fully-correct ones should have:
     give it --kind fully_correct.
 
+    --audit runs every self-sampled fully-correct solution, and the reference, with other numbers in place of
+    the question's: those that then differ from the reference are right by luck.
+
     --import runs every solution of SOURCE (a run, its buffer.jsonl or an exported file) again and writes
     those that hold to RUN/imported_buffer.jsonl, for a run that is yet to begin: train it with --buffer_file.
 
@@ -48,16 +54,21 @@ def command(
     Examples:
       partway buffer runs/gsm8k
       partway buffer runs/gsm8k --export solutions.parquet --kind fully_correct
+      partway buffer runs/gsm8k --audit
       partway buffer runs/second --import runs/first
       partway buffer runs/second --import solutions.jsonl --problems train.jsonl
     """
-    if source is not None and exported is not None:
-        raise click.UsageError("--import and --export cannot be given together")
+    given = {"--import": source is not None, "--export": exported is not None, "--audit": audit}
+    if sum(given.values()) > 1:
+        names = " and ".join(name for name, is_given in given.items() if is_given)
+        raise click.UsageError(f"{names} cannot be given together")
     quiet = ctx.obj["quiet"]
     if source is not None:
         _import(Path(run), Path(source), problems, as_json, quiet)
     elif exported is not None:
         _export(run, Path(exported), kind, as_json)
+    elif audit:
+        _audit(run, as_json)
     else:
         _show(run, top, as_json)
 
@@ -73,6 +84,19 @@ def _show(run: str, top: int, as_json: bool) -> None:
     from partway.cli.buffer_tables import show_buffers
 
     show_buffers(run, summary, top)
+
+
+def _audit(run: str, as_json: bool) -> None:
+    from partway.reports.buffers import audit_buffers
+    from partway.runs import Run
+
+    audited = list(audit_buffers(Run.at(run)))
+    if as_json:
+        click.echo(json.dumps({"run": run, "audited": [asdict(one) for one in audited]}, ensure_ascii=False))
+        return
+    from partway.cli.buffer_tables import show_audit
+
+    show_audit(audited)
 
 
 def _export(run: str, path: Path, kind: str, as_json: bool) -> None:

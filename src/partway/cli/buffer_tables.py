@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from partway.buffer import Verdict
 from partway.cli.tables import plain_table
 
 if TYPE_CHECKING:
-    from partway.reports.buffers import BufferSummary, Explored, Import
+    from partway.reports.buffers import Audited, BufferSummary, Explored, Import
 
 
 def show_buffers(run: str, summary: BufferSummary, top: int) -> None:
@@ -46,6 +47,26 @@ def _print(title: str, table: Table | None = None) -> None:
         console.print(table)
 
 
+def show_audit(audited: Sequence[Audited]) -> None:
+    """How many solutions hold with other numbers, and those that do not."""
+    counts = Counter(one.verdict for one in audited)
+    table = plain_table("with other numbers", "solutions", "share")
+    for verdict in ("confirmed", "spurious", "undecided"):
+        share = 100 * counts[verdict] / max(1, len(audited))
+        table.add_row(verdict, f"{counts[verdict]:,}", f"{share:.1f}%")
+    _print(f"{len(audited):,} self-sampled fully-correct solutions", table)
+    for one in audited:
+        if one.verdict == "spurious":
+            _print(f"\n{_plain(one.problem)}: {_plain(one.reason)}", _listing(one.solution))
+
+
+def _listing(solution: str) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for line in solution.splitlines():
+        table.add_row(f"  {_plain(line)}")
+    return table
+
+
 def _lengths(counts: Mapping[int, int]) -> tuple[str, str, str]:
     if not counts:
         return "", "", ""
@@ -58,6 +79,8 @@ def _verdicts(verdicts: Mapping[Verdict, int]) -> Table:
     table = plain_table("verdict", "count", "share")
     for verdict in Verdict:
         count = verdicts.get(verdict, 0)
+        if verdict.is_optional and not count:
+            continue
         table.add_row(verdict.replace("_", " "), f"{count:,}", f"{100 * count / total:.1f}%")
     return table
 

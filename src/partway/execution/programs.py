@@ -22,9 +22,11 @@ from partway.execution.checkers import (
     tests_flaw,
     tests_of,
 )
+from partway.execution.completion import Match, Route, Values, completed, route_of
 from partway.execution.traces import Trace
 from partway.execution.tracing import confirmed, trace_texts
 from partway.execution.values import State, StateMode, canonical, strict
+from partway.execution.variation import Audit, audit, signature, strange_literals
 from partway.importing import import_path, imported
 from partway.parsing import end_of_solution
 from partway.solution import ANSWER_VARIABLE, Solution, alpha_form
@@ -67,6 +69,26 @@ class Programs(Protocol):
     def renamed(self, solution: Solution) -> Solution:
         """The form shared by solutions that differ in nothing but the names of their variables."""
         return solution
+
+    def route(self, trace: Trace) -> Route | None:
+        """What the beginnings of a right solution are still needed for; None if that cannot be known."""
+        return None
+
+    def completed(self, trace: Trace, values: Values, match: Match) -> Solution | None:
+        """A beginning, with these values, completed as the match says; None if it cannot be."""
+        return None
+
+    def audit(self, reference: Solution, solution: Solution, question: str) -> Audit:
+        """Whether a right solution is right by luck: does it answer as the reference for other numbers?"""
+        return Audit("undecided", "programs of this language are not run with other numbers")
+
+    def strange_literals(self, solution: Solution, question: str) -> tuple[float, ...]:
+        """Numbers of a solution that come from nowhere."""
+        return ()
+
+    def signature(self, solution: Solution, question: str) -> tuple[Any, ...]:
+        """What a solution answers for other numbers; solutions with equal ones do the same."""
+        return ()
 
     def end(self, text: str) -> int | None:
         """Where in `text` the solution ends, behind a closed line; None if only its writer can end it."""
@@ -141,6 +163,23 @@ class PythonPrograms(Programs):
 
     def renamed(self, solution: Solution) -> Solution:
         return alpha_form(solution, self._ends_with)
+
+    def route(self, trace: Trace) -> Route | None:
+        return route_of(trace, self.spell)
+
+    def completed(self, trace: Trace, values: Values, match: Match) -> Solution | None:
+        return completed(trace, values, match, self._ends_with)
+
+    def audit(self, reference: Solution, solution: Solution, question: str) -> Audit:
+        if self.checker is TESTS:
+            return Audit("undecided", "tests say what is right, not a number")
+        return audit(reference, solution, question, self.trace_all, self.is_correct)
+
+    def strange_literals(self, solution: Solution, question: str) -> tuple[float, ...]:
+        return strange_literals(solution, question)
+
+    def signature(self, solution: Solution, question: str) -> tuple[Any, ...]:
+        return signature(solution, question, self.trace_all)
 
     def end(self, text: str) -> int | None:
         return end_of_solution(text, self._ends_with) if self._ends_with else None

@@ -13,12 +13,14 @@ from partway.buffer import Rules, SolutionBuffer, Verdict, reconsider, seed_buff
 from partway.errors import ConfigError, ProblemError, RunError
 from partway.execution import PYTHON, Programs
 from partway.execution.programs import programs_of
+from partway.execution.variation import Audit, Belief
 from partway.files import atomic_path, atomic_writer
 from partway.models.prompts import PLAIN
 from partway.problem import Problem
 from partway.runs import Row, Run, read_rows
+from partway.solution import Solution
 
-KINDS = ("fully_correct", "partially_correct")
+KINDS = ("fully_correct", "stitched", "partially_correct")
 COLUMNS = ("prompt", "completion", "problem_id", "kind")
 
 
@@ -30,6 +32,7 @@ class Explored:
     question: str
     samples: int
     fully_correct: int
+    stitched: int
     partially_correct: int
 
 
@@ -68,6 +71,8 @@ def summarize_buffers(run: Run) -> BufferSummary:
         kept[row["id"]] = Counter(solution["kind"] for solution in row["solutions"])
         for solution in row["solutions"]:
             lengths[solution["kind"]][len(solution["steps"])] += 1
+    if not lengths["stitched"]:
+        del lengths["stitched"]
     drawn, verdicts = _drawn(run)
     questions = {row["id"]: row for row in _problem_rows(run)}
     explored = [
@@ -93,6 +98,37 @@ def _drawn(run: Run) -> tuple[Counter[str], dict[Verdict, int]]:
         drawn[sample.problem] += sample.count
         verdicts[sample.verdict] += sample.count
     return drawn, verdicts
+
+
+@dataclass(frozen=True)
+class Audited:
+    """A kept solution, and whether it still does what it should with other numbers in the question."""
+
+    problem: str
+    solution: str
+    verdict: Belief
+    reason: str
+
+
+def audit_buffers(run: Run) -> Iterator[Audited]:
+    """The self-sampled fully-correct solutions of a run, each run with other numbers than the question's."""
+    for buffer in run.buffers().values():
+        problem = buffer.problem
+        for solution in (*buffer.fully_correct, *buffer.stitched):
+            if solution == problem.reference:
+                continue
+            if problem.reference is None:
+                found = _without_reference(buffer, solution)
+            else:
+                found = buffer.programs.audit(problem.reference, solution, problem.question)
+            yield Audited(problem.id, solution.text, found.verdict, found.reason)
+
+
+def _without_reference(buffer: SolutionBuffer, solution: Solution) -> Audit:
+    strange = buffer.programs.strange_literals(solution, buffer.problem.question)
+    if strange:
+        return Audit("spurious", f"{', '.join(map(str, strange))} stands nowhere in the question")
+    return Audit("undecided", "there is no reference to compare with")
 
 
 def _problem_rows(run: Run) -> Iterator[Row]:

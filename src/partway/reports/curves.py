@@ -8,7 +8,7 @@ from partway.reports.averages import Band
 from partway.reports.canvas import Canvas, open_canvas
 from partway.reports.study import Setting, Study
 from partway.reports.summaries import passes_in
-from partway.reports.theme import VERDICTS, Theme
+from partway.reports.theme import Theme, verdicts_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,6 +87,7 @@ def outcomes(study: Study, theme: Theme) -> Figure | None:
     settings = [setting for setting in study.settings if setting.shares.drawn]
     if not settings:
         return None
+    verdicts = verdicts_of(setting.shares.totals for setting in settings)
     origins = [study.origin_over(s, "samples/frac_") for s in settings]
     columns = _columns(len(settings))
     height = 2.4 if len(settings) > columns else 3.2
@@ -94,7 +95,7 @@ def outcomes(study: Study, theme: Theme) -> Figure | None:
     for axes, setting in zip(canvas.axes, settings, strict=True):
         shares = setting.shares
         bottom = [0.0] * (len(shares.edges) - 1)
-        for verdict, (colour, _) in VERDICTS.items():
+        for verdict, (colour, _) in verdicts.items():
             top = [low + 100 * share for low, share in zip(bottom, shares.shares[verdict], strict=True)]
             axes.stairs(top, shares.edges, baseline=bottom, fill=True, color=theme[colour], linewidth=0)
             bottom = top
@@ -102,7 +103,7 @@ def outcomes(study: Study, theme: Theme) -> Figure | None:
         axes.set_ylim(0, 100)
         axes.set_xlim(shares.edges[0], shares.edges[-1])
     canvas.label_outer(STEPS, "self-samples (%)")
-    return canvas.finished_with([(name, theme[colour]) for colour, name in VERDICTS.values()])
+    return canvas.finished_with([(name, theme[colour]) for colour, name in verdicts.values()])
 
 
 def unique(study: Study, theme: Theme) -> Figure | None:

@@ -11,7 +11,7 @@ from partway.reports.figures import has_objectives
 from partway.reports.study import NO_SETTING, STRATEGIES, Setting, Study
 from partway.reports.summaries import RunSummary
 from partway.reports.tables import Cell, Column, Table
-from partway.reports.theme import VERDICTS
+from partway.reports.theme import verdicts_of
 
 SETTING = Column("setting")
 RUN = (SETTING, Column("run"), Column("seed"))
@@ -146,12 +146,13 @@ def peaks_table(study: Study) -> Table | None:
 
 def outcomes_table(study: Study) -> Table | None:
     """What became of all self-samples."""
+    verdicts = verdicts_of(s.shares.totals for s in study.settings)
     rows: list[list[Cell]] = [
-        [s.label, s.shares.drawn, *(s.shares.totals[verdict] / s.shares.drawn for verdict in VERDICTS)]
+        [s.label, s.shares.drawn, *(s.shares.totals[verdict] / s.shares.drawn for verdict in verdicts)]
         for s in study.settings
         if s.shares.drawn
     ]
-    names = [name for _, name in VERDICTS.values()]
+    names = [name for _, name in verdicts.values()]
     columns = [SETTING, Column("self-samples"), *(Column(name, is_share=True) for name in names)]
     return Table("Self-samples of all steps and runs by verdict", columns, rows) if rows else None
 

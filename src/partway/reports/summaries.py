@@ -58,6 +58,7 @@ class KeptSolutions:
     step: int
     fully_correct: Mapping[str, int]
     partially_correct: Mapping[str, int]
+    stitched: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -181,10 +182,12 @@ def read_kept(run: Run) -> KeptSolutions | None:
         return None
     full: dict[str, int] = {}
     partial: dict[str, int] = {}
+    stitched: dict[str, int] = {}
     for row in read_rows(file):
         kinds = Counter(solution["kind"] for solution in row["solutions"])
         full[row["id"]], partial[row["id"]] = kinds["fully_correct"], kinds["partially_correct"]
-    return KeptSolutions(run.buffer_step(file) or run.last_step(), full, partial)
+        stitched[row["id"]] = kinds["stitched"]
+    return KeptSolutions(run.buffer_step(file) or run.last_step(), full, partial, stitched)
 
 
 def work_of(run: Run, curves: Mapping[str, Curve]) -> dict[str, Work]:

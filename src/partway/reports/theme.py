@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle
@@ -71,12 +71,21 @@ THEMES = (LIGHT, DARK)
 VERDICTS = {  # dark is new, light is known
     Verdict.KNOWN_FULLY_CORRECT: ("sky", "known FCS"),
     Verdict.NEW_FULLY_CORRECT: ("blue", "new FCS"),
+    Verdict.NEW_STITCHED: ("green", "new stitched"),
     Verdict.NEW_PARTIALLY_CORRECT: ("vermilion", "new PCS"),
     Verdict.KNOWN_PARTIALLY_CORRECT: ("orange", "known PCS"),
     Verdict.TOO_LONG: ("purple", "too long"),
+    Verdict.SPURIOUS: ("grey", "right by luck"),
     Verdict.INCORRECT: ("grey", "incorrect"),
     Verdict.NOT_EXECUTABLE: ("dark", "not executable"),
 }
+
+
+def verdicts_of(totals: Iterable[Mapping[Verdict, float]]) -> dict[Verdict, tuple[str, str]]:
+    """The verdicts to show with colours and names; those beyond the paper's only where they occur."""
+    occurring = {verdict for counts in totals for verdict, count in counts.items() if count}
+    return {v: look for v, look in VERDICTS.items() if v in occurring or not v.is_optional}
+
 
 SPANS = {
     "exploring": "orange",

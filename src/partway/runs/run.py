@@ -157,13 +157,7 @@ class Run:
     @cached_property
     def rules(self) -> Rules:
         """What the buffers keep; settings that are not there have defaults."""
-        config = self.config if self.is_started else {}
-        return Rules(
-            config.get("dedup", "ast"),
-            config.get("length_tolerance", 0),
-            config.get("self_sampling", "fcs+pcs") == "fcs+pcs",
-            config.get("max_solutions_per_problem"),
-        )
+        return Rules.of(self.config if self.is_started else {})
 
     def append_metrics(self, metrics: Mapping[str, Any], timings: Mapping[str, Any]) -> None:
         """Add a line to metrics.jsonl and its companion to timings.jsonl."""

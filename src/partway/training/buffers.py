@@ -94,10 +94,23 @@ class Buffers(Mapping[str, SolutionBuffer]):
         placed = [entry for message in messages for entry in message.samples]
         return [sample for _, _, sample in sorted(placed, key=lambda entry: entry[:2])]
 
-    def per_problem(self) -> tuple[float, float]:
-        """Fully- and partially-correct solutions kept per problem."""
-        full, partial = (sum(sizes) / len(self._sizes) for sizes in zip(*self._sizes.values(), strict=True))
-        return full, partial
+    def metrics(self) -> dict[str, float]:
+        """Solutions kept per problem by kind; of rules beyond the paper's what became of them."""
+        full, stitched, partial = map(sum, zip(*self._sizes.values(), strict=True))
+        rules = next(iter(self.values())).rules
+        line = {
+            "buffer/fcs_per_problem": full / len(self),
+            "buffer/pcs_per_problem": partial / len(self),
+        }
+        if rules.stitch:
+            line["buffer/stitched_per_problem"] = stitched / len(self)
+        if any(problem.reference is None for problem in self._problems.values()):
+            line["buffer/problems_with_a_solution"] = sum(full > 0 for full, *_ in self._sizes.values())
+        if rules.spurious == "flag":
+            line["buffer/flagged"] = sum(len(buffer.doubts) for buffer in self.values())
+        if rules.completes:
+            line["buffer/exact_fallbacks"] = sum(buffer.falls_back for buffer in self.values())
+        return line
 
     def write(self, directory: Path) -> None:
         """Save every buffer, one line each."""
@@ -114,6 +127,7 @@ class Buffers(Mapping[str, SolutionBuffer]):
             self._sizes[key] = _sizes(self._buffers[key])
 
 
-def _sizes(buffer: SolutionBuffer) -> tuple[int, int]:
-    full = len(buffer.fully_correct)
-    return full, len(buffer) - full
+def _sizes(buffer: SolutionBuffer) -> tuple[int, int, int]:
+    """How many solutions are kept: fully correct, stitched, partially correct."""
+    full, stitched = len(buffer.fully_correct), len(buffer.stitched)
+    return full, stitched, len(buffer) - full - stitched

@@ -52,6 +52,9 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         "(fully-correct solutions), `fcs+pcs` (also partially-correct ones, which guide sampling).",
     )
     num_generations: int = _key(1, "Samples per problem and step; 1 in the paper.")
+    num_generations_unsolved: int | None = _key(
+        None, "Samples for problems without any solution yet; by default `num_generations`."
+    )
     temperature: float = _key(0.8, "Temperature of self-sampling.")
     top_p: float = _key(1.0, "Nucleus of self-sampling; 1 keeps the whole distribution.")
     top_k: int = _key(0, "Most likely tokens self-sampling is limited to; 0 is no limit.")
@@ -78,6 +81,33 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     system_prompt: str | None = _key(None, "What a chat model is told first; by default, to write a program.")
     prompt_template: str | None = _key(
         None, "A prompt of your own: Jinja text with {{ question }}, or a file that holds it."
+    )
+    equivalence: Literal["exact", "live"] = _key(
+        "exact",
+        "When a beginning is right: its values are those of a known solution, or it has all the values that "
+        "the rest of a known solution still reads, so that it can be completed.",
+    )
+    stitch: bool = _key(
+        False, "Whether a right beginning, completed by what is known, is kept as a solution of its own."
+    )
+    dead_ends: Literal["keep", "drop"] = _key(
+        "keep",
+        "Whether `exact` keeps beginnings that no known solution completes within the length limit, as the "
+        "paper does.",
+    )
+    spurious: Literal["keep", "flag", "drop"] = _key(
+        "keep",
+        "What to do with solutions that are right by luck, which differ from the reference when the numbers "
+        "of the question are changed: nothing, mark them, or not keep them.",
+    )
+    length_limit: int | None = _key(
+        None,
+        "Most steps of a solution of a problem without a reference, until three solutions of it are known; "
+        "by default what nine in ten references keep to.",
+    )
+    reference_share: float = _key(
+        1.0,
+        "Share of the problems that keep their reference, a seeded choice; the others have the answer only.",
     )
     answer_variable: str = _key("answer", "The variable whose value is the answer.")
     checker: str = _key(
@@ -212,12 +242,7 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     @property
     def rules(self) -> Rules:
         """What buffers keep."""
-        return Rules(
-            self.dedup,
-            self.length_tolerance,
-            self.self_sampling == "fcs+pcs",
-            self.max_solutions_per_problem,
-        )
+        return Rules.of(vars(self))
 
     @property
     def asking(self) -> Asking:
@@ -246,6 +271,7 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         least |= dict.fromkeys(("max_solutions_per_problem", "solutions_per_step", "effective_batch_size"), 1)
         least |= dict.fromkeys(("max_eval_problems", "early_stopping_patience", "lora_r"), 1)
         least |= dict.fromkeys(("learning_rate", "weight_decay", "warmup_steps", "max_grad_norm", "seed"), 0)
+        least |= dict.fromkeys(("length_limit", "num_generations_unsolved"), 1)
         for name, minimum in least.items():
             if (value := getattr(self, name)) is not None and value < minimum:
                 raise ConfigError(f"{name} is {value}, expected at least {minimum}")
@@ -257,6 +283,13 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
             raise ConfigError(
                 f"self_sampling is {self.self_sampling} but num_generations is 0: nothing would be sampled; "
                 "set num_generations to 1 or more, or self_sampling to none"
+            )
+        if not 0 <= self.reference_share <= 1:
+            raise ConfigError(f"reference_share is {self.reference_share}, expected a share between 0 and 1")
+        if self.stitch and self.self_sampling != "fcs+pcs":
+            raise ConfigError(
+                f"stitch is true but self_sampling is {self.self_sampling}: only right beginnings are "
+                "completed; set self_sampling to fcs+pcs"
             )
         if self.max_steps < -1 or self.max_steps == 0:
             raise ConfigError(

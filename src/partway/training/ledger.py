@@ -77,7 +77,8 @@ class Ledger:
             "samples/drawn": self.drawn,
         }
         if self.drawn:
-            line |= {f"samples/frac_{verdict}": self.verdicts[verdict] / self.drawn for verdict in Verdict}
+            shown = [v for v in Verdict if self.verdicts[v] or not v.is_optional]
+            line |= {f"samples/frac_{verdict}": self.verdicts[verdict] / self.drawn for verdict in shown}
             line["samples/frac_guided"] = self.guided / self.drawn
             line["samples/frac_drafted_tokens"] = self.drafted_share
             line["completions/mean_length"] = self.completion_tokens / self.drawn

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import random
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -63,6 +64,16 @@ def usable(
             f"{left_out[0].reason}"
         )
     return kept, left_out
+
+
+def with_references(problems: Sequence[Problem], share: float, seed: int) -> list[Problem]:
+    """The problems, of which only a share keeps its reference; a larger share keeps those of a smaller."""
+    return [
+        problem
+        if random.Random(f"{seed}/{problem.id}").random() < share
+        else Problem(problem.id, problem.question, problem.answer, None, problem.meta)
+        for problem in problems
+    ]
 
 
 def first_buffers(

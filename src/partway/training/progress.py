@@ -17,9 +17,11 @@ from partway.evaluation import EvaluationProgress
 SHORT = {
     Verdict.NEW_FULLY_CORRECT: "new full",
     Verdict.KNOWN_FULLY_CORRECT: "known full",
+    Verdict.NEW_STITCHED: "new stitched",
     Verdict.NEW_PARTIALLY_CORRECT: "new part",
     Verdict.KNOWN_PARTIALLY_CORRECT: "known part",
     Verdict.TOO_LONG: "too long",
+    Verdict.SPURIOUS: "by luck",
     Verdict.INCORRECT: "wrong",
     Verdict.NOT_EXECUTABLE: "crash",
 }

@@ -48,6 +48,7 @@ from partway.training.preparation import (
     prepared_model,
     traced_references,
     usable,
+    with_references,
 )
 from partway.training.recording import RecordingTrainer
 
@@ -83,6 +84,7 @@ class SelfSamplingTrainer(RecordingTrainer):
         language_model = prepared_model(model, processing_class, args, train_dataset, peft_config)
         traces = traced_references(train_dataset, self.programs)
         problems, self.left_out = usable(train_dataset, self.programs, language_model, traces)
+        problems = with_references(problems, args.reference_share, args.seed)
         dev = list(eval_dataset or ())[: args.max_eval_problems]
         if not dev:
             args.eval_strategy, args.load_best_model_at_end = "no", False
@@ -151,6 +153,7 @@ class SelfSamplingTrainer(RecordingTrainer):
                 self.args.num_generations,
                 self._seed("explore"),
                 self._has_room,
+                self.args.num_generations_unsolved,
             )
         with self.clock.span("executing"):
             self.consider([(request, draw) for request, draws in drawn for draw in draws])
@@ -190,10 +193,12 @@ class SelfSamplingTrainer(RecordingTrainer):
     def targets(self, problem: Problem) -> Targets | None:
         """What is learned of a problem: fully-correct solutions with their end, partial ones without."""
         buffer, prompt = self.buffers[problem.id], self.prompt_of(problem.question)
-        whole = [(*self.tokens_of(solution), *self.codec.closing) for solution in buffer.fully_correct]
+        whole = [(*self.tokens_of(solution), *self.codec.closing) for solution in buffer.learned]
         targets = [Target(tokens, "fully_correct") for tokens in whole]
         if problem.reference is not None:
             targets[0] = replace(targets[0], kind="reference")  # a buffer never loses it
+        stitched = [(*self.tokens_of(solution), *self.codec.closing) for solution in buffer.stitched]
+        targets += [Target(tokens, "stitched") for tokens in stitched]
         beginnings = [self.tokens_of(solution) for solution in buffer.partially_correct]
         targets += [Target(tokens, "partially_correct") for tokens in beginnings]
         targets = [target for target in targets if len(prompt) + len(target) <= self.context_length]
@@ -325,13 +330,7 @@ class SelfSamplingTrainer(RecordingTrainer):
         self.ledger = Ledger()
         self.total_loss += total.loss
         self.num_tokens += total.tokens
-        full, partial = self.buffers.per_problem()
-        return {
-            **total.metrics(steps),
-            "num_tokens": self.num_tokens,
-            "buffer/fcs_per_problem": full,
-            "buffer/pcs_per_problem": partial,
-        }
+        return {**total.metrics(steps), "num_tokens": self.num_tokens, **self.buffers.metrics()}
 
     def last_line(self) -> dict[str, float]:
         """The mean loss of all steps, and that this was the end."""

@@ -186,6 +186,7 @@ def totals_of(columns: Columns) -> Row:
     here = columns.here
     return {
         "fcs": int(here.fully_correct.sum()),
+        "stitched": int(here.stitched.sum()),
         "pcs": int(here.partially_correct.sum()),
         "evaluated": int((here.drawn > 0).sum()),
         "solved": int(here.is_solved.sum()),

@@ -16,7 +16,7 @@ from partway.runs import Row
 PAGE_SIZE = 50
 SHOWN_QUESTION = 240
 
-NOTHING_KEPT = Counts(0, 0, 0)
+NOTHING_KEPT = Counts(0, 0, 0, 0)
 NOT_EVALUATED = Score(0, 0)
 
 
@@ -58,6 +58,7 @@ class Entry(NamedTuple):
 def _standing_row(standing: Standing) -> Row:
     return {
         "fcs": standing.kept.fully_correct,
+        "stitched": standing.kept.stitched,
         "pcs": standing.kept.partially_correct,
         "found": standing.kept.last_found,
         "drawn": standing.score.drawn,
@@ -89,7 +90,7 @@ def _standings(reader: RunReader) -> list[tuple[Listed, Standing]]:
     return [
         (
             one,
-            Standing(counts.get(one.id, Counts(int(one.has_reference), 0, 0)), NOT_EVALUATED)
+            Standing(counts.get(one.id, Counts(int(one.has_reference), 0, 0, 0)), NOT_EVALUATED)
             if one.split == "train"
             else Standing(NOTHING_KEPT, scores.get(one.id, NOT_EVALUATED)),
         )
@@ -161,9 +162,10 @@ class Standings:
     def __init__(self, standings: Sequence[Standing]) -> None:
         numbers = np.array([(*standing.kept, *standing.score) for standing in standings], np.int64)
         columns = numbers.reshape(len(standings), len(Counts._fields) + len(Score._fields)).T
-        self.fully_correct, self.partially_correct, self.last_found = columns[: len(Counts._fields)]
+        kept = columns[: len(Counts._fields)]
+        self.fully_correct, self.stitched, self.partially_correct, self.last_found = kept
         self.drawn, self.passed = columns[len(Counts._fields) :]
-        self.solutions = self.fully_correct + self.partially_correct
+        self.solutions = self.fully_correct + self.stitched + self.partially_correct
         self.is_solved = self.passed > 0
         self.is_unsolved = (self.drawn > 0) & ~self.is_solved
 

@@ -37,7 +37,7 @@ def problem_view(
     problem: Problem, buffer: SolutionBuffer, known: Known, samples: Sequence[SampleGroup]
 ) -> Row:
     """The question, the kept solutions and their tree; `samples` say how likely and how frequent each is."""
-    kept = buffer.to_json()["solutions"]
+    kept, doubts = buffer.to_json()["solutions"], buffer.doubts
     traces = traced([solution.text for solution in known.solutions], known.programs)
     return {
         "id": problem.id,
@@ -49,6 +49,7 @@ def problem_view(
                 **known.compared(trace),
                 "kind": "reference" if solution == problem.reference else row["kind"],
                 "found": row["found"],
+                **({"doubt": doubts[solution]} if solution in doubts else {}),
                 **_history(solution, row, samples, known),
             }
             for solution, row, trace in zip(known.solutions, kept, traces, strict=True)
@@ -60,7 +61,7 @@ def problem_view(
 
 def _history(solution: Solution, kept: Row, samples: Sequence[SampleGroup], known: Known) -> Row:
     """How a kept solution came about: how often it was drawn, how likely, and how its sample went on."""
-    if kept["kind"] == "fully_correct":
+    if kept["kind"] != "partially_correct":
         same = [group for group in samples if group.trace.solution == solution and not group.trace.failure]
         rows = [row for group in same for row in group.rows]
         return {"drawn": drawn(rows), "probability": _probability(rows)}

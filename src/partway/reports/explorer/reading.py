@@ -7,7 +7,7 @@ counts. A run that is still training is read as far as it is written.
 from __future__ import annotations
 
 from array import array
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -42,6 +42,7 @@ class Counts(NamedTuple):
     """What is kept for a problem: how many solutions of each kind, and when the latest was found."""
 
     fully_correct: int
+    stitched: int
     partially_correct: int
     last_found: int
 
@@ -114,9 +115,9 @@ def read_kept(path: Path) -> SavedBuffers:
 
 def counts_of(solutions: Sequence[Row]) -> Counts:
     """The counts of a buffer's solutions."""
-    full = sum(solution["kind"] == "fully_correct" for solution in solutions)
+    kinds = Counter(solution["kind"] for solution in solutions)
     last = max((int(solution["found"]) for solution in solutions), default=0)
-    return Counts(full, len(solutions) - full, last)
+    return Counts(kinds["fully_correct"], kinds["stitched"], kinds["partially_correct"], last)
 
 
 def read_judged(path: Path) -> Judged:

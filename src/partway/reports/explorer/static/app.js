@@ -6,9 +6,11 @@
   const VERDICTS = {
     new_fully_correct: "new, fully correct",
     known_fully_correct: "known, fully correct",
+    new_stitched: "new beginning, stitched to a whole",
     new_partially_correct: "new, partially correct",
     known_partially_correct: "known, partially correct",
     too_long: "right, but too long",
+    spurious: "right by luck",
     incorrect: "incorrect",
     not_executable: "not executable",
   };
@@ -159,7 +161,7 @@
 
   /** What the server's search does, for a folder. */
   function search(entries, query) {
-    const kept = (standing) => standing.fcs + standing.pcs;
+    const kept = (standing) => standing.fcs + standing.stitched + standing.pcs;
     const solved = (standing) => standing && standing.passed > 0;
     const unsolved = (standing) => standing && standing.drawn > 0 && standing.passed === 0;
     const rate = (entry, without) => (entry.drawn ? entry.passed / entry.drawn : without);
@@ -296,6 +298,8 @@
         per(totals.fcs),
         `${number(totals.fcs)} kept, references included`,
       ]);
+      if (totals.stitched)
+        facts.push(["stitched per problem", per(totals.stitched), `${number(totals.stitched)} kept`]);
       facts.push(["partially correct per problem", per(totals.pcs), `${number(totals.pcs)} kept`]);
     }
     if (totals.evaluated) {
@@ -405,7 +409,7 @@
 
   function entryOf(row) {
     const facts = row.key.startsWith("train/")
-      ? [`${number(row.fcs)} FCS`, row.pcs ? element("b.is-partial", ` + ${number(row.pcs)} PCS`) : null]
+      ? [`${number(row.fcs)} FCS`, row.stitched ? ` + ${number(row.stitched)} stitched` : null, row.pcs ? element("b.is-partial", ` + ${number(row.pcs)} PCS`) : null]
       : [
           row.drawn
             ? element(
@@ -613,6 +617,7 @@
     const [kind, look] = {
       reference: ["reference", "is-reference"],
       fully_correct: ["fully correct", "is-right"],
+      stitched: ["stitched", "is-right"],
       partially_correct: ["partially correct", "is-partial"],
     }[solution.kind];
     const text = solution.steps.map((step) => step.text).join("\n");
@@ -667,6 +672,8 @@
         : null;
     }
     if (solution.answer === undefined) return null;
+    if (solution.doubt !== undefined)
+      return element("footer.is-wrong", `Right answer by luck: ${solution.doubt}.`);
     return element(
       "footer",
       element("span.is-right", { "aria-hidden": "true" }, "✓ "),
@@ -894,9 +901,12 @@
   }
 
   function leafButton(problem, place) {
-    const kind = { reference: "is-reference", fully_correct: "is-right", partially_correct: "is-partial" }[
-      problem.solutions[place].kind
-    ];
+    const kind = {
+      reference: "is-reference",
+      fully_correct: "is-right",
+      stitched: "is-right",
+      partially_correct: "is-partial",
+    }[problem.solutions[place].kind];
     const target = () => {
       const found = byId(`solution-${place}`);
       found.scrollIntoView({ behavior: "smooth", block: "center" });

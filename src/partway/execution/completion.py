@@ -1,0 +1,237 @@
+"""How a right beginning goes on: the remaining steps of a known solution, in the variables of the sample.
+
+A known solution is right after j steps because of the values its other steps still read. A sample that holds
+these values, under whatever names and beside whatever else, can be completed by those steps.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from partway.execution.liveness import BUILTINS, NAME, Effects, effects_of, live_after
+from partway.execution.traces import Trace
+from partway.execution.values import State
+from partway.parsing import parse
+from partway.solution import Solution
+
+Equivalence = Literal["exact", "live"]
+Values = Mapping[str, str]  # variables and the texts of their values
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A solution that gives the answer, and what is live after each of its beginnings but the whole."""
+
+    solution: Solution
+    states: tuple[State, ...]
+    live: tuple[Values, ...]  # behind j = 1, 2, ... steps
+    needs: tuple[frozenset[str], ...]  # the texts of these values
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The first `length` steps of a sample can go on as `route` does behind its first `position` steps."""
+
+    length: int
+    route: Route
+    position: int
+
+    @property
+    def completed_length(self) -> int:
+        """How long the sample is when it is completed."""
+        return self.length + len(self.route.solution) - self.position
+
+
+def route_of(trace: Trace, spell: Callable[[Any], str]) -> Route | None:
+    """What is live along a traced solution; None if that cannot be known."""
+    live_names = live_after(trace.solution.steps)
+    if live_names is None:
+        return None
+    live = []
+    for names, values in zip(live_names[1:-1], values_along(trace, spell), strict=False):
+        live.append({name: values[name] for name in sorted(names) if name in values})
+    needs = tuple(frozenset(values.values()) for values in live)
+    return Route(trace.solution, trace.states, tuple(live), needs)
+
+
+def values_along(trace: Trace, spell: Callable[[Any], str]) -> list[dict[str, str]]:
+    """The variables after each step and the texts of their values."""
+    values: dict[str, str] = {}
+    along = []
+    for changes in trace.changes:
+        for name, value in changes.items():
+            if value is None:
+                values.pop(name, None)
+            else:
+                values[name] = spell(value[0])
+        along.append(dict(values))
+    return along
+
+
+def matches(
+    routes: Sequence[Route],
+    trace: Trace,
+    along: Sequence[Values],
+    limit: int | None,
+    equivalence: Equivalence,
+) -> Iterator[Match]:
+    """Where the sample can go on as a known solution does: longest beginnings first.
+
+    `exact` asks for equal states, `live` only for the values that are still read; where none is read (the
+    rest is constant) for equal states too. A completion makes the whole no longer than `limit`.
+    """
+    longest = len(trace.states) - trace.has_answer
+    ever = frozenset(text for values in along[:longest] for text in values.values())
+    possible = [
+        (position, route)
+        for route in routes
+        for position, needs in enumerate(route.needs, 1)
+        if needs <= ever  # most positions fall here, so that a long buffer costs little
+    ]
+    possible.sort(key=lambda entry: -entry[0])
+    for length in range(longest, 0, -1):
+        state, texts = trace.states[length - 1], frozenset(along[length - 1].values())
+        for position, route in possible:
+            if limit is not None and length + len(route.solution) - position > limit:
+                continue
+            needs = route.needs[position - 1]
+            is_live = equivalence == "live" and needs and needs <= texts
+            if is_live or (state and state == route.states[position - 1]):
+                yield Match(length, route, position)
+
+
+def completed(trace: Trace, values: Values, match: Match, answer_variable: str) -> Solution | None:
+    """The matched beginning with the remaining steps of the known solution; None if names stand in the way.
+
+    >>> from partway.execution import trace
+    >>> sample, known = trace("a = 5\\nt0 = 10 * 2"), trace("n0 = 20\\nn1 = 5\\nt0 = n0 + n1\\nanswer = t0")
+    >>> along = values_along(sample, str)
+    >>> found = next(matches([route_of(known, str)], sample, along, 4, "live"))
+    >>> completed(sample, along[-1], found, "answer").steps
+    ('a = 5', 't0 = 10 * 2', 't1 = t0 + a', 'answer = t1')
+    """
+    beginning = trace.solution.steps[: match.length]
+    known, rest = match.route.solution.steps[: match.position], match.route.solution.steps[match.position :]
+    bound = _bound(beginning)
+    if bound is None or not _defines_alike(beginning, bound, known, rest):
+        return None
+    names = _matched(match.route.live[match.position - 1], values)
+    renaming = _Renaming(names, bound, rest, answer_variable)
+    steps = list(map(renaming.step, rest))
+    return None if None in steps else Solution((*beginning, *(step for step in steps if step is not None)))
+
+
+def _bound(steps: Sequence[str]) -> frozenset[str] | None:
+    """Every name that steps may bind, also those of modules and functions."""
+    effects = [effects_of(step) for step in steps]
+    if None in effects:
+        return None
+    return frozenset(name for one in effects if one is not None for name in one.binds)
+
+
+def _defines_alike(
+    beginning: Sequence[str], bound: frozenset[str], known: Sequence[str], rest: Sequence[str]
+) -> bool:
+    """Whether modules and functions that the rest reads are the same ones in the sample's beginning."""
+    live = live_after(rest)
+    assert live is not None, "a route is made of solutions whose effects are known"
+    defining = [(step, effects) for step in known if (effects := effects_of(step)) and not effects.reads]
+    for name in live[0]:
+        if name in BUILTINS and name in bound and not any(name in e.binds for _, e in defining):
+            return False
+        makers = [step for step, effects in defining if name in effects.binds and _is_definition(step)]
+        if makers and makers[-1] not in beginning:
+            return False
+    return True
+
+
+def _is_definition(step: str) -> bool:
+    return step.startswith(("import ", "from ", "def "))
+
+
+def _matched(live: Values, values: Values) -> dict[str, str]:
+    """For each live variable one of the sample's that holds its value: its namesake, else one of its own."""
+    names = {name: name for name, text in live.items() if values.get(name) == text}
+    for name, text in live.items():
+        if name not in names:
+            holders = [holder for holder, held in values.items() if held == text]
+            unused = [holder for holder in holders if holder not in names.values()]
+            names[name] = (unused or holders)[0] if holders else name
+    return names
+
+
+class _Renaming:
+    """Steps of one solution, one after the other, in the variables of another."""
+
+    def __init__(
+        self, names: dict[str, str], taken: frozenset[str], steps: Sequence[str], answer_variable: str
+    ) -> None:
+        self.names = names  # what each variable is called by now
+        self.taken = taken
+        self.answer_variable = answer_variable
+        self.mentioned = {word for step in steps for word in NAME.findall(step)}
+
+    def step(self, step: str) -> str | None:
+        """The step with its variables renamed; None if it cannot be said in these names."""
+        (statement,) = parse(step, "").statements
+        if statement.node is None:
+            right = NAME.sub(self._name_of, step[len(statement.target) :])
+            return f"{self._assigned(statement.target)}{right}"
+        effects = effects_of(step)
+        assert effects is not None, "a route is made of solutions whose effects are known"
+        if _is_definition(step):
+            self.names |= {name: name for name in effects.binds}
+            return step
+        if isinstance(statement.node, ast.Assign) and effects.writes == effects.binds:
+            reading = dict(self.names)
+            writing = {name: self._assigned(name) for name in sorted(effects.writes)}
+            return _renamed(step, reading, writing)
+        return self._in_place(step, effects)
+
+    def _in_place(self, step: str, effects: Effects) -> str | None:
+        """A step that may read and write the same variable: it has one name throughout."""
+        for name in sorted(effects.binds):
+            if name in self.names and (self._is_shared(name) or self._misses_answer(name)):
+                return None
+            if name not in self.names:
+                self.names[name] = self._assigned(name)
+        return _renamed(step, self.names, self.names)
+
+    def _misses_answer(self, name: str) -> bool:
+        return name == self.answer_variable and self.names[name] != name
+
+    def _is_shared(self, name: str) -> bool:
+        return list(self.names.values()).count(self.names[name]) > 1
+
+    def _name_of(self, match: re.Match[str]) -> str:
+        return self.names.get(match[0], match[0])
+
+    def _assigned(self, name: str) -> str:
+        """What a variable is called once it is assigned: its old name, its own, or a fresh one."""
+        if name != self.answer_variable and not (name in self.names and not self._is_shared(name)):
+            in_use = self.taken | set(self.names.values())
+            self.names[name] = name if name not in in_use else _fresh(name, in_use | self.mentioned)
+        elif name == self.answer_variable:
+            self.names[name] = name
+        return self.names[name]
+
+
+def _fresh(name: str, in_use: set[str] | frozenset[str]) -> str:
+    """The next name of the same kind: t0, t1, t2, ..."""
+    stem = name.rstrip("0123456789")
+    return next(new for n in range(len(in_use) + 1) if (new := f"{stem}{n}") not in in_use)
+
+
+def _renamed(step: str, reading: Mapping[str, str], writing: Mapping[str, str]) -> str:
+    (node,) = ast.parse(step).body
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name):
+            names = reading if isinstance(inner.ctx, ast.Load) else writing
+            inner.id = names.get(inner.id, inner.id)
+        elif isinstance(inner, ast.arg):
+            inner.arg = reading.get(inner.arg, inner.arg)
+    return ast.unparse(node)

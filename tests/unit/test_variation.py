@@ -1,0 +1,126 @@
+"""Right by luck: solutions that differ from the reference once the question's numbers are changed."""
+
+from pathlib import Path
+
+import pytest
+
+from languages import Expressions
+from partway import PYTHON, Problem, PythonPrograms, Solution, SolutionBuffer, Verdict, trace
+from partway.buffer import Rules
+from partway.datasets import convert_gsm8k, convert_mathqa
+from partway.datasets.raw import GSM8K, read_raw
+from partway.datasets.records import read_rows
+from partway.execution.checkers import TESTS
+from partway.execution.variation import numbers_in, strange_literals
+
+PENS = "50 pens cost 3 dollars each and 8 books 4; what do the pens cost?"
+REFERENCE = "n0=50\nn1=3\nanswer=n0*n1"
+
+
+def audit(question: str, reference: str, solution: str) -> tuple[str, str]:
+    found = PYTHON.audit(Solution.parse(reference), Solution.parse(solution), question)
+    return found.verdict, found.reason
+
+
+@pytest.mark.parametrize(
+    ("question", "reference", "solution", "verdict"),
+    [
+        (PENS, REFERENCE, "a=50\nanswer=a+a+a", "confirmed"),
+        (PENS, REFERENCE, "n0=30\nn1=5\nanswer=n0*n1", "spurious"),  # numbers that stand nowhere
+        (PENS, REFERENCE, "answer=150", "spurious"),
+        (PENS, REFERENCE, "a=50\nb=8\nanswer=a*(b-5)", "confirmed"),  # 8 is no input of the reference
+        ("10 of 4", "a=10\nb=4\nanswer=a-b", "a=10\nb=4\nanswer=b+2", "spurious"),
+        ("10 of 2", "a=10\nb=2\nanswer=a*b", "a=10\nanswer=a+a", "confirmed"),  # 1, 2 and 3 stay
+        ("10 apples", "a=10\nanswer=a", "a=10\nanswer=a*1", "confirmed"),
+        ("60 km in 4 hours", "a=60\nb=4\nanswer=a/b", "a=60\nb=4\nanswer=a//b", "confirmed"),
+        ("5 boxes of 5 pens", "a=5\nb=5\nanswer=a*b+a", "x=5\ny=5\nanswer=y+y*x", "confirmed"),
+        ("5 boxes of 5 pens", "a=5\nb=5\nanswer=a*b", "x=5\nanswer=x*x", "undecided"),
+        ("5 boxes of 5 pens", "a=5\nb=5\nanswer=a*b", "x=5\nanswer=x+20", "spurious"),
+        ("5 boxes, each 6", "answer=5*6+5*6", "x=5\ny=6\nanswer=x*y*2", "confirmed"),  # the 5 stands once
+        ("20% of 40", "answer=40*0.2", "a=20\nb=40\nanswer=b*a/100", "confirmed"),
+        ("20% more than 40", "answer=40+40*20/100", "answer=40*1.2", "confirmed"),
+        ("a dozen for 7 days", "answer=12*7", "answer=7*12", "confirmed"),
+        ("half of it", "answer=0.5*2", "answer=1.0", "undecided"),
+        ("9 and 4", "import math\nanswer=math.sqrt(9-4)", "answer=(9-4)**0.5", "confirmed"),
+        ("9 and 4", "answer=36/(9-4)", "answer=36/(9-5+1)", "spurious"),
+    ],
+)
+def test_what_other_numbers_tell(question: str, reference: str, solution: str, verdict: str):
+    assert audit(question, reference, solution)[0] == verdict
+
+
+def test_the_reason_names_the_numbers():
+    verdict, reason = audit("He has 10 and gives 4", "a=10\nb=4\nanswer=a-b", "a=10\nb=4\nanswer=b+2")
+    assert verdict == "spurious"
+    assert reason.startswith("with ")
+    assert " instead of 10 it gives 6, the reference " in reason
+    assert audit("half", "answer=1", "answer=1")[1].startswith("the reference takes no number")
+
+
+def test_numbers_are_read_as_people_write_them():
+    known = numbers_in("Twenty-one of 1,200 at $2.50, 15% off, in 2010. Seven?")
+    assert dict(known.counts) == {21: 1, 1200: 1, 2.5: 1, 15: 1, 2010: 1, 7: 1}
+    assert known.percents == {15}
+    assert strange_literals(Solution.parse("a=0.85\nb=1200\nc=9\nanswer=100*3"), "1,200 at 15% off") == (9,)
+
+
+def test_a_language_or_a_checker_that_cannot_be_varied_is_undecided():
+    solution = Solution(("1 + 1",))
+    assert Expressions().audit(solution, solution, "1").verdict == "undecided"
+    assert PythonPrograms(checker=TESTS).audit(solution, solution, "1").verdict == "undecided"
+
+
+def judge(rules: Rules, text: str, reference: str | None = REFERENCE) -> tuple[Verdict, SolutionBuffer]:
+    buffer = SolutionBuffer.seeded(Problem("pens", PENS, 150, reference), rules)
+    return buffer.consider(trace(text)), buffer
+
+
+def test_spurious_solutions_are_kept_flagged_or_dropped():
+    lucky = "n0=30\nn1=5\nanswer=n0*n1"
+    assert judge(Rules(), lucky)[0] is Verdict.NEW_FULLY_CORRECT
+    verdict, buffer = judge(Rules(spurious="flag"), lucky)
+    assert verdict is Verdict.NEW_FULLY_CORRECT
+    assert list(buffer.doubts) == [Solution.parse(lucky)]
+    assert len(buffer.learned) == 2
+    restored = SolutionBuffer.from_json(buffer.problem, buffer.to_json())
+    assert restored.doubts == buffer.doubts
+    verdict, buffer = judge(Rules(spurious="drop"), lucky)
+    assert verdict is Verdict.SPURIOUS
+    assert len(buffer) == 1
+    assert judge(Rules(spurious="drop"), "a=3\nb=50\nanswer=a*b")[0] is Verdict.NEW_FULLY_CORRECT
+
+
+def test_the_beginnings_of_a_spurious_solution_are_considered():
+    verdict, buffer = judge(Rules(spurious="drop"), "a=50\nb=100\nanswer=a+b")
+    assert verdict is Verdict.NEW_PARTIALLY_CORRECT
+    assert buffer.partially_correct == (Solution.parse("a=50"),)
+
+
+def test_without_a_reference_numbers_from_nowhere_are_doubted_and_the_largest_group_believed():
+    _, buffer = judge(Rules(spurious="drop"), "n0=30\nn1=5\nanswer=n0*n1", None)
+    assert "30, 5 stands nowhere" in next(iter(buffer.doubts.values()))
+    for text in ("a=50\nb=3\nanswer=a*b", "a=50\nanswer=a+100", "b=3\na=50\nanswer=b*a"):
+        assert buffer.consider(trace(text)) is Verdict.NEW_FULLY_CORRECT
+    assert set(buffer.learned) == {
+        Solution.parse("a=50\nb=3\nanswer=a*b"),
+        Solution.parse("b=3\na=50\nanswer=b*a"),
+    }
+
+
+@pytest.fixture(scope="module")
+def references(real_data: Path) -> list[Problem]:
+    gsm8k = read_raw(GSM8K, real_data / "gsm8k")
+    converted = [
+        convert_gsm8k(gsm8k["train"], gsm8k["test"]),
+        convert_mathqa({"dev": read_rows(real_data / "mathqa" / "dev.json")}),
+    ]
+    problems = [p for one in converted for split in one.splits.values() for p in split]
+    return [problem for problem in problems if problem.reference is not None]
+
+
+@pytest.mark.slow
+def test_no_reference_of_real_data_is_right_by_luck(references: list[Problem]):
+    found = [PYTHON.audit(p.reference, p.reference, p.question) for p in references]
+    assert "spurious" not in {audit.verdict for audit in found}
+    assert all(audit.reason for audit in found if audit.verdict == "undecided")
+    assert sum(audit.verdict == "confirmed" for audit in found) > 0.9 * len(found)
