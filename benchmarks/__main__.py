@@ -9,6 +9,7 @@ from partway.cli import App, run
 BENCHMARKS = {
     "trace": "Tracing solutions: interpreter and workers against ast.parse and a process per program.",
     "buffer": "Buffers of many problems: memory, time to consider, to save and to load.",
+    "spurious": "Solutions right by luck: precision and recall of the check on labelled samples.",
     "sample": "Drawing n samples: the sampling tree against generate and generate_batch.",
     "learn": "Learning from buffers: the learning tree against padded flat rows.",
     "train": "Whole steps: explore and learn against the straightforward loop.",

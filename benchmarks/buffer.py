@@ -13,12 +13,13 @@ from pathlib import Path
 import click
 
 from benchmarks.tables import COUNT, print_table
-from partway.buffer import SolutionBuffer, read_buffers, write_buffers
+from partway.buffer import Rules, SolutionBuffer, read_buffers, write_buffers
 from partway.execution import trace, tracing
 from partway.problem import Problem
 
 SOLUTIONS = 5
 STEPS = 8
+LIVE_SOLUTIONS = 20
 
 
 @click.command()
@@ -50,6 +51,7 @@ def command(problems: int, as_json: bool) -> None:
         "solutions_per_problem": sum(map(len, buffers.values())) / problems,
         "megabytes": round(used, 1),
         "consider_microseconds": round(microseconds, 1),
+        "live_consider_microseconds": round(live_consider(), 1),
         "save_seconds": round(saved - started, 2),
         "load_seconds": round(loaded - saved, 2),
     }
@@ -88,11 +90,36 @@ def fill(problems: int) -> tuple[dict[str, SolutionBuffer], float]:
     return buffers, seconds / considered * 1e6
 
 
-def problem_with_samples(index: int, rng: random.Random) -> tuple[Problem, list[str]]:
+def live_consider(problems: int = 100) -> float:
+    """The mean time of `consider` under `equivalence: live` with twenty solutions kept, in microseconds.
+
+    Samples are right beginnings, new ones and known ones, with a wrong end. The samples' own traces are not
+    counted; running the completion of a new one is.
+    """
+    rng = random.Random(0)
+    seconds, considered = 0.0, 0
+    for index in range(problems):
+        problem, samples = problem_with_samples(index, rng, 4 * LIVE_SOLUTIONS)
+        buffer = SolutionBuffer.seeded(problem, Rules(equivalence="live"))
+        for sample in samples:
+            if len(buffer.fully_correct) < LIVE_SOLUTIONS:
+                buffer.consider(trace(sample))
+                continue
+            wrong = trace(sample.replace("answer = t2 * 2", "t3 = 7\nanswer = t3 - t2"))
+            started = time.perf_counter()
+            buffer.consider(wrong)
+            seconds += time.perf_counter() - started
+            considered += 1
+    return seconds / considered * 1e6
+
+
+def problem_with_samples(
+    index: int, rng: random.Random, count: int = 2 * SOLUTIONS
+) -> tuple[Problem, list[str]]:
     """A sum of numbers that are the problem's own, and solutions that add them in another order."""
     numbers = [rng.randrange(2, 1000) for _ in range(STEPS // 2)]
     samples = []
-    for _ in range(2 * SOLUTIONS):
+    for _ in range(count):
         order = rng.sample(range(len(numbers)), len(numbers))
         lines = [f"n{i} = {numbers[i]}" for i in order]
         a, b, c, d = order

@@ -102,8 +102,9 @@ def parse(text: str, answer_variable: str, cache: dict[str, Statement] | None = 
                 _shared.make_room(line, statement)
             known[line] = statement
         statements.append(statement)
-        if statement.target == answer_variable or (
-            statement.node is not None and statement.assigns(answer_variable)
+        if answer_variable and (
+            statement.target == answer_variable
+            or (statement.node is not None and statement.assigns(answer_variable))
         ):
             break
     return Parsed(tuple(statements))

@@ -8,8 +8,8 @@ another notion of equal states or another language is one new class; what it doe
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
 
 from partway.errors import ConfigError, SolutionError
 from partway.execution.answers import is_correct
@@ -23,6 +23,7 @@ from partway.execution.checkers import (
     tests_of,
 )
 from partway.execution.completion import Match, Route, Values, completed, route_of
+from partway.execution.forms import Written, end_of_function, read_written
 from partway.execution.traces import Trace
 from partway.execution.tracing import confirmed, trace_texts
 from partway.execution.values import State, StateMode, canonical, strict
@@ -30,6 +31,9 @@ from partway.execution.variation import Audit, audit, signature, strange_literal
 from partway.importing import import_path, imported
 from partway.parsing import end_of_solution
 from partway.solution import ANSWER_VARIABLE, Solution, alpha_form
+
+SolutionEnd = Literal["first_assignment", "end_of_text"]
+ProgramForms = Literal["steps", "written"]
 
 
 class Programs(Protocol):
@@ -131,6 +135,8 @@ class PythonPrograms(Programs):
     answer_variable: str = ANSWER_VARIABLE
     state: StateMode = "multiset"
     checker: Checker = DEFAULT
+    solution_end: SolutionEnd = "first_assignment"
+    program_forms: ProgramForms = "steps"
 
     def __post_init__(self) -> None:
         if not self.answer_variable.isidentifier():
@@ -138,14 +144,38 @@ class PythonPrograms(Programs):
 
     @property
     def _ends_with(self) -> str:
-        """The variable that ends a solution; with tests there is none, and a solution ends with its text."""
-        return "" if self.checker is TESTS else self.answer_variable
+        """The variable that ends a solution; where there is none, a solution ends with its text."""
+        is_open = self.checker is TESTS or self.solution_end == "end_of_text"
+        return "" if is_open else self.answer_variable
 
     def parse(self, text: str) -> Solution:
+        written = self._written(text)
+        if written is not None and not written.is_cut:
+            return Solution(written.steps)
         return Solution.parse(text, self._ends_with)
 
+    def _written(self, text: str) -> Written | None:
+        return read_written(text, self.answer_variable) if self.program_forms == "written" else None
+
     def trace_all(self, texts: Sequence[str]) -> list[Trace]:
-        return trace_texts(texts, self.state, self._ends_with)
+        if self.program_forms == "written":
+            return [self._trace_written(text) for text in texts]
+        traces = trace_texts(texts, self.state, self._ends_with)
+        return traces if self.solution_end == "first_assignment" else list(map(self._answered, traces))
+
+    def _trace_written(self, text: str) -> Trace:
+        written = self._written(text)
+        if written is None:
+            return replace(self, program_forms="steps").trace_all([text])[0]
+        (trace,) = trace_texts([written.source], self.state, "")
+        return self._answered(trace._replace(solution=Solution(written.steps[: len(trace.solution)])))
+
+    def _answered(self, trace: Trace) -> Trace:
+        """The trace with what the answer variable holds at the end, if everything ran."""
+        variables = trace.variables
+        if self.checker is TESTS or trace.failure is not None or self.answer_variable not in variables:
+            return trace
+        return trace._replace(outcome=(variables[self.answer_variable],))
 
     def is_correct(self, trace: Trace, answer: Any) -> bool:
         if self.checker is not TESTS:
@@ -156,7 +186,11 @@ class PythonPrograms(Programs):
         return self.trace_all([with_tests])[0].failure is None
 
     def confirms(self, trace: Trace) -> bool:
-        return confirmed(trace, self.state, self._ends_with)
+        if self.program_forms == "steps" and self.solution_end == "first_assignment":
+            return confirmed(trace, self.state, self._ends_with)
+        written = self._written(trace.solution.text)
+        run = trace.solution if written is None else Solution(written.run)
+        return confirmed(trace._replace(solution=run, outcome=None), self.state, "")
 
     def answer_flaw(self, answer: Any) -> str | None:
         return tests_flaw(answer) if self.checker is TESTS else None
@@ -165,6 +199,8 @@ class PythonPrograms(Programs):
         return alpha_form(solution, self._ends_with)
 
     def route(self, trace: Trace) -> Route | None:
+        if self.program_forms == "written":  # a step alone does not say what is run for it
+            return None
         return route_of(trace, self.spell)
 
     def completed(self, trace: Trace, values: Values, match: Match) -> Solution | None:
@@ -182,9 +218,13 @@ class PythonPrograms(Programs):
         return signature(solution, question, self.trace_all)
 
     def end(self, text: str) -> int | None:
+        if self.program_forms == "written" and (end := end_of_function(text)) is not None:
+            return end
         return end_of_solution(text, self._ends_with) if self._ends_with else None
 
     def may_end(self, line: str) -> bool:
+        if self.program_forms == "written" and "return" in line:
+            return True
         return bool(self._ends_with) and self._ends_with in line
 
     def spell(self, value: Any) -> str:
@@ -199,6 +239,8 @@ class PythonPrograms(Programs):
             "answer_variable": self.answer_variable,
             "state": self.state,
             **checker_settings(self.checker),
+            "solution_end": self.solution_end,
+            "program_forms": self.program_forms,
         }
 
 
@@ -214,6 +256,8 @@ def programs_of(settings: Mapping[str, Any]) -> Programs:
         settings.get("answer_variable", ANSWER_VARIABLE),
         settings.get("state", "multiset"),
         checker_of(settings),
+        settings.get("solution_end", "first_assignment"),
+        settings.get("program_forms", "steps"),
     )
 
 

@@ -110,6 +110,16 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         "Share of the problems that keep their reference, a seeded choice; the others have the answer only.",
     )
     answer_variable: str = _key("answer", "The variable whose value is the answer.")
+    solution_end: Literal["first_assignment", "end_of_text"] = _key(
+        "first_assignment",
+        "Where a solution ends: with the first step that assigns the answer variable, or with its text, so "
+        "that a loop may add to it.",
+    )
+    program_forms: Literal["steps", "written"] = _key(
+        "steps",
+        "What programs look like: steps, or also as people write them: a function that returns, a last line "
+        "that prints, a main guard.",
+    )
     checker: str = _key(
         "default",
         "What makes an answer right: default, exact, close, tests, or a function as package.module:name.",
