@@ -50,6 +50,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks sample
 	$(BIN)/python -m benchmarks learn
 	$(BIN)/python -m benchmarks train
+	$(BIN)/python -m benchmarks roof
 
 docs: $(READY)
 	$(BIN)/python docs/generate.py

@@ -54,6 +54,16 @@ def test_samples_are_raced_fine_tuned_untrained_and_one_each(sampled):
     assert 32 <= sampled["one_each"]["tokens_returned"] <= 32 * 12
 
 
+def test_learning_and_sampling_are_measured_beside_their_roofs():
+    sizes = ("--hidden-size", "64", "--layers", "2", "--vocabulary", "512", "--batch", "2")
+    found = bench("roof", *sizes, "--prompt", "8", "--completion", "6", "--rounds", "1")
+    assert found["gigaflops"] > 0
+    for name in ("learning", "sampling"):
+        measured, roof = found["tokens_per_second"][name], found["roof_tokens_per_second"][name]
+        assert 0 < measured < roof, "so small a model is all overhead"
+        assert found["share_of_roof"][name] == pytest.approx(measured / roof, abs=0.01)
+
+
 def test_a_baseline_that_does_not_run_here_is_named(monkeypatch):
     def refuse(task, seed, rows):
         raise RuntimeError("no paged attention here")
