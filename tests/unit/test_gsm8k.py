@@ -1,5 +1,7 @@
 """GSM8K to programs: one test per rule on small texts, and the counts on the real files."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from partway.datasets.raw import GSM8K, read_raw
 from partway.execution import is_correct, trace, trace_all
 from partway.problem import Problem
 
+# Of what one process makes of the published files.
+REAL_DIGEST = "d4bd10e68bb636b53be8f5b4d982c6dd9680a5e8148e8337fe06817d72dd7b1f"
 OPERATORS = (" + ", " - ", " * ", " / ", "round(", "math.")
 
 
@@ -422,13 +426,25 @@ def raw(real_data: Path) -> Mapping[str, list[Mapping[str, object]]]:
 
 @pytest.fixture(scope="module")
 def real(raw: Mapping[str, list[Mapping[str, object]]]) -> Conversion:
-    return convert_gsm8k(raw["train"], raw["test"])
+    return convert_gsm8k(raw["train"], raw["test"], processes=2)
 
 
 def referenced(conversion: Conversion, *splits: str) -> list[Problem]:
     return [
         problem for split in splits for problem in conversion.splits[split] if problem.reference is not None
     ]
+
+
+@pytest.mark.volume
+def test_two_processes_convert_real_rows_as_one_always_has(real: Conversion) -> None:
+    problems = [
+        [split, p.id, p.question, p.answer, p.reference and p.reference.text, dict(p.meta)]
+        for split, converted in real.splits.items()
+        for p in converted
+    ]
+    rejects = [[reject.split, reject.row, reject.reason, reject.detail] for reject in real.rejects]
+    text = json.dumps([problems, rejects, real.notes])
+    assert hashlib.sha256(text.encode()).hexdigest() == REAL_DIGEST
 
 
 @pytest.mark.volume

@@ -75,10 +75,13 @@ def gsm8k(
     from partway.cli.progress import Bar
     from partway.datasets import convert_gsm8k
     from partway.datasets.raw import GSM8K, read_raw
+    from partway.datasets.side_by_side import cores
 
     raw = read_raw(GSM8K, source)
     with Bar("converting GSM8K", "rows", quiet=ctx.obj["quiet"]) as bar:
-        conversion = convert_gsm8k(raw["train"], raw["test"], style=style, progress=bar.show)
+        conversion = convert_gsm8k(
+            raw["train"], raw["test"], style=style, processes=cores(), progress=bar.show
+        )
     _finish(conversion, out, rejects, as_json)
 
 

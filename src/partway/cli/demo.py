@@ -64,7 +64,8 @@ def command(
       partway demo --data data/mathqa --model runs/pretrained/final --out demo-mathqa
     """
     from partway import demo
-    from partway.cli.demo_arms import cores, run_arms
+    from partway.cli.demo_arms import run_arms
+    from partway.datasets.side_by_side import cores
     from partway.reports import write_report
 
     if quick and full:

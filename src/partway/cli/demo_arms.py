@@ -45,11 +45,6 @@ def run_arms(experiment: Experiment, directory: Path, jobs: int, quiet: bool) ->
             raise
 
 
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _label(arm: Arm, seed: int) -> str:
     return f"{arm.name}, seed {seed}"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import re
 import sys
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from partway.datasets.side_by_side import cores
 from partway.errors import SandboxError
 
 if TYPE_CHECKING:
@@ -145,8 +145,7 @@ def version_of(package: str) -> str | None:
 
 def devices() -> Iterator[str]:
     """The processors this process may use, and the accelerators torch sees."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    yield f"CPU: {cores} cores"
+    yield f"CPU: {cores()} cores"
     try:
         import torch
     except ImportError:

@@ -42,10 +42,10 @@ _KNOWN_WITH_CUE = {
     r"\bcards?\b": "4 13",
     r"alphabet": "26",
 }
-_CUES = [
-    (re.compile(cue, re.IGNORECASE), frozenset(map(Fraction, values.split())))
-    for cue, values in _KNOWN_WITH_CUE.items()
-]
+_CUES: dict[Fraction, list[re.Pattern[str]]] = {}
+for _cue, _values in _KNOWN_WITH_CUE.items():
+    for _value in map(Fraction, _values.split()):
+        _CUES.setdefault(_value, []).append(re.compile(_cue, re.IGNORECASE))
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,15 @@ class QuestionNumbers:
 
     def says(self, value: Fraction) -> bool:
         """Whether the question states this number, in one form or another."""
-        return value in self.plain or value in self.forms or bool({value, value * 100} & self.percents)
+        if value in self.plain or value in self.forms:
+            return True
+        return bool(self.percents) and (value in self.percents or value * 100 in self.percents)
 
     def origin(self, value: Fraction) -> Origin:
         """Whether the question says this number or implies it (1.25 by 25% more), or everybody knows it."""
         if self.says(value) or value in self._changes:
             return "question"
-        known = value in KNOWN or value in self._known_here or value in self._converted
+        known = value in KNOWN or self._is_known_here(value) or value in self._converted
         return "conversion" if known else "unexplained"
 
     @cached_property
@@ -81,9 +83,8 @@ class QuestionNumbers:
         points = [100 + sign * percent for percent in self.percents for sign in (1, -1)]
         return frozenset(value / scale for value in points for scale in (1, 100))
 
-    @cached_property
-    def _known_here(self) -> frozenset[Fraction]:
-        return frozenset().union(*(values for cue, values in _CUES if cue.search(self.question)))
+    def _is_known_here(self, value: Fraction) -> bool:
+        return any(cue.search(self.question) for cue in _CUES.get(value, ()))
 
     @cached_property
     def _converted(self) -> frozenset[Fraction]:

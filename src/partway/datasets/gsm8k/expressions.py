@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
@@ -65,16 +65,13 @@ Expression: TypeAlias = Leaf | Negative | Rounded | Operation
 HUNDRED = Number(Fraction(100), implied=True)
 
 
-def leaves(expression: Expression) -> Iterator[Leaf]:
+def leaves(expression: Expression) -> list[Leaf]:
     """Numbers, letters and references, in the order they are written."""
-    match expression:
-        case Operation(_, left, right):
-            yield from leaves(left)
-            yield from leaves(right)
-        case Negative(operand) | Rounded(_, operand):
-            yield from leaves(operand)
-        case _:
-            yield expression
+    if isinstance(expression, Operation):
+        return leaves(expression.left) + leaves(expression.right)
+    if isinstance(expression, Negative | Rounded):
+        return leaves(expression.operand)
+    return [expression]
 
 
 def letters(expression: Expression) -> set[str]:

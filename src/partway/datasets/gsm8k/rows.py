@@ -6,17 +6,21 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from itertools import islice
 from typing import Literal
 
 from partway.datasets.conversion import Conversion, Reject
 from partway.datasets.gsm8k.paper import read_paper_program
 from partway.datasets.gsm8k.solutions import NoProgram, Written, read_program
+from partway.datasets.side_by_side import side_by_side
 from partway.execution import Trace, is_correct, trace_all
 from partway.problem import Problem
 
 Style = Literal["partway", "paper"]
 TRAIN_SHARE = 0.8
 ROWS_AT_ONCE = 500
+ROWS_PER_PROCESS = 1_000  # fewer are read before another process has started
 _NUMBER = re.compile(r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})")
 STEP_RULES = ("annotation", "equation", "linear", "letter", "units", "percent", "cents", "rounding")
 
@@ -73,23 +77,29 @@ def convert_gsm8k(
     test_rows: Sequence[Mapping[str, object]],
     *,
     style: Style = "partway",
+    processes: int = 1,
     progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> Conversion:
     """Problems of train (the first 80% of the train file), dev (the rest) and test.
 
-    Rows without a program are left out of train and stay in dev and test, which need no reference.
+    Rows without a program are left out of train and stay in dev and test, which need no reference. Several
+    processes read the written solutions side by side, with the same result.
     """
     rows = [*_rows(train_rows, test_rows)]
     splits: dict[str, list[Problem]] = {"train": [], "dev": [], "test": []}
     rejects: list[Reject] = []
-    for start in range(0, len(rows), ROWS_AT_ONCE):
-        chunk = rows[start : start + ROWS_AT_ONCE]
-        for row, result in zip(chunk, _convert(chunk, style), strict=True):
-            if isinstance(result, NoProgram):
-                rejects.append(Reject(row.split, row.file_row, result.reason, result.detail, row.record))
-            if not isinstance(result, NoProgram) or row.split != "train":
-                splits[row.split].append(_problem(row, result))
-        progress(start + len(chunk), len(rows))
+    with side_by_side(min(processes, 1 + len(rows) // ROWS_PER_PROCESS)) as run_all:
+        drafts = run_all(partial(_drafted, style=style), rows)
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            chunk = rows[start : start + ROWS_AT_ONCE]
+            for row, result in zip(
+                chunk, _convert(chunk, list(islice(drafts, len(chunk))), style), strict=True
+            ):
+                if isinstance(result, NoProgram):
+                    rejects.append(Reject(row.split, row.file_row, result.reason, result.detail, row.record))
+                if not isinstance(result, NoProgram) or row.split != "train":
+                    splits[row.split].append(_problem(row, result))
+            progress(start + len(chunk), len(rows))
     return Conversion(splits, rejects, {"programs_by_rule": _programs_by_rule(splits)})
 
 
@@ -105,8 +115,9 @@ def _rows(train: Sequence[Mapping[str, object]], test: Sequence[Mapping[str, obj
 Converted = tuple[_Draft, Trace]
 
 
-def _convert(rows: Sequence[Row], style: Style) -> Iterator[Converted | NoProgram]:
-    drafts = [_drafted(row, style) for row in rows]
+def _convert(
+    rows: Sequence[Row], drafts: Sequence[_Draft | NoProgram], style: Style
+) -> Iterator[Converted | NoProgram]:
     traces = iter(trace_all([draft.text for draft in drafts if isinstance(draft, _Draft)]))
     for row, draft in zip(rows, drafts, strict=True):
         if isinstance(draft, NoProgram):

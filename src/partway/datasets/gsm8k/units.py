@@ -52,7 +52,7 @@ def points(expression: Expression) -> Expression:
 
 def hundredths(expression: Expression, kept: int = -1) -> Expression:
     """Every percent divided by 100, except the one at position `kept`."""
-    seen = iter(range(len(list(leaves(expression)))))
+    seen = iter(range(len(leaves(expression))))
 
     def divide(leaf: Leaf) -> Expression:
         if not isinstance(leaf, Number) or not leaf.percent:
