@@ -18,7 +18,7 @@ from partway.errors import ProblemError
 from partway.execution import trace_all, tracing
 
 ROUNDS = 5
-LOOP_PROGRAMS = 2_000
+LOOP_PROGRAMS = 300
 FORKED_PROGRAMS = 30
 
 
