@@ -49,6 +49,16 @@ def test_json_has_all_counts(partway, trained):
     assert sum(told["lengths"]["fully_correct"].values()) == told["fully_correct"]
 
 
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_an_export_into_no_directory_is_refused(partway, trained, tmp_path, ending):
+    code, _, error = partway(
+        "buffer", trained.directory, "--export", tmp_path / "new" / f"solutions.{ending}"
+    )
+    assert (code, error.count("\n")) == (1, 1)
+    assert f"there is no directory {tmp_path / 'new'}; make it" in error
+    assert not (tmp_path / "new").exists()
+
+
 def test_exported_solutions_begin_a_new_run(partway, trained, tmp_path):
     code, shown, _ = partway("buffer", trained.directory, "--export", tmp_path / "solutions.jsonl")
     assert code == 0

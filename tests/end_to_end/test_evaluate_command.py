@@ -131,6 +131,7 @@ def test_the_problems_of_a_run_are_judged_as_in_training(partway, folder, tmp_pa
         (["--temperature", "-0.5"], "temperature is -0.5, expected a number of at least 0"),
         (["--top-p", "0"], "top_p is 0.0"),
         (["--samples", "-3"], "samples is -3"),
+        (["--samples", "0"], "--samples is 0, so there would be no pass@k; expected at least 1"),
         (["--extra-body", "{{}}"], "add --engine URL"),
         (["--few-shot", "x.jsonl"], "x.jsonl"),
         (["--problems", "{folder}/missing.jsonl"], "missing.jsonl"),

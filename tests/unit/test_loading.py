@@ -1,5 +1,6 @@
 """Loading models by name: what works, and one clear line for what does not."""
 
+import importlib.util
 import json
 import shutil
 
@@ -80,6 +81,45 @@ def test_broken_directories_are_told_apart(copy):
     assert "T5Config" in failure(copy)
     (copy / "config.json").write_text("{")
     assert "JSON" in failure(copy)
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", "tokenizer.json"])
+@pytest.mark.parametrize(
+    "content", ["[1]", "5", "null", "{", "[" * 50_000], ids=["list", "number", "null", "broken", "deep"]
+)
+def test_a_file_of_another_kind_is_one_line(copy, name, content):
+    (copy / name).write_text(content)
+    assert len(failure(copy)) < 500
+
+
+def test_pickled_weights_are_refused_unread(copy):
+    (copy / "model.safetensors").unlink()
+    (copy / "pytorch_model.bin").write_bytes(b"\x80\x04cos\nsystem\n(S'touch ran'\ntR.")
+    assert "its weights are pickled (pytorch_model.bin), and reading a pickle can run any code" in failure(
+        copy
+    )
+    shutil.copy(copy / "config.json", copy / "adapter_config.json")
+    (copy / "pytorch_model.bin").rename(copy / "adapter_model.bin")
+    if importlib.util.find_spec("peft"):
+        assert "its weights are pickled (adapter_model.bin)" in failure(copy)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_hidden_layers": 10**6}, "num_hidden_layers 1000000, which no model has"),
+        ({"hidden_size": 10**9}, "which are not in files of"),
+        ({"vocab_size": 10**12}, "which are not in files of"),
+        ({"hidden_size": 60_000, "vocab_size": 60_000}, "which are not in files of"),
+        ({"vocab_size": -5}, "vocab_size -5"),
+        ({"hidden_size": "large"}, "hidden_size"),
+        ({"num_attention_heads": 0}, ""),
+    ],
+    ids=str,
+)
+def test_sizes_that_no_model_has_are_refused_before_memory_is_taken(copy, changes, message):
+    edited(copy / "config.json", **changes)
+    assert message in failure(copy)
 
 
 def test_a_tokenizer_without_end_of_text_is_refused_unless_the_model_has_one(copy):

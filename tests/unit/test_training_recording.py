@@ -13,7 +13,7 @@ import pytest
 import torch
 from transformers import TrainerCallback
 
-from partway.errors import ModelError, RunError
+from partway.errors import ConfigError, ModelError, RunError
 from partway.training import SelfSamplingTrainer, checkpoints, locks
 from partway.training.locks import writing_alone
 from partway.training.signals import Interrupted
@@ -263,6 +263,12 @@ def test_where_nothing_can_be_locked_it_is_said(tmp_path, monkeypatch):
     with writing_alone(tmp_path, said.append):
         pass
     assert "cannot be locked on this file system" in said[0]
+
+
+def test_a_hub_that_cannot_be_reached_is_no_bug(tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(ConfigError, match=r"push_to_hub is true, but the Hub cannot be used \(.*\); log in"):
+        small_trainer(tmp_path / "run", push_to_hub=True)
 
 
 def test_broken_weights_are_one_clear_error(tmp_path):

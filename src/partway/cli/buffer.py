@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from partway.errors import RunError
+from partway.errors import ConfigError, RunError
 
 
 @click.command()
@@ -103,6 +103,8 @@ def _export(run: str, path: Path, kind: str, as_json: bool) -> None:
     from partway.reports.buffers import KINDS, export_buffers
     from partway.runs import Run
 
+    if not path.parent.is_dir():
+        raise ConfigError(f"--export {path}: there is no directory {path.parent}; make it, or name another")
     counts = export_buffers(Run.at(run), path, KINDS if kind == "all" else (kind,))
     if as_json:
         click.echo(json.dumps({"run": run, "file": str(path), **counts}))

@@ -117,6 +117,8 @@ def _plan(options: EvaluateOptions) -> EvaluationPlan:
         ks = tuple(int(k) for k in options.ks.split(",")) if options.ks else ()
     except ValueError:
         raise ConfigError(f"--k is {options.ks!r}, expected numbers and commas; try 1,5,10") from None
+    if options.samples == 0:
+        raise ConfigError("--samples is 0, so there would be no pass@k; expected at least 1, try 100")
     settings = SamplingSettings(
         options.temperature, options.top_p, options.top_k, options.max_completion_length
     )

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from huggingface_hub import HfApi
 from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]  # httpx's or httpx2's
-from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -23,7 +22,7 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
-from partway.errors import ModelError
+from partway.errors import ModelError, PartwayError
 from partway.models import smollm2
 from partway.models.prompts import AS_TRAINED, Asking
 from partway.models.text import Codec
@@ -31,6 +30,9 @@ from partway.runs import Run
 
 PRETRAINED_TINY = "tiny-storyproblems"  # the demo's: made by `partway demo --pretrain`
 HUB_TIMEOUT = 10.0
+HUB_ERRORS = (OSError, HTTPError)  # no network, no such name, no right to it
+DEEPEST = 2_000  # layers
+MOST_WEIGHTS_PER_BYTE = 16  # four bits a weight are two
 UNLIMITED = 1 << 20  # the context of models that state none
 
 Precision = torch.dtype | Literal["auto"]
@@ -89,10 +91,12 @@ def load_model(
         is_of_run = any(Run(folder).is_started for folder in (Path(name), Path(name).parent))
         as_trained = None if is_of_run and asking.is_default else asking
         return LanguageModel.of(model.to(device).eval(), tokenizer, as_trained)
-    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
-        raise ModelError(f"{name}: cannot be loaded as a model: {_one_line(error)}") from error
     except ModelError as error:
         raise ModelError(f"{name}: {error}") from error
+    except PartwayError:
+        raise
+    except Exception as error:  # a broken directory makes transformers raise errors of every kind
+        raise ModelError(f"{name}: cannot be loaded as a model: {_one_line(error)}") from error
 
 
 def _load(name: str, precision: Precision) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -128,13 +132,44 @@ def _is_adapter(path: Path) -> bool:
 
 
 def _load_pretrained(name: str, precision: Precision) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    _check_weights(Path(name), "model")
+    _check_sizes(Path(name), AutoConfig.from_pretrained(name, trust_remote_code=False))
     tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
     model, report = AutoModelForCausalLM.from_pretrained(
-        name, dtype=precision, trust_remote_code=False, output_loading_info=True
+        name, dtype=precision, trust_remote_code=False, output_loading_info=True, use_safetensors=True
     )
     if missing := sorted(report["missing_keys"]):
         raise ModelError(f"{len(missing)} weights are missing, {missing[0]} for one; save the model again")
     return model, tokenizer
+
+
+def _check_weights(directory: Path, name: str) -> None:
+    """Refuse weights in a pickle: reading one can run any code."""
+    pickles = [path.name for suffix in ("bin", "pt", "pth") for path in directory.glob(f"*model*.{suffix}")]
+    if pickles and not list(directory.glob(f"{name}*.safetensors")):
+        raise ModelError(
+            f"its weights are pickled ({pickles[0]}), and reading a pickle can run any code; "
+            "save them as safetensors where you trust them, with save_pretrained"
+        )
+
+
+def _check_sizes(directory: Path, config: Any) -> None:
+    """Refuse a config that describes far more than the files beside it hold, before it takes memory."""
+    text = config.get_text_config(decoder=True)
+    vocabulary, width, depth = (
+        getattr(text, key, 0) for key in ("vocab_size", "hidden_size", "num_hidden_layers")
+    )
+    if not all(isinstance(size, int) and size >= 0 for size in (vocabulary, width, depth)) or depth > DEEPEST:
+        raise ModelError(
+            f"config.json says vocab_size {vocabulary!r:.40}, hidden_size {width!r:.40} and "
+            f"num_hidden_layers {depth!r:.40}, which no model has"
+        )
+    least = vocabulary * width + depth * width * width  # models have several times as many weights
+    held = sum(path.stat().st_size for path in directory.glob("*.safetensors"))
+    if held and least > MOST_WEIGHTS_PER_BYTE * held:
+        raise ModelError(
+            f"config.json describes more than {least:.1e} weights, which are not in files of {held:,} bytes"
+        )
 
 
 def _load_adapter(name: str, precision: Precision) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -144,6 +179,7 @@ def _load_adapter(name: str, precision: Precision) -> tuple[PreTrainedModel, Pre
         raise ModelError(
             "an adapter, which needs the package peft; try: pip install 'partway[peft]'"
         ) from None
+    _check_weights(Path(name), "adapter_model")
     base = json.loads((Path(name) / "adapter_config.json").read_text("utf-8")).get("base_model_name_or_path")
     if not base:
         raise ModelError("an adapter that does not name its base model (base_model_name_or_path)")
@@ -160,7 +196,7 @@ def _look_up(name: str) -> None:
     except OSError:
         try:
             HfApi().model_info(name, timeout=HUB_TIMEOUT)
-        except (OSError, HTTPError) as error:
+        except HUB_ERRORS as error:
             raise ModelError(
                 "no such directory, not in the Hugging Face cache, and not found on the Hub"
                 f" ({_one_line(error)}); check the name, or give the path of a model"

@@ -18,10 +18,10 @@ from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCall
 from transformers.trainer_callback import ExportableState
 from transformers.trainer_utils import rotate_checkpoints
 
-from partway.errors import RunError
+from partway.errors import ConfigError, RunError
 from partway.evaluation import EvaluationProgress
 from partway.files import remove_remains
-from partway.models.loading import no_progress_bar
+from partway.models.loading import HUB_ERRORS, no_progress_bar
 from partway.runs import Run
 from partway.runs.run import TRAINER_STATE
 from partway.training import checkpoints, resuming
@@ -346,6 +346,16 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
             raise RunError(
                 f"{self.run.directory}: cannot write {what} at step {self.state.global_step} ({reason}); "
                 "make room or allow writing, then --resume"
+            ) from error
+
+    def init_hf_repo(self, token: str | None = None) -> None:
+        """Make the repository that the model is to go to; if it cannot be made, that is said at once."""
+        try:
+            super().init_hf_repo(token)
+        except (*HUB_ERRORS, ValueError) as error:
+            raise ConfigError(
+                f"push_to_hub is true, but the Hub cannot be used ({str(error).strip().splitlines()[0]}); "
+                "log in with `hf auth login`, or set push_to_hub to false and upload final/ later"
             ) from error
 
     def watch(self, evaluation: EvaluationProgress) -> None:
