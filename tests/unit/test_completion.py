@@ -170,3 +170,13 @@ def test_a_cap_bounds_what_live_and_stitched_keep(cap: int):
         assert buffer.fully_correct[0] == OIL.reference
         json.dumps(buffer.to_json())
         assert all(PYTHON.is_correct(trace(s), 25) for s in buffer.stitched)
+
+
+def test_a_completion_that_does_not_give_the_answer_is_not_kept():
+    reference = "n=3\nk=2\nanswer=sum(range(n))*k"
+    problem = Problem("p", "?", 6, reference)
+    sample = "a=3.0\nb=2\nanswer=0"  # 3.0 is the same value as 3, but range does not take it
+    assert kept(sample, Rules(), problem)[0] is Verdict.NEW_PARTIALLY_CORRECT
+    verdict, buffer = kept(sample, LIVE, problem)
+    assert not verdict.is_new
+    assert len(buffer) == 1
