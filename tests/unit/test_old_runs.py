@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from partway.buffer import Verdict
+from partway.errors import RunError
 from partway.evaluation import EvaluationPlan, compare, evaluate_into
 from partway.execution import PythonPrograms
 from partway.models.loading import model_directory
@@ -23,7 +24,8 @@ from partway.reports.summaries import summarize
 from partway.runs import Run
 from partway.runs.digests import problems_digest
 from partway.solution import Solution
-from partway.training.checkpoints import RunProgress
+from partway.training import SelfSamplingConfig
+from partway.training.checkpoints import RunProgress, check_same_run
 
 OLD = Path(__file__).parent.parent / "runs" / "finished-0.1"
 
@@ -87,6 +89,16 @@ def test_it_can_be_resumed_with_its_problems(run):
     data = run.environment["data"]
     assert problems_digest(TRAIN) == data["train"]["sha256"]
     assert problems_digest(DEV) == data["dev"]["sha256"]
+
+
+def test_it_can_be_resumed_with_its_settings_but_not_with_others(run):
+    settings = SelfSamplingConfig(**run.config).settings
+    assert settings.keys() > run.config.keys()  # there are settings that it does not know
+    check_same_run(run, settings, run.environment)
+    with pytest.raises(RunError, match="objective was 'mle_aug', is 'mml'; undo"):
+        check_same_run(run, {**settings, "objective": "mml"}, run.environment)
+    with pytest.raises(RunError, match="was asked plainly, is asked through its chat template"):
+        check_same_run(run, settings, {**run.environment, "chat_template": True})
 
 
 def test_its_model_is_found(run):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from partway.errors import RunError
 from partway.files import atomic_directory
 from partway.runs import Run, read_json
 from partway.runs.digests import file_digest
+from partway.training.config import SelfSamplingConfig
 from partway.training.resuming import LENGTHS, is_longer
 
 MANIFEST = "manifest.json"
@@ -131,15 +132,19 @@ def _differences(before: Mapping[str, Any], environment: Mapping[str, Any]) -> l
             )
     if before["model"]["sha256"] != environment["model"]["sha256"]:
         differences.append(f"the model before training is another ({before['model']['name']} then)")
+    if environment.get("chat_template") and not before.get("chat_template"):
+        differences.append("the model was asked plainly, is asked through its chat template")
     return differences
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, str]:
-    """By key, what is different in `new` settings."""
+    """By key, what is different in `new` settings; what settings do not say has its default."""
+    usual = {f.name: f.default for f in fields(SelfSamplingConfig) if f.default is not MISSING}
+    before, now = usual | dict(old), usual | dict(new)
     return {
-        key: f"{key} was {old.get(key)!r}, is {new.get(key)!r}"
+        key: f"{key} was {before.get(key)!r}, is {now.get(key)!r}"
         for key in sorted(old.keys() | new.keys())
-        if old.get(key) != new.get(key)
+        if before.get(key) != now.get(key)
     }
 
 

@@ -122,6 +122,7 @@ class SelfSamplingTrainer(RecordingTrainer):
             self.add_callback(EarlyStoppingCallback(args.early_stopping_patience))
         self.scorer = self._scorer()
         self.environment["layout"] = self.scorer.layout.name
+        self.environment["chat_template"] = self.codec.tokenizer.chat_template is not None
         self.engine: Engine = engine or LocalEngine(
             language_model, programs=self.programs, layout=self.scorer.layout
         )
