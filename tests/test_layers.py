@@ -9,7 +9,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "src" / "partway"
 ORDER = [
     "errors", "files", "documents", "importing", "caching", "parsing", "solution", "problem", "execution",
-    "buffer", "datasets", "runs", "models", "sampling", "objectives", "evaluation", "config", "training",
+    "buffer", "rewards", "datasets", "runs", "models", "sampling", "objectives", "evaluation", "config", "training",
     "reports", "demo", "cli", "__main__",
 ]  # fmt: skip
 WITH_TORCH = {"models", "objectives", "training"}

@@ -1,0 +1,103 @@
+"""Trace credit for other trainers: a score for a text that is right, or right partway.
+
+A right answer scores 1. Otherwise the longest beginning that reaches a state of a known solution earns
+`alpha` times the share of that solution it stands for. Where the sandbox cannot judge there is no score,
+never a zero.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from partway.buffer import SolutionBuffer
+from partway.errors import SandboxError
+from partway.execution import PYTHON, Programs, Trace
+from partway.solution import Solution
+
+ALPHA = 0.5
+
+_BLOCK = re.compile(r"```(?:python|py)?[ \t]*\n(.*?)(?:\n```|$)", re.S)
+
+
+def trace_credits(
+    texts: Sequence[str],
+    answers: Sequence[Any],
+    known: Sequence[SolutionBuffer | Solution | str | None],
+    *,
+    alpha: float = ALPHA,
+    programs: Programs = PYTHON,
+) -> list[float | None]:
+    """The score of each text, given its answer and what is known: a reference, a buffer, or nothing.
+
+    >>> trace_credits(["n0 = 4\\nt0 = n0 * 2\\nanswer = t0"], [9], ["a = 4\\nb = a * 2\\nanswer = b + 1"])
+    [0.3333333333333333]
+    """
+    try:
+        traces = programs.trace_all([code_in(text) for text in texts])
+        solutions = [_solutions(one, programs) for one in known]
+        return [
+            1.0 if programs.is_correct(trace, answer) else alpha * _share(trace, of_problem, programs)
+            for trace, answer, of_problem in zip(traces, answers, solutions, strict=True)
+        ]
+    except SandboxError:
+        return [None] * len(texts)
+
+
+def trace_reward(
+    completions: Sequence[Any], answer: Sequence[Any], solution: Sequence[str | None] | None = None, **_: Any
+) -> list[float | None]:
+    """A reward function for TRL: `GRPOTrainer(..., reward_funcs=trace_reward)`.
+
+    The dataset has a column `answer` and, for partial credit, `solution`; completions are texts or chats.
+    """
+    texts = [text if isinstance(text, str) else str(text[-1]["content"]) for text in completions]
+    return trace_credits(texts, answer, [None] * len(texts) if solution is None else solution)
+
+
+def compute_score(
+    data_source: str, solution_str: str, ground_truth: Any, extra_info: Mapping[str, Any] | None = None
+) -> float:
+    """A reward function for verl: `custom_reward_function.path` is this file, `.name` is compute_score.
+
+    `extra_info["solution"]`, if there is one, is the reference. What cannot be judged is an error, for lack
+    of a score that would say so.
+    """
+    [score] = trace_credits([solution_str], [ground_truth], [(extra_info or {}).get("solution")])
+    if score is None:
+        raise SandboxError("the sandbox cannot run this program; `partway doctor` says what is missing")
+    return score
+
+
+def code_in(text: str) -> str:
+    """The program in what a model wrote: its first block of code if it has one, else all of it.
+
+    >>> code_in("It is simple:\\n```python\\nanswer = 2\\n```\\nSo 2.")
+    'answer = 2'
+    """
+    block = _BLOCK.search(text)
+    return text if block is None else block.group(1)
+
+
+def _solutions(known: SolutionBuffer | Solution | str | None, programs: Programs) -> list[Trace]:
+    if known is None:
+        return []
+    whole = known.fully_correct if isinstance(known, SolutionBuffer) else [known]
+    return programs.trace_all([str(solution) for solution in whole])
+
+
+def _share(trace: Trace, solutions: Sequence[Trace], programs: Programs) -> float:
+    """The largest share of a known solution that the longest known beginning stands for."""
+    shares = {
+        state: max(_reach(state, solution) for solution in solutions)
+        for solution in solutions
+        for state in solution.states
+    }
+    length = programs.longest_known_prefix(trace, shares)
+    return shares[trace.states[length - 1]] if length else 0.0
+
+
+def _reach(state: str, solution: Trace) -> float:
+    lengths = [length for length, reached in enumerate(solution.states, 1) if reached == state]
+    return max(lengths, default=0) / len(solution.solution)
