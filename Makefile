@@ -5,11 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-<<<<<<< HEAD
-.PHONY: help install demo test check bench docs fuzz test-browser clean
-=======
-.PHONY: help install demo test test-quick check bench docs test-browser clean
->>>>>>> 44eed29 (Run the costly tests once, in this process and unmeasured where that loses nothing; make test-quick)
+.PHONY: help install demo test test-quick check bench docs fuzz test-browser test-integrations clean
 
 help:
 	@echo "make install   create $(VENV) with pinned dependencies"
@@ -20,6 +16,7 @@ help:
 	@echo "make bench     tracing, sampling, learning and training against their baselines"
 	@echo "make docs      build the documentation into site/"
 	@echo "make fuzz N=1000000   throw mutated programs at the sandbox; the memory curve is in fuzz-memory.csv"
+	@echo "make test-integrations   call our reward from TRL, in an environment of its own"
 	@echo "make test-browser   open report and explorer in a headless Chromium (installs it with apt)"
 
 install: $(READY)
@@ -65,5 +62,12 @@ test-browser: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[browser]"
 	$(BIN)/python -m pytest -m browser tests/end_to_end
 
+test-integrations: $(READY)
+	test -x .venv-integrations/bin/python || $(PYTHON) -m venv .venv-integrations
+	echo "$(CURDIR)/$(VENV)/lib/$$($(BIN)/python -c 'import sys; print(f"python{sys.version_info[0]}.{sys.version_info[1]}")')/site-packages" \
+		> $$(.venv-integrations/bin/python -c 'import site; print(site.getsitepackages()[0])')/partway-venv.pth
+	.venv-integrations/bin/python -m pip install --quiet --no-deps trl==1.16.0
+	PYTHONPATH=src .venv-integrations/bin/python -m pytest tests/integrations
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis site dist
+	rm -rf $(VENV) .venv-integrations .pytest_cache .mypy_cache .ruff_cache .hypothesis site dist
