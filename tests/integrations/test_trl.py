@@ -1,4 +1,4 @@
-"""TRL's own code calls the trace reward; `make test-integrations` installs TRL in an environment of its own."""
+"""TRL itself calls the trace reward; `make test-integrations` installs it in an environment of its own."""
 
 import pytest
 
