@@ -66,7 +66,7 @@ def command(programs: str | None, rounds: int, as_json: bool) -> None:
     rows = [
         ("interpreter, cold: empty caches", rates["cold"]),
         ("interpreter, warm: lines seen before", rates["warm"]),
-        ("workers: small loops, in batches", rates["workers"]),
+        ("workers: small loops, a process each", rates["workers"]),
         ("baseline: ast.parse alone", rates["ast_parse"]),
         ("baseline: a process per program", rates["process_per_program"]),
     ]
