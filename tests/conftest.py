@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+PROCESSES = {"end_to_end", "benchmarks", "test_workers.py", "test_isolation.py", "test_takeover.py"}
 
 # Tests run side by side, one process to a core; before torch is imported, and for the processes they start.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -17,7 +18,7 @@ os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what starts programs of its own."""
     for item in items:
-        if {"end_to_end", "benchmarks"} & set(item.path.parts):
+        if PROCESSES & set(item.path.parts):
             item.add_marker(pytest.mark.processes)
 
 

@@ -71,6 +71,7 @@ def test_other_attention_than_that_of_pytorch_gets_rows() -> None:
     assert checked_layout(tiny("llama", "eager")) == TreeRows(LONGEST)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [

@@ -84,6 +84,7 @@ def report(folder, runs):
     return write_report(runs, folder / "out", title=f"A title with {HOSTILE}")
 
 
+@pytest.mark.slow
 def test_the_page_stands_alone(report):
     tags = Page(report.read_text(encoding="utf-8")).tags
     assert not {tag for tag, _ in tags} & {"script", "link", "img", "iframe", "object", "base", "form"}
@@ -200,6 +201,7 @@ def crowded(tmp_path_factory):
     return read_study([*made, write_run(folder / "twin", max_completion_length=512)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.name)
 def test_no_text_overlaps_another_or_leaves_the_figure(section, crowded, monkeypatch):
     with drawing(LIGHT, section.name):

@@ -66,6 +66,7 @@ def test_both_kinds_of_attention_are_right(attention: str, layout: str) -> None:
     assert_same(scorer, model, problems(), objective("mml"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normalization", ["sum", "length", "solutions"])
 @pytest.mark.parametrize("name", OBJECTIVES)
 @pytest.mark.parametrize("layout", [Tree(256), SharedPrompt(), Flat()], ids=NAMES)
@@ -234,6 +235,7 @@ def saved_bytes(scorer: Scorer, model: nn.Module, batch: list[Targets]) -> int:
     return most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", [Tree(256), SharedPrompt(), Flat()], ids=NAMES)
 def test_memory_does_not_grow_with_the_buffer(layout: Layout) -> None:
     model, rng = tiny("llama"), random.Random(0)

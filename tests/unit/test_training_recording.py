@@ -19,6 +19,8 @@ from partway.training.locks import writing_alone
 from partway.training.signals import Interrupted
 from training_cases import apples, small_trainer, tiny_gpt_neo
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Path:
