@@ -12,6 +12,7 @@ import yaml
 from click.testing import CliRunner
 from transformers import EarlyStoppingCallback
 
+from chat_templates import chat_tokenizer
 from languages import Expressions
 from partway.buffer import SolutionBuffer
 from partway.cli import app
@@ -26,7 +27,7 @@ from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 from partway.training.config import own_fields
 from partway.training.preparation import prepared_model
 from scoring_cases import alone
-from training_cases import apples, watched_trainer, write_inputs
+from training_cases import apples, tiny_gpt_neo, watched_trainer, write_inputs
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*TypedStorage is deprecated:UserWarning")
 
@@ -97,6 +98,29 @@ def test_evaluations_do_not_take_the_temperature_of_self_sampling(tmp_path):
     trainer = watched_trainer(tmp_path, temperature=0.55)
     trainer.evaluate()
     assert [call.settings.temperature for call in trainer.engine.calls] == [0.2, 0.8]
+
+
+def prompt_with(**settings: Any) -> str:
+    """What a model with a chat template reads before it writes."""
+    tokenizer = chat_tokenizer("SmolLM2", [PROBLEM])
+    model = tiny_gpt_neo([PROBLEM]).model
+    model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+    codec = prepared_model(model, tokenizer, SelfSamplingConfig(use_cpu=True, **settings), [PROBLEM]).codec
+    return codec.tokenizer.decode(codec.prompt(PROBLEM.question))
+
+
+@arriving(chat_template="none")
+def test_a_chat_template_is_left_aside_if_the_settings_say_so(settings):
+    assert "<|im_start|>" in prompt_with()
+    assert prompt_with(**settings) == f"# {PROBLEM.question}\n"
+
+
+@arriving(system_prompt="Count with care.", prompt_template="Q: {{ question }}\nA:\n")
+def test_questions_are_put_as_the_settings_say(settings):
+    assert settings["system_prompt"] not in prompt_with()
+    assert settings["system_prompt"] in prompt_with(system_prompt=settings["system_prompt"])
+    own = prompt_with(prompt_template=settings["prompt_template"])
+    assert own == f"Q: {PROBLEM.question}\nA:\n"
 
 
 # What is kept
