@@ -4,6 +4,7 @@ A test says by `@arriving(key=value, ...)` which keys it follows; the last test 
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,6 +34,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*TypedStorage is deprecated:Use
 
 PROBLEM = apples(1)[0]
 FOLLOWED: dict[str, Any] = {}
+
+
+ELSEWHERE = {  # keys that a file of their own follows through the trainer
+    "num_generations_unsolved": "test_beyond_training.py",
+    "reference_share": "test_beyond_training.py",
+}
 
 
 def arriving(**settings: Any) -> pytest.MarkDecorator:
@@ -201,6 +208,18 @@ def test_the_language_is_that_of_the_settings(tmp_path, settings):
     problem = Problem(PROBLEM.id, PROBLEM.question, 12, Expressions().parse(reference))
     trainer = watched_trainer(tmp_path, [problem], **settings)
     assert verdict_on(trainer, "5 + 10\n_ - 3\n") == "new_fully_correct"
+
+
+@arriving(equivalence="live", stitch=True, dead_ends="drop", spurious="flag", length_limit=9)
+def test_buffers_have_the_rules_of_the_settings(tmp_path, settings):
+    rules = watched_trainer(tmp_path, **settings).buffers[PROBLEM.id].rules
+    assert {key: getattr(rules, key) for key in settings} == settings
+
+
+@arriving(solution_end="end_of_text", program_forms="written")
+def test_programs_are_read_as_the_settings_say(tmp_path, settings):
+    said = watched_trainer(tmp_path, **settings).programs.settings()
+    assert {key: said[key] for key in settings} == settings
 
 
 @arriving(buffer_file="buffer.jsonl")
@@ -437,6 +456,8 @@ def test_what_only_transformers_reads_is_handed_on(tmp_path, settings):
 
 def test_every_key_is_followed_with_a_value_that_is_not_its_default():
     defaults = {f.name: f.default for f in own_fields()}
-    assert {key for key in defaults if key not in FOLLOWED} == set(), "a key needs a test here"
+    assert {key for key in defaults if key not in FOLLOWED | ELSEWHERE} == set(), "a key needs a test here"
+    for key, name in ELSEWHERE.items():
+        assert f"{key}=" in (Path(__file__).parent / name).read_text(encoding="utf-8")
     assert {key for key in FOLLOWED if key not in defaults} == set(), "no such key"
     assert {key for key, value in FOLLOWED.items() if value == defaults[key]} == set()
