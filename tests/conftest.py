@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PROCESSES = {"end_to_end", "benchmarks", "test_workers.py", "test_isolation.py", "test_takeover.py"}
+PROCESSES = {"end_to_end", "benchmarks", "test_docs.py"}
+PROCESSES |= {"test_workers.py", "test_isolation.py", "test_takeover.py"}
 
 # Tests run side by side, one process to a core; before torch is imported, and for the processes they start.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -179,6 +179,7 @@ def storyteller():
     return language_model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 6])
 def test_a_trained_model_writes_the_same_solutions(storyteller, count):
     problems = generate_problems(8, seed=11)
