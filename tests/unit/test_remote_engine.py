@@ -9,11 +9,12 @@ from contextlib import ExitStack
 import pytest
 
 from partway.errors import ConfigError, EngineError
-from partway.models import completions_client
+from partway.models import bounded_http, completions_client
 from partway.models.engine import Request
 from partway.models.few_shot import FewShotPrompt
 from partway.models.remote_engine import RemoteEngine
 from partway.models.settings import SamplingSettings
+from partway.parsing import MAX_CHARACTERS
 from partway.problem import Problem
 from partway.solution import EMPTY, Solution
 from scripted_server import completions, scripted_server
@@ -279,13 +280,17 @@ def test_packed_answers_are_read_when_small_and_refused_when_they_would_be_large
                     engine.complete(requests(count=1), SETTINGS, 1)
 
 
+def test_no_more_is_unpacked_than_is_wanted():
+    assert len(bounded_http._unpacker("gzip")(gzip.compress(b" " * (1 << 26)), 1000)) == 1000
+
+
 def test_of_a_text_without_end_only_so_much_is_taken(connect):
     def script(number, payload):
         return 200, completions("n0 = 1\nn1 = " + "1" * 5_000_000)
 
     with scripted_server(script) as server:
         ((draw,),) = connect(server.url).complete(requests(count=1), SETTINGS, 1)
-    assert (len(draw.completion), draw.finished) == (100_000, False)
+    assert (len(draw.completion), draw.finished) == (MAX_CHARACTERS, False)
 
 
 def test_half_a_surrogate_pair_does_not_get_into_files(connect):
