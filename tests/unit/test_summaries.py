@@ -233,5 +233,5 @@ def test_shares_of_verdicts_add_up_in_every_stretch(tmp_path):
 def test_an_evaluation_that_is_no_json_is_reported_by_its_path(tmp_path):
     run = write_run(tmp_path / "run")
     (Path(run.directory) / "evaluations" / "step-20.json").write_text(json.dumps([])[:1])
-    with pytest.raises(RunError, match=r"step-20\.json: cannot be read"):
+    with pytest.raises(RunError, match=r"step-20\.json: not JSON"):
         summarize(run)
