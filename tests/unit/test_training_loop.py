@@ -380,8 +380,8 @@ def test_a_beginning_without_room_does_not_end_the_exploring_of_its_problem(tmp_
     assert not trainer._has_room(problem, too_long)
     trainer.batch = [problem]
     trainer.explore([problem])
-    assert trainer.ledger.drawn == SMALL["num_generations"]
-    assert trainer.ledger.guided == 0
+    assert trainer.account.ledger.drawn == SMALL["num_generations"]
+    assert trainer.account.ledger.guided == 0
 
 
 def test_references_are_traced_once_on_the_way_into_a_run(tmp_path):

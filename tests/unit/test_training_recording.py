@@ -312,14 +312,14 @@ def test_resuming_with_other_problems_or_another_model_is_refused(copy, tmp_path
 def test_a_full_disk_is_one_clear_error_and_the_last_checkpoint_stays(tmp_path, finished, monkeypatch):
     directory = tmp_path / "run"
     trainer = small_trainer(directory)
-    save = SelfSamplingTrainer.write_buffers
+    save = trainer.account.write_buffers
 
-    def full(self, target):
-        if self.state.global_step == 8:
+    def full(target):
+        if trainer.state.global_step == 8:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        save(self, target)
+        save(target)
 
-    monkeypatch.setattr(SelfSamplingTrainer, "write_buffers", full)
+    monkeypatch.setattr(trainer.account, "write_buffers", full)
     with pytest.raises(
         RunError, match=r"cannot write checkpoint-8 at step 8 \(No space left on device\); make room"
     ):

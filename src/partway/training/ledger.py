@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from partway.buffer import Verdict
+from partway.models.targets import Targets
 from partway.runs import SelfSample
 
 SPANS = ("exploring", "executing", "learning", "evaluating", "saving")
@@ -50,6 +51,13 @@ class Ledger:
     def drafted_share(self) -> float:
         """The share of the drawn tokens that drafts had told."""
         return self.drafted_tokens / max(1, self.completion_tokens)
+
+    def add_learned(self, loss: float, problems: int, targets: Collection[Targets]) -> None:
+        """Account for a step's learning from the targets of so many problems."""
+        self.loss += loss
+        self.problems += problems
+        self.targets += sum(len(found.targets) for found in targets)
+        self.tokens += sum(len(target) for found in targets for target in found.targets)
 
     @classmethod
     def total(cls, parts: Sequence[Ledger]) -> Ledger:

@@ -1,13 +1,12 @@
 """A transformers Trainer that keeps a run directory: every line, atomic checkpoints, exact resume.
 
-It knows nothing of what is trained; `SelfSamplingTrainer` fills in what a step is and what it leaves behind.
+It knows nothing of what a step does; what there is to write it gets from the account that it holds.
 """
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -25,6 +24,8 @@ from partway.models.loading import HUB_ERRORS, no_progress_bar
 from partway.runs import Run
 from partway.runs.run import TRAINER_STATE
 from partway.training import checkpoints, resuming
+from partway.training.account import Account
+from partway.training.cards import model_card
 from partway.training.checkpoints import RunProgress
 from partway.training.config import SelfSamplingConfig
 from partway.training.distributed import from_first
@@ -66,23 +67,20 @@ def check_writable(directory: Path) -> None:
         ) from error
 
 
-class StepHooks(TrainerCallback):  # type: ignore[misc]
-    """Tells the trainer when all is loaded and when a step begins and ends; saves if a signal came."""
+class SavingHooks(TrainerCallback):  # type: ignore[misc]
+    """Tells the trainer when all is loaded, logs the last step, and saves if a signal came."""
 
-    def __init__(self, trainer: RecordingTrainer) -> None:
+    def __init__(self, trainer: RecordingTrainer, steps_per_epoch: int) -> None:
         self.trainer = trainer
+        self.steps_per_epoch = steps_per_epoch
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self.trainer.after_loading()
 
-    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        self.trainer.before_step()
-
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        self.trainer.after_step()
         control.should_log |= state.global_step >= state.max_steps
         # At the end of an epoch there may be more to do before saving.
-        if self.trainer.stop_signal and state.global_step % self.trainer.steps_per_epoch:
+        if self.trainer.stop_signal and state.global_step % self.steps_per_epoch:
             control.should_save = True
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -96,8 +94,11 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
     args: SelfSamplingConfig
     control: Any
 
-    def __init__(self, run: Run, environment: Mapping[str, Any], **kwargs: Any) -> None:
-        self.run = run
+    def __init__(
+        self, account: Account, environment: Mapping[str, Any], *, steps_per_epoch: int, **kwargs: Any
+    ) -> None:
+        self.account = account
+        self.run = run = account.run
         self.environment = dict(environment)
         self.clock = Clock()
         self.signals = StopSignals()
@@ -110,34 +111,8 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         super().__init__(**kwargs)
         self.remove_callback(PrinterCallback)
         self.remove_callback(ProgressCallback)
-        self.add_callback(StepHooks(self))
+        self.add_callback(SavingHooks(self, steps_per_epoch))
         self.add_callback(self.display)
-
-    steps_per_epoch: int
-
-    @abstractmethod
-    def before_step(self) -> None:
-        """What comes before each optimiser step."""
-
-    @abstractmethod
-    def after_step(self) -> None:
-        """What follows each optimiser step."""
-
-    @abstractmethod
-    def metrics_line(self, steps: int) -> dict[str, float]:
-        """What the last `steps` steps did; called once per line, in every process."""
-
-    @abstractmethod
-    def progress(self) -> RunProgress:
-        """How far the run is; called in every process before a checkpoint."""
-
-    @abstractmethod
-    def go_back_to(self, progress: RunProgress, directory: Path) -> None:
-        """Take up what `progress` and `write_buffers` saved."""
-
-    @abstractmethod
-    def write_buffers(self, directory: Path) -> None:
-        """Save what was learned beside the weights."""
 
     def train(
         self, resume_from_checkpoint: bool | str | None = None, force: bool = False, **kwargs: Any
@@ -174,7 +149,8 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         if checkpoint is not None:
             progress = RunProgress.read(checkpoint)
             self.has_ended, self.last_logged = progress.ended and not is_longer, progress.last_logged
-            self.go_back_to(progress, checkpoint)
+            is_main = self.is_world_process_zero()
+            self.account.go_back_to(progress, checkpoint, is_main=is_main)
         return checkpoint
 
     def _start(self) -> None:
@@ -251,33 +227,39 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         """Complete the line, add it to the run, and hand it to the trackers."""
         step = self.state.global_step
         steps = step - self.last_logged
-        if "loss" in logs:
-            logs = {**logs, **self.metrics_line(steps)}
-            self.last_logged = step
-        elif "train_runtime" in logs:
-            logs = self.last_line()
+        with self.writing("a line of metrics"):
+            if "loss" in logs:
+                logs = {**logs, **self.account.line(self.accelerator, steps)}
+                self.last_logged = step
+            elif "train_runtime" in logs:
+                logs = self.account.last_line(self.accelerator, step)
         timings = self.clock.line(step, steps)
         if self.is_world_process_zero():
             with self.writing("a line of metrics"):
                 self.run.append_metrics({"step": step, "epoch": self.state.epoch, **logs}, timings)
         super().log({**logs, **{key: value for key, value in timings.items() if key != "step"}})
 
-    @abstractmethod
-    def last_line(self) -> dict[str, float]:
-        """The line that ends a finished run."""
-
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         """Save everything that resuming needs, under its name only when complete; then stop if asked to."""
         step = self.state.global_step
         path = self.run.checkpoint(step)
         with self.clock.span("saving"), self.writing(path.name):
-            progress = self.progress()
+            progress = self._progress()
             with self._shared_directory(path) as directory:
                 self._fill_checkpoint(directory, progress)
             if self.args.should_save:
                 self._rotate()
         if self.stop_signal:
             raise Interrupted(self.stop_signal, path.name)
+
+    def _progress(self) -> RunProgress:
+        """How far the run is."""
+        return RunProgress(
+            step=self.state.global_step,
+            ended=bool(self.control.should_training_stop),
+            last_logged=self.last_logged,
+            **self.account.sums(self.accelerator),
+        )
 
     def _fill_checkpoint(self, directory: Path, progress: RunProgress) -> None:
         self.save_model(str(directory), _internal_call=True)
@@ -294,7 +276,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
                 if isinstance(callback, ExportableState):
                     self.state.stateful_callbacks[type(callback).__name__] = callback.state()
             self.state.save_to_json(str(directory / TRAINER_STATE))
-            self.write_buffers(directory)
+            self.account.write_buffers(directory)
             progress.write(directory)
 
     @contextmanager
@@ -327,12 +309,8 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         ):
             self.save_model(str(directory), _internal_call=True)
             if self.args.should_save:
-                self.write_buffers(directory)
-                (directory / "README.md").write_text(self.model_card(), encoding="utf-8")
-
-    @abstractmethod
-    def model_card(self) -> str:
-        """The README.md of the final model."""
+                self.account.write_buffers(directory)
+                (directory / "README.md").write_text(model_card(self.args, self.run), encoding="utf-8")
 
     @contextmanager
     def writing(self, what: str) -> Iterator[None]:

@@ -34,13 +34,11 @@ from partway.problem import Problem
 from partway.runs import Run
 from partway.sampling import sample_solutions
 from partway.solution import Solution
+from partway.training.account import Account
 from partway.training.buffers import Buffers
-from partway.training.cards import model_card
-from partway.training.checkpoints import RunProgress
 from partway.training.config import SelfSamplingConfig
 from partway.training.distributed import gathered, maxima, reducing, whole_weights
 from partway.training.failures import Learned, no_number
-from partway.training.ledger import Ledger
 from partway.training.order import BatchOrder, ProblemLoader
 from partway.training.preparation import (
     environment_of,
@@ -54,6 +52,19 @@ from partway.training.recording import RecordingTrainer
 
 if TYPE_CHECKING:
     from peft import PeftConfig
+
+
+class Turns(TrainerCallback):  # type: ignore[misc]
+    """Tells the trainer when a step begins and ends."""
+
+    def __init__(self, trainer: SelfSamplingTrainer) -> None:
+        self.trainer = trainer
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.trainer.before_step()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.trainer.after_step()
 
 
 class SelfSamplingTrainer(RecordingTrainer):
@@ -101,13 +112,11 @@ class SelfSamplingTrainer(RecordingTrainer):
             rank=args.process_index,
             world=args.world_size,
         )
-        self.steps_per_epoch = self.order.steps_per_epoch
         self.batch: list[Problem] = []
-        self.ledger = Ledger()
-        self.total_loss, self.num_tokens = 0.0, 0
         super().__init__(
-            Run(Path(args.output_dir or "run")),
+            Account(Run(Path(args.output_dir or "run")), self.buffers),
             environment_of(args, language_model.model, problems, dev),
+            steps_per_epoch=self.order.steps_per_epoch,
             model=language_model.model,
             args=args,
             data_collator=list,
@@ -118,6 +127,7 @@ class SelfSamplingTrainer(RecordingTrainer):
             optimizers=optimizers,
             compute_metrics=compute_metrics,
         )
+        self.add_callback(Turns(self))
         if args.early_stopping_patience is not None:
             self.add_callback(EarlyStoppingCallback(args.early_stopping_patience))
         self.scorer = self._scorer()
@@ -165,7 +175,7 @@ class SelfSamplingTrainer(RecordingTrainer):
         places = {problem.id: place for place, problem in enumerate(self.batch)}
         for (request, draw), trace in zip(draws, traces, strict=True):
             for sample in self.buffers.consider(request, draw, trace, self.step, places[request.problem.id]):
-                self.ledger.add_sample(sample, draw.tokens, draw.drafted, executed=bool(trace.states))
+                self.account.ledger.add_sample(sample, draw.tokens, draw.drafted, executed=bool(trace.states))
 
     def learn(self, model: Any, problems: Sequence[Problem]) -> Tensor:
         """Backpropagate the objective over each problem's buffer, pass by pass; returns the loss."""
@@ -185,10 +195,12 @@ class SelfSamplingTrainer(RecordingTrainer):
         self.learned = Learned(self.step, targets, dict(zip(targets, losses_P.tolist(), strict=True)))
         if not math.isfinite(loss.item()):
             raise self._no_number("loss", loss.item())
-        self.ledger.loss += loss.item()
-        self.ledger.problems += len(problems)
-        self.ledger.targets += sum(len(found.targets) for found in targets.values())
-        self.ledger.tokens += sum(len(target) for found in targets.values() for target in found.targets)
+        self.account.ledger.loss += loss.item()
+        self.account.ledger.problems += len(problems)
+        self.account.ledger.targets += sum(len(found.targets) for found in targets.values())
+        self.account.ledger.tokens += sum(
+            len(target) for found in targets.values() for target in found.targets
+        )
         return loss * float(self.args.world_size)
 
     def targets(self, problem: Problem) -> Targets | None:
@@ -257,8 +269,8 @@ class SelfSamplingTrainer(RecordingTrainer):
         self.model.zero_grad()
         return (
             f"{len(self.train_dataset)} problems, {self.args.problems_per_step} per step; "
-            f"first batch: loss {loss.item():.3f}, {self.ledger.drawn} samples drawn, "
-            f"{self.ledger.tokens} tokens learned from in layout {self.scorer.layout.name}"
+            f"first batch: loss {loss.item():.3f}, {self.account.ledger.drawn} samples drawn, "
+            f"{self.account.ledger.tokens} tokens learned from in layout {self.scorer.layout.name}"
         )
 
     @contextmanager
@@ -318,52 +330,6 @@ class SelfSamplingTrainer(RecordingTrainer):
         return {"scale_wrt_gas": False} if self.is_deepspeed_enabled else {}
 
     def share(self) -> None:
-        """Give every process every buffer, and write what all of them sampled to the run."""
-        samples = self.buffers.exchange(self.accelerator)
-        if self.is_world_process_zero():
-            with self.writing("self-samples"):
-                self.run.append_samples(samples)
-
-    def metrics_line(self, steps: int) -> dict[str, float]:
-        """What the last `steps` steps did, over all processes."""
-        self.share()
-        total = Ledger.total(gathered(self.accelerator, self.ledger))
-        self.ledger = Ledger()
-        self.total_loss += total.loss
-        self.num_tokens += total.tokens
-        return {**total.metrics(steps), "num_tokens": self.num_tokens, **self.buffers.metrics()}
-
-    def last_line(self) -> dict[str, float]:
-        """The mean loss of all steps, and that this was the end."""
-        rest = Ledger.total(gathered(self.accelerator, self.ledger))
-        return {"train_loss": (self.total_loss + rest.loss) / self.state.global_step, "finished": True}
-
-    def progress(self) -> RunProgress:
-        """How far the run is."""
-        self.share()
-        total = Ledger.total(gathered(self.accelerator, self.ledger))
-        self.ledger = total if self.is_world_process_zero() else Ledger()
-        return RunProgress(
-            step=self.state.global_step,
-            ended=bool(self.control.should_training_stop),
-            last_logged=self.last_logged,
-            total_loss=self.total_loss,
-            num_tokens=self.num_tokens,
-            ledger=total.to_json(),
-            files=self.run.positions() if self.is_world_process_zero() else {},
-        )
-
-    def go_back_to(self, progress: RunProgress, directory: Path) -> None:
-        """Take up sums and buffers where a checkpoint left them."""
-        self.total_loss, self.num_tokens = progress.total_loss, progress.num_tokens
-        if self.is_world_process_zero():
-            self.ledger = Ledger.from_json(progress.ledger)
-        self.buffers.read(directory)
-
-    def write_buffers(self, directory: Path) -> None:
-        """Save every buffer, one line each."""
-        self.buffers.write(directory)
-
-    def model_card(self) -> str:
-        """The README.md of the final model."""
-        return model_card(self.args, self.run)
+        """Give every process what the others found."""
+        with self.writing("self-samples"):
+            self.account.share(self.accelerator)
