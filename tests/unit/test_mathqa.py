@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from partway import is_correct, trace
 from partway.datasets import Conversion, convert_mathqa, filter_mathqa
 from partway.datasets.mathqa.filtered import align, read_split_index
-from partway.datasets.mathqa.programs import OPERATIONS, NoProgram, numbers_in, program_of
+from partway.datasets.mathqa.programs import OPERATIONS, NoFormula, numbers_in, program_of
 from partway.datasets.mathqa.selection import LOST_DIGITS, declared_answer
 from partway.datasets.mathqa.templates import distinct_templates, overlaps, template_of, within_edits
 from partway.datasets.records import read_rows
@@ -109,7 +109,7 @@ def test_every_operation_runs_without_scipy() -> None:
     ],
 )
 def test_formulas_outside_the_rules_have_no_program(formula: str, reason: str) -> None:
-    with pytest.raises(NoProgram) as caught:
+    with pytest.raises(NoFormula) as caught:
         program_of(formula, [1.0, 2.0])
     assert caught.value.reason == reason
 

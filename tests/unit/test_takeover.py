@@ -41,7 +41,7 @@ answer = max(c[1:])
 HOSTILE = {
     "rewrites the recorder": "import sys\n"
     "r = sys.modules['partway.execution.recorder']\n"
-    "r.Record.changes = r.PlainRecord.changes = lambda self, names: '[{\"answer\":13},[]]\\n'\n"
+    "r.FullRecord.changes = r.PlainRecord.changes = lambda self, names: '[{\"answer\":13},[]]\\n'\n"
     "x = 1",
     "rewrites the sheet": "import gc, mmap\n"
     "for sheet in [o for o in gc.get_objects() if hasattr(o, '_memory')]:\n"

@@ -22,7 +22,7 @@ MAX_STATE = 2_000  # characters; 80 steps or so cannot fill more memory than the
 MAX_CACHED_BYTES = 32 << 20
 
 
-class Step:
+class PlainStep:
     """A line ready to run: its canonical spelling, the variable it sets, and how to know the value.
 
     Of a constant, the value and its canonical text are known; `left operator right` are two variables.
@@ -45,7 +45,7 @@ _UNUSUAL = (
     *(ArithmeticError, KeyError, MemoryError, NameError, RecursionError, TypeError, ValueError),
     NotCovered,
 )
-_known = BoundedCache[str, Step](MAX_CACHED_BYTES, lambda line, _: 600 + 50 * len(line))
+_known = BoundedCache[str, PlainStep](MAX_CACHED_BYTES, lambda line, _: 600 + 50 * len(line))
 
 
 def trace_plain(text: str, answer_variable: str) -> Trace | None:
@@ -81,7 +81,7 @@ def trace_plain(text: str, answer_variable: str) -> Trace | None:
     return Trace(solution, tuple(states), OneEach(variables), None, outcome)
 
 
-def _steps(text: str) -> list[Step] | None:
+def _steps(text: str) -> list[PlainStep] | None:
     """The steps of a text of which every line is one."""
     if len(text) > MAX_CHARACTERS:
         return None
@@ -95,7 +95,7 @@ def _steps(text: str) -> list[Step] | None:
         return _new_steps(lines)
 
 
-def _new_steps(lines: list[str]) -> list[Step] | None:
+def _new_steps(lines: list[str]) -> list[PlainStep] | None:
     steps = []
     for line in lines:
         step = _known.get(line)
@@ -103,7 +103,7 @@ def _new_steps(lines: list[str]) -> list[Step] | None:
             statement = parse_arithmetic(line)
             if statement is None:
                 return None
-            step = Step(statement)
+            step = PlainStep(statement)
             _known.put(line, step)
         steps.append(step)
     return steps

@@ -61,7 +61,7 @@ _CALLABLES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PreparedStep:
     """A step ready to run, or the reason why it never will."""
 
     screened: Screened
@@ -69,26 +69,26 @@ class Step:
     reason: Reason | None = None
 
 
-def prepare(text: str) -> Step:
+def prepare(text: str) -> PreparedStep:
     """Parse, compile and screen one step."""
     try:
         tree: ast.Module = compile(text, "<step>", "exec", int(ast.PyCF_ONLY_AST), dont_inherit=True)
         code = compile(tree, "<solution>", "exec", dont_inherit=True)
     except MemoryError as error:
-        return Step(Screened(), reason=("memory", describe(error)))
+        return PreparedStep(Screened(), reason=("memory", describe(error)))
     except (SyntaxError, ValueError, RecursionError, OverflowError, SystemError) as error:
-        return Step(Screened(), reason=("error", describe(error)))
+        return PreparedStep(Screened(), reason=("error", describe(error)))
     screened = screen(tree)
     if screened.refusal is not None:
-        return Step(screened, reason=(screened.refusal.kind, screened.refusal.message))
-    return Step(screened, code)
+        return PreparedStep(screened, reason=(screened.refusal.kind, screened.refusal.message))
+    return PreparedStep(screened, code)
 
 
 def run_program(
     texts: Sequence[str],
     answer_variable: str,
     namespace: dict[str, Any],
-    record: Record | PlainRecord,
+    record: FullRecord | PlainRecord,
     write: Callable[[bytes], bool],
     keep: list[object],
 ) -> Reason | None:
@@ -127,7 +127,7 @@ def _part_of_message(part: object) -> str:
     return f"<{type(part).__name__[:MAX_NAME]}>"
 
 
-def _refusal(step: Step, bound: set[str]) -> Reason | None:
+def _refusal(step: PreparedStep, bound: set[str]) -> Reason | None:
     absent = sorted(step.screened.absent - bound)
     return step.reason or (("forbidden", f"{absent[0]!r} is not available") if absent else None)
 
@@ -147,7 +147,7 @@ def _execute(code: CodeType | None, namespace: dict[str, Any], keep: list[object
 
 
 def _note(
-    record: Record | PlainRecord, namespace: Mapping[str, Any], write: Callable[[bytes], bool]
+    record: FullRecord | PlainRecord, namespace: Mapping[str, Any], write: Callable[[bytes], bool]
 ) -> Reason | None:
     """Write what changed since the last step."""
     try:
@@ -160,7 +160,7 @@ def _note(
     return None if write(line) else ("memory", "the states are too large to be kept")
 
 
-class Record:
+class FullRecord:
     """What every variable held after the last step, as text, so that a change behind an alias shows."""
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:

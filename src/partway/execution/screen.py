@@ -59,7 +59,7 @@ _FIELDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class NotAllowed:
     """Why a step may not run."""
 
     kind: Literal["forbidden", "error"]
@@ -70,7 +70,7 @@ class Refusal:
 class Screened:
     """What the screen saw in one step."""
 
-    refusal: Refusal | None = None
+    refusal: NotAllowed | None = None
     bound: set[str] = field(default_factory=set)
     absent: set[str] = field(default_factory=set)  # names read that exist only if the program binds them
 
@@ -79,7 +79,7 @@ def screen(tree: ast.Module) -> Screened:
     """Look at every node of a step.
 
     >>> screen(ast.parse("x = ().__class__")).refusal
-    Refusal(kind='forbidden', message="attribute '__class__' is not allowed")
+    NotAllowed(kind='forbidden', message="attribute '__class__' is not allowed")
     >>> screen(ast.parse("x = [i * i for i in range(3)]")).refusal
     """
     screener = _Screener()
@@ -93,7 +93,7 @@ def screen(tree: ast.Module) -> Screened:
 class _Refused(Exception):
     def __init__(self, message: str, kind: Literal["forbidden", "error"] = "forbidden") -> None:
         super().__init__(message)
-        self.refusal = Refusal(kind, message)
+        self.refusal = NotAllowed(kind, message)
 
 
 class _Screener:

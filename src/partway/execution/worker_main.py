@@ -24,7 +24,7 @@ from typing import Any
 from partway.execution.isolation import confine_program, confine_worker
 from partway.execution.namespace import fresh_namespace, settle_modules
 from partway.execution.probe import try_everything
-from partway.execution.recorder import PlainRecord, Record, run_program
+from partway.execution.recorder import FullRecord, PlainRecord, run_program
 from partway.execution.sheets import Sheet
 from partway.execution.wire import FrameReader, frame, to_json
 
@@ -38,7 +38,7 @@ _SIGNALS_OF_TIME = (signal.SIGPROF, signal.SIGXCPU)
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RunRequest:
     """Limits for each program on the sheets that come along; `plain` asks for the other recorder."""
 
     cpu_seconds: float = 1.0
@@ -64,7 +64,7 @@ def main() -> None:
             if request is None:
                 _send(REPLY + to_json(_probe()).encode())
             else:
-                serve(Request(**request), sheets)
+                serve(RunRequest(**request), sheets)
                 sheets = []
 
 
@@ -97,12 +97,12 @@ def _warm_up() -> None:
     """Run a program of our own: what Python prepares at first use is then prepared in every child."""
     for plain in (False, True):
         namespace = fresh_namespace()
-        record = PlainRecord() if plain else Record(namespace)
+        record = PlainRecord() if plain else FullRecord(namespace)
         reason = run_program(WARM_UP[1:], WARM_UP[0], namespace, record, lambda line: True, [])
         assert reason is None, f"a harmless program fails: {reason}"
 
 
-def serve(request: Request, sheets: Sequence[int]) -> None:
+def serve(request: RunRequest, sheets: Sequence[int]) -> None:
     """Run the program on every sheet, in order; a reply says how its process ended, None if as it should."""
     for sheet in sheets:
         try:
@@ -125,7 +125,7 @@ class Ending:
     certain: bool = False
 
 
-def _run(request: Request, sheet: int) -> Ending | None:
+def _run(request: RunRequest, sheet: int) -> Ending | None:
     """Fork a child for one program and see it to its end."""
     zygote = os.getpid()
     pid = os.fork()
@@ -168,7 +168,7 @@ def _end_with(pid: int) -> None:
     os._exit(0)
 
 
-def _ending(code: int, request: Request) -> Ending | None:
+def _ending(code: int, request: RunRequest) -> Ending | None:
     if code == 0:
         return None
     if -code in _SIGNALS_OF_TIME:
@@ -189,10 +189,10 @@ def _signal_name(number: int) -> str:
 
 
 _NAMESPACE = fresh_namespace()  # every child has its own copy, as it has of all memory
-_RECORDS = (Record(_NAMESPACE), PlainRecord())
+_RECORDS = (FullRecord(_NAMESPACE), PlainRecord())
 
 
-def _live(request: Request, descriptor: int, zygote: int) -> None:
+def _live(request: RunRequest, descriptor: int, zygote: int) -> None:
     """The child's whole life."""
     status = 70
     keep: list[object] = []  # what the program made: were it destroyed here, its clean-up code would run here
@@ -211,7 +211,7 @@ def _live(request: Request, descriptor: int, zygote: int) -> None:
         os._exit(status)
 
 
-def _confine(request: Request, zygote: int) -> dict[str, str]:
+def _confine(request: RunRequest, zygote: int) -> dict[str, str]:
     return confine_program(request.memory_bytes, math.ceil(request.cpu_seconds) + 1, zygote)
 
 
@@ -237,7 +237,7 @@ def _protections() -> dict[str, str]:
 
 
 def _walls(zygote: int) -> dict[str, str]:
-    return _confine(Request(), zygote)
+    return _confine(RunRequest(), zygote)
 
 
 def _said_by_a_child(task: Callable[[int], object]) -> list[bytes]:

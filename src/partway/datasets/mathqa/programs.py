@@ -87,7 +87,7 @@ OPERATIONS = {
 }
 
 
-class NoProgram(Exception):
+class NoFormula(Exception):
     """A formula that the rules do not turn into a program."""
 
     def __init__(self, reason: str, detail: str) -> None:
@@ -110,7 +110,7 @@ def number_value(text: str) -> float:
     try:
         return float(text.replace(",", ""))
     except ValueError:  # .5.3 is matched, too
-        raise NoProgram("number not readable", text) from None
+        raise NoFormula("number not readable", text) from None
 
 
 def program_of(formula: str, numbers: Sequence[float]) -> str:
@@ -134,12 +134,12 @@ def program_of(formula: str, numbers: Sequence[float]) -> str:
 def _expression(call: str, numbers: int, results: int) -> str:
     name, _, rest = call.partition("(")
     if name not in OPERATIONS:
-        raise NoProgram("operation not listed", name)
+        raise NoFormula("operation not listed", name)
     arguments = [_argument(text.strip(), numbers, results) for text in rest.partition(")")[0].split(",")]
     try:
         return OPERATIONS[name].format(*arguments)
     except IndexError:
-        raise NoProgram("formula not readable", f"too few arguments in {call}") from None
+        raise NoFormula("formula not readable", f"too few arguments in {call}") from None
 
 
 def _argument(text: str, numbers: int, results: int) -> str:
@@ -148,7 +148,7 @@ def _argument(text: str, numbers: int, results: int) -> str:
     if reference:
         kind, index = reference[1], int(reference[2])
         if index >= (results if kind == "#" else numbers):
-            raise NoProgram("formula not readable", f"there is no {text}")
+            raise NoFormula("formula not readable", f"there is no {text}")
         return f"t{index}" if kind == "#" else text
     return str(_constant(text))
 
@@ -160,5 +160,5 @@ def _constant(text: str) -> float:
         return math.pi / 180
     groups = NUMBER.findall(text)
     if not text.startswith("const_") or not groups:
-        raise NoProgram("formula not readable", f"there is no {text!r}")
+        raise NoFormula("formula not readable", f"there is no {text!r}")
     return float(groups[0]) + (float(f"0.{groups[1]}") if len(groups) > 1 else 0.0)

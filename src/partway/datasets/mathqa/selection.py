@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from partway.datasets.conversion import Conversion, Reject
-from partway.datasets.mathqa.programs import NUMBER, NoProgram, number_value, numbers_in, program_of
+from partway.datasets.mathqa.programs import NUMBER, NoFormula, number_value, numbers_in, program_of
 from partway.datasets.mathqa.templates import overlaps
 from partway.errors import ProblemError
 from partway.execution import Trace, trace_all
@@ -148,12 +148,12 @@ def _candidate(split: str, index: int, row: Row) -> _Candidate | Reject:
     try:
         declared = declared_answer(row["options"], row["correct"], is_cut=bool(row.get("options_cut")))
         if declared is None:
-            raise NoProgram("no declared answer", row["options"])
+            raise NoFormula("no declared answer", row["options"])
         if declared.low == 0:
-            raise NoProgram("declared answer is 0", row["options"])
+            raise NoFormula("declared answer is 0", row["options"])
         numbers = numbers_in(row["Problem"])
         return _Candidate(split, index, row, numbers, program_of(row["linear_formula"], numbers), declared)
-    except NoProgram as error:
+    except NoFormula as error:
         return Reject(split, index, error.reason, error.detail, row)
 
 
