@@ -5,13 +5,14 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help install demo test test-quick check bench docs fuzz test-browser test-integrations clean
+.PHONY: help install demo test test-quick coverage check bench docs fuzz test-browser test-integrations clean
 
 help:
 	@echo "make install   create $(VENV) with pinned dependencies"
 	@echo "make demo      train MLE against self-sampling on built-in problems: a table and a page"
 	@echo "make test      lint, types and tests, as CI runs them"
 	@echo "make test-quick   the tests that take no time: no processes, no coverage, under a minute"
+	@echo "make coverage  the same tests, measured: which lines they run"
 	@echo "make check     lint and types only"
 	@echo "make bench     tracing, sampling, learning and training against their baselines"
 	@echo "make docs      build the documentation into site/"
@@ -37,6 +38,9 @@ check: $(READY)
 	$(BIN)/mypy
 
 test: check
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --durations=20
+
+coverage: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --cov --cov-report=term:skip-covered
 
 test-quick: $(READY)
