@@ -1,150 +1,28 @@
 """The solutions kept for a problem (B), the states known to lead somewhere (M), and the verdict on a sample.
 
-This is Algorithm 3, lines 3-9, with the answer checked first as in Algorithm 1. Known prefixes form a tree:
-a prefix is a node, its text the path to the root, so solutions share what they have in common.
+This is Algorithm 3, lines 3-9, with the answer checked first as in Algorithm 1.
 """
 
 from __future__ import annotations
 
-import json
 import random
-import sys
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from enum import StrEnum
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from itertools import islice, takewhile
-from typing import Any, Literal, TextIO
+from typing import Any, Literal
 
-from partway.errors import ProblemError
-from partway.execution import PYTHON, Programs, State, Trace, trace_all
-from partway.execution.completion import Equivalence, Match, Route, matches, values_along
-from partway.execution.programs import flaw_of, programs_of
+from partway.buffer.prefixes import Prefix, Witness
+from partway.buffer.verdicts import Rules, Verdict
+from partway.execution import PYTHON, Programs, State, Trace
+from partway.execution.completion import Match, Route, matches, values_along
+from partway.execution.programs import programs_of
 from partway.problem import Problem
 from partway.solution import EMPTY, Solution
 
-Dedup = Literal["ast", "alpha"]
-DeadEnds = Literal["keep", "drop"]
-Spurious = Literal["keep", "flag", "drop"]
 Kind = Literal["fully_correct", "stitched", "partially_correct"]
 
 EVIDENCE = 3  # solutions that tell how long those of a problem without a reference are
-USUAL_LENGTH = 0.9  # the quantile of the references' lengths that bounds them until then
 MAX_COMPLETIONS = 8  # run in search of one that gives the answer; the first nearly always does
-
-
-class Verdict(StrEnum):
-    """What became of a sampled solution."""
-
-    NEW_FULLY_CORRECT = "new_fully_correct"
-    KNOWN_FULLY_CORRECT = "known_fully_correct"
-    NEW_STITCHED = "new_stitched"
-    NEW_PARTIALLY_CORRECT = "new_partially_correct"
-    KNOWN_PARTIALLY_CORRECT = "known_partially_correct"
-    TOO_LONG = "too_long"
-    SPURIOUS = "spurious"
-    INCORRECT = "incorrect"
-    NOT_EXECUTABLE = "not_executable"
-
-    @property
-    def is_new(self) -> bool:
-        """Whether the buffer kept something."""
-        return self.startswith("new_")
-
-    @property
-    def is_optional(self) -> bool:
-        """Whether only rules beyond the paper's give this verdict, so that it is shown where it occurs."""
-        return self in (Verdict.NEW_STITCHED, Verdict.SPURIOUS)
-
-
-@dataclass(frozen=True)
-class Rules:
-    """What a buffer counts as a duplicate, as too long and as worth keeping."""
-
-    dedup: Dedup = "ast"
-    length_tolerance: int = 0
-    keeps_partial: bool = True
-    max_solutions: int | None = None
-    equivalence: Equivalence = "exact"
-    stitch: bool = False
-    dead_ends: DeadEnds = "keep"
-    spurious: Spurious = "keep"
-    length_limit: int | None = None
-
-    @property
-    def completes(self) -> bool:
-        """Whether a beginning is kept only with a completion that was run and gave the answer."""
-        return self.equivalence == "live" or self.stitch or self.dead_ends == "drop"
-
-    @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> Rules:
-        """The rules that the keys of a config describe; keys that are missing have defaults."""
-        names = ("equivalence", "stitch", "dead_ends", "spurious", "length_limit")
-        same = {name: settings[name] for name in names if name in settings}
-        return cls(
-            dedup=settings.get("dedup", "ast"),
-            length_tolerance=settings.get("length_tolerance", 0),
-            keeps_partial=settings.get("self_sampling", "fcs+pcs") == "fcs+pcs",
-            max_solutions=settings.get("max_solutions_per_problem"),
-            **same,
-        )
-
-    @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> Rules:
-        """The rules that a saved buffer names beside the settings of its programs."""
-        return _shared_rules(**{field.name: row[field.name] for field in fields(cls) if field.name in row})
-
-
-_shared_rules = lru_cache(maxsize=64)(Rules)  # a hundred thousand buffers, one set of rules
-
-
-class _Prefix:
-    """A known prefix: the prefix before it, one more step, and the state that step reaches."""
-
-    __slots__ = ("length", "parent", "state", "step")
-
-    def __init__(self, parent: _Prefix | None, step: str, state: State) -> None:
-        self.parent = parent
-        self.step = sys.intern(step)
-        self.state = state
-        self.length: int = 1 if parent is None else parent.length + 1
-
-    def path(self) -> Iterator[_Prefix]:
-        """This prefix and all its own prefixes, longest first."""
-        prefix: _Prefix | None = self
-        while prefix is not None:
-            yield prefix
-            prefix = prefix.parent
-
-    def spells(self, steps: Sequence[str]) -> bool:
-        """Whether this prefix consists of exactly the first `self.length` of `steps`."""
-        return all(prefix.step == steps[prefix.length - 1] for prefix in self.path())
-
-    @property
-    def solution(self) -> Solution:
-        return Solution(tuple(prefix.step for prefix in self.path())[::-1])
-
-    @property
-    def states(self) -> tuple[State, ...]:
-        return tuple(prefix.state for prefix in self.path())[::-1]
-
-
-@dataclass(frozen=True, slots=True)
-class Witness:
-    """Why a beginning is right: it goes on as `solution` does behind its first `position` steps.
-
-    `completion` are those steps in the beginning's own variables; together they were run and gave the answer.
-    """
-
-    solution: tuple[str, ...]
-    position: int
-    completion: tuple[str, ...]
-
-    @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> Witness:
-        """The witness that `asdict` described."""
-        return cls(tuple(row["solution"]), row["position"], tuple(row["completion"]))
 
 
 class SolutionBuffer:
@@ -172,20 +50,22 @@ class SolutionBuffer:
         self.programs = programs
         self.max_length: int | None = None  # the reference's, or what evidence says
         self.usual_length = rules.length_limit  # of solutions, while there is no evidence
-        self._known: dict[State, tuple[_Prefix, ...]] = {}  # M
-        self._fully_correct: dict[_Prefix, int] = {}  # B: leaf -> training step at which it was found
-        self._partially_correct: dict[_Prefix, int] = {}
-        self._stitched: dict[_Prefix, int] = {}
-        self._flags: dict[_Prefix, str] = {}  # why a fully-correct one may be right by luck
-        self._seams: dict[_Prefix, _Prefix] = {}  # the sampled part of a stitched solution -> the solution
-        self._witnesses: dict[_Prefix, Witness] = {}  # of partially-correct ones
-        self._routes: dict[_Prefix, Route | None] = {}  # of all kept ones, made when first needed
+        self._known: dict[State, tuple[Prefix, ...]] = {}  # M
+        self._fully_correct: dict[Prefix, int] = {}  # B: leaf -> training step at which it was found
+        self._partially_correct: dict[Prefix, int] = {}
+        self._stitched: dict[Prefix, int] = {}
+        self._flags: dict[Prefix, str] = {}  # why a fully-correct one may be right by luck
+        self._seams: dict[Prefix, Prefix] = {}  # the sampled part of a stitched solution -> the solution
+        self._witnesses: dict[Prefix, Witness] = {}  # of partially-correct ones
+        self._routes: dict[Prefix, Route | None] = {}  # of all kept ones, made when first needed
 
     @classmethod
     def seeded(
         cls, problem: Problem, rules: Rules | None = None, programs: Programs = PYTHON
     ) -> SolutionBuffer:
         """The buffer before training: B = {y0, y*}, or {y0} where there is no reference."""
+        from partway.buffer.seeding import seed_buffers
+
         return seed_buffers([problem], rules, programs)[problem.id]
 
     @property
@@ -407,7 +287,7 @@ class SolutionBuffer:
         self._routes[leaf] = self.programs.route(completed)
         return verdict
 
-    def _route_of(self, leaf: _Prefix) -> Route | None:
+    def _route_of(self, leaf: Prefix) -> Route | None:
         """How a kept solution, completed if it is a beginning, reaches the answer."""
         if leaf not in self._routes:
             steps = leaf.solution.steps
@@ -429,15 +309,15 @@ class SolutionBuffer:
         peers = (prefix for prefix in self._known.get(state, ()) if prefix.length == length)
         return any(self.programs.renamed(peer.solution) == form for peer in peers)
 
-    def _find(self, steps: Sequence[str], state: State) -> _Prefix | None:
+    def _find(self, steps: Sequence[str], state: State) -> Prefix | None:
         for prefix in self._known.get(state, ()):
             if prefix.length == len(steps) and prefix.spells(steps):
                 return prefix
         return None
 
     def _keep(
-        self, kept: dict[_Prefix, int], steps: Sequence[str], states: Sequence[State], found: int
-    ) -> _Prefix:
+        self, kept: dict[Prefix, int], steps: Sequence[str], states: Sequence[State], found: int
+    ) -> Prefix:
         """updateBuffer and updateMapping: add the path, drop the partial solutions it continues."""
         leaf = self._learn_path(steps, states)
         for prefix in leaf.path():
@@ -450,13 +330,13 @@ class SolutionBuffer:
             self._forget_oldest()
         return leaf
 
-    def _learn_path(self, steps: Sequence[str], states: Sequence[State]) -> _Prefix:
-        leaf: _Prefix | None = None
+    def _learn_path(self, steps: Sequence[str], states: Sequence[State]) -> Prefix:
+        leaf: Prefix | None = None
         for step, state in zip(steps, states, strict=False):
             peers = self._known.get(state, ())
             known = next((peer for peer in peers if peer.parent is leaf and peer.step == step), None)
             if known is None:
-                known = _Prefix(leaf, step, state)
+                known = Prefix(leaf, step, state)
                 self._known[state] = (*peers, known)
             leaf = known
         assert leaf is not None, "only solutions of at least one step are kept"
@@ -481,7 +361,7 @@ class SolutionBuffer:
 
     def to_json(self) -> dict[str, Any]:
         """Everything needed to restore the buffer without running a program."""
-        kinds: list[tuple[Kind, dict[_Prefix, int]]] = [
+        kinds: list[tuple[Kind, dict[Prefix, int]]] = [
             ("fully_correct", self._fully_correct),
             ("stitched", self._stitched),
             ("partially_correct", self._partially_correct),
@@ -524,101 +404,3 @@ class SolutionBuffer:
             if "witness" in entry:
                 buffer._witnesses[leaf] = Witness.from_json(entry["witness"])
         return buffer
-
-
-def seed_buffers(
-    problems: Iterable[Problem],
-    rules: Rules | None = None,
-    programs: Programs = PYTHON,
-    traces: Mapping[str, Trace] | None = None,
-) -> dict[str, SolutionBuffer]:
-    """A seeded buffer per problem, by id; `traces` of the references are made here unless there are some."""
-    rules = rules or _shared_rules()
-    problems = list(problems)
-    if traces is None:
-        traces = reference_traces(problems, programs)
-    buffers = {problem.id: SolutionBuffer(problem, rules, programs) for problem in problems}
-    usual = rules.length_limit or _usual_length(problems)
-    for problem in problems:
-        if problem.reference is None:
-            buffers[problem.id].usual_length = usual
-            continue
-        trace = traces[problem.id]
-        if (flaw := flaw_of(trace, problem.answer, programs)) is not None:
-            raise ProblemError(
-                f"problem {problem.id}: the reference {flaw}; correct it or leave the reference out"
-            )
-        buffers[problem.id].consider(trace)
-    return buffers
-
-
-def _usual_length(problems: Sequence[Problem]) -> int | None:
-    """The length that most references keep to, None if there are none."""
-    lengths = sorted(len(problem.reference) for problem in problems if problem.reference is not None)
-    return lengths[min(len(lengths) - 1, int(USUAL_LENGTH * len(lengths)))] if lengths else None
-
-
-def reference_traces(problems: Iterable[Problem], programs: Programs = PYTHON) -> dict[str, Trace]:
-    """The references that there are, run in one batch, by the ids of their problems."""
-    references = {problem.id: problem.reference for problem in problems if problem.reference is not None}
-    return dict(zip(references, trace_all(list(references.values()), programs), strict=True))
-
-
-def reconsider(buffers: Mapping[str, SolutionBuffer], rows: Iterable[Mapping[str, Any]]) -> Counter[Verdict]:
-    """Give saved solutions to `buffers` as if just sampled: each is run again and judged by their rules.
-
-    `rows` are lines of a buffer.jsonl, perhaps of a run with other rules; problems without a buffer here are
-    passed over. What makes a beginning right may come after it, so those judged incorrect are judged again
-    for as long as something new is kept.
-    """
-    saved = [
-        (solution.get("found", 0), row["id"], "\n".join(solution["steps"]))
-        for row in map(_checked, rows)
-        if row["id"] in buffers
-        for solution in row["solutions"]
-    ]
-    saved.sort(key=lambda entry: entry[0])
-    if not saved:
-        return Counter()
-    traces = buffers[saved[0][1]].programs.trace_all([text for *_, text in saved])
-    verdicts: Counter[Verdict] = Counter()
-    pending = [(id, trace) for (_, id, _), trace in zip(saved, traces, strict=True)]
-    while pending:
-        judged = [(buffers[id].consider(trace), id, trace) for id, trace in pending]
-        is_progress = any(verdict.is_new for verdict, *_ in judged)
-        again = [(id, trace) for verdict, id, trace in judged if verdict is Verdict.INCORRECT and is_progress]
-        verdicts.update(verdict for verdict, *_ in judged)
-        verdicts[Verdict.INCORRECT] -= len(again)
-        pending = again
-    return +verdicts
-
-
-def _checked(row: Any) -> Mapping[str, Any]:
-    """A row of saved solutions as it should be."""
-    try:
-        for solution in row["solutions"]:
-            "\n".join(solution["steps"])
-        return {"id": str(row["id"]), "solutions": row["solutions"]}
-    except (KeyError, TypeError):
-        raise ProblemError(
-            f"{str(row)[:60]!r} has no saved solutions, expected a line of a buffer.jsonl"
-        ) from None
-
-
-def write_buffers(stream: TextIO, buffers: Mapping[str, SolutionBuffer]) -> None:
-    """One JSON line per buffer, written as it is made."""
-    for id, buffer in buffers.items():
-        stream.write(json.dumps({"id": id, **buffer.to_json()}, ensure_ascii=False) + "\n")
-
-
-def read_buffers(
-    lines: Iterable[str], problems: Iterable[Problem], programs: Programs | None = None
-) -> dict[str, SolutionBuffer]:
-    """The buffers of `problems` that were written; the others' lines are passed over."""
-    by_id = {problem.id: problem for problem in problems}
-    buffers = {}
-    for line in lines:
-        data = json.loads(line)
-        if data["id"] in by_id:
-            buffers[data["id"]] = SolutionBuffer.from_json(by_id[data["id"]], data, programs)
-    return buffers

@@ -1,0 +1,16 @@
+"""B, M and the verdict on a sample (Algorithm 3)."""
+
+from partway.buffer.buffer import SolutionBuffer
+from partway.buffer.seeding import read_buffers, reconsider, reference_traces, seed_buffers, write_buffers
+from partway.buffer.verdicts import Rules, Verdict
+
+__all__ = [
+    "Rules",
+    "SolutionBuffer",
+    "Verdict",
+    "read_buffers",
+    "reconsider",
+    "reference_traces",
+    "seed_buffers",
+    "write_buffers",
+]

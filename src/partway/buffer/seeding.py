@@ -1,0 +1,115 @@
+"""Buffers of many problems: seeded with references, given saved solutions again, written and read."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TextIO
+
+from partway.buffer.buffer import SolutionBuffer
+from partway.buffer.verdicts import Rules, Verdict, shared_rules
+from partway.errors import ProblemError
+from partway.execution import PYTHON, Programs, Trace, trace_all
+from partway.execution.programs import flaw_of
+from partway.problem import Problem
+
+USUAL_LENGTH = 0.9  # the quantile of the references' lengths that bounds solutions without one at first
+
+
+def seed_buffers(
+    problems: Iterable[Problem],
+    rules: Rules | None = None,
+    programs: Programs = PYTHON,
+    traces: Mapping[str, Trace] | None = None,
+) -> dict[str, SolutionBuffer]:
+    """A seeded buffer per problem, by id; `traces` of the references are made here unless there are some."""
+    rules = rules or shared_rules()
+    problems = list(problems)
+    if traces is None:
+        traces = reference_traces(problems, programs)
+    buffers = {problem.id: SolutionBuffer(problem, rules, programs) for problem in problems}
+    usual = rules.length_limit or _usual_length(problems)
+    for problem in problems:
+        if problem.reference is None:
+            buffers[problem.id].usual_length = usual
+            continue
+        trace = traces[problem.id]
+        if (flaw := flaw_of(trace, problem.answer, programs)) is not None:
+            raise ProblemError(
+                f"problem {problem.id}: the reference {flaw}; correct it or leave the reference out"
+            )
+        buffers[problem.id].consider(trace)
+    return buffers
+
+
+def _usual_length(problems: Sequence[Problem]) -> int | None:
+    """The length that most references keep to, None if there are none."""
+    lengths = sorted(len(problem.reference) for problem in problems if problem.reference is not None)
+    return lengths[min(len(lengths) - 1, int(USUAL_LENGTH * len(lengths)))] if lengths else None
+
+
+def reference_traces(problems: Iterable[Problem], programs: Programs = PYTHON) -> dict[str, Trace]:
+    """The references that there are, run in one batch, by the ids of their problems."""
+    references = {problem.id: problem.reference for problem in problems if problem.reference is not None}
+    return dict(zip(references, trace_all(list(references.values()), programs), strict=True))
+
+
+def reconsider(buffers: Mapping[str, SolutionBuffer], rows: Iterable[Mapping[str, Any]]) -> Counter[Verdict]:
+    """Give saved solutions to `buffers` as if just sampled: each is run again and judged by their rules.
+
+    `rows` are lines of a buffer.jsonl, perhaps of a run with other rules; problems without a buffer here are
+    passed over. What makes a beginning right may come after it, so those judged incorrect are judged again
+    for as long as something new is kept.
+    """
+    saved = [
+        (solution.get("found", 0), row["id"], "\n".join(solution["steps"]))
+        for row in map(_checked, rows)
+        if row["id"] in buffers
+        for solution in row["solutions"]
+    ]
+    saved.sort(key=lambda entry: entry[0])
+    if not saved:
+        return Counter()
+    traces = buffers[saved[0][1]].programs.trace_all([text for *_, text in saved])
+    verdicts: Counter[Verdict] = Counter()
+    pending = [(id, trace) for (_, id, _), trace in zip(saved, traces, strict=True)]
+    while pending:
+        judged = [(buffers[id].consider(trace), id, trace) for id, trace in pending]
+        is_progress = any(verdict.is_new for verdict, *_ in judged)
+        again = [(id, trace) for verdict, id, trace in judged if verdict is Verdict.INCORRECT and is_progress]
+        verdicts.update(verdict for verdict, *_ in judged)
+        verdicts[Verdict.INCORRECT] -= len(again)
+        pending = again
+    return +verdicts
+
+
+def _checked(row: Any) -> Mapping[str, Any]:
+    """A row of saved solutions as it should be."""
+    try:
+        for solution in row["solutions"]:
+            "\n".join(solution["steps"])
+        return {"id": str(row["id"]), "solutions": row["solutions"]}
+    except (KeyError, TypeError):
+        raise ProblemError(
+            f"{str(row)[:60]!r} has no saved solutions, expected a line of a buffer.jsonl"
+        ) from None
+
+
+def write_buffers(stream: TextIO, buffers: Mapping[str, SolutionBuffer]) -> None:
+    """One JSON line per buffer, written as it is made."""
+    for id, buffer in buffers.items():
+        stream.write(json.dumps({"id": id, **buffer.to_json()}, ensure_ascii=False) + "\n")
+
+
+def read_buffers(
+    lines: Iterable[str], problems: Iterable[Problem], programs: Programs | None = None
+) -> dict[str, SolutionBuffer]:
+    """The buffers of `problems` that were written; the others' lines are passed over."""
+    by_id = {problem.id: problem for problem in problems}
+    buffers = {}
+    for line in lines:
+        data = json.loads(line)
+        if data["id"] in by_id:
+            buffers[data["id"]] = SolutionBuffer.from_json(by_id[data["id"]], data, programs)
+    return buffers
