@@ -1,7 +1,8 @@
 """What all tests share: where the real data is, if it is anywhere, and how the costly ones are run."""
 
+import gc
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,15 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
     finally:
         tracer.start()
+
+
+@pytest.fixture
+def no_collecting() -> Iterator[None]:
+    """No garbage collection: what one costs depends on all that other tests left in this process."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -224,7 +224,7 @@ COSTLY = {
 
 
 @pytest.mark.parametrize("name", COSTLY)
-def test_no_program_costs_this_process_much_time_or_memory(name: str):
+def test_no_program_costs_this_process_much_time_or_memory(name: str, no_collecting: None):
     trace("x = [1]")  # starts the workers
     started = time.process_time()
     found = trace(COSTLY[name])

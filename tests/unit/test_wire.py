@@ -219,7 +219,7 @@ def test_an_early_end_is_believed_with_an_answer_only():
         '{"d":[' + ",".join(f"[{n},{n}]" for n in range(20_000)) + "]}",
     ],
 )
-def test_states_that_would_keep_this_process_busy_are_given_up_early(value):
+def test_states_that_would_keep_this_process_busy_are_given_up_early(value, no_collecting):
     record = b'[{"x":1},[]]\n[{"y":%s},[]]\nnull' % value.encode()
     start = time.process_time()
     execution = read_reply(record, b"null", 2, "answer")

@@ -45,17 +45,20 @@ def unpacked(file: Path) -> Path:
         return directory
     print(f"partway: unpacking smollm2 once, into {directory}", file=sys.stderr)
     with atomic_directory(directory) as fresh:
-        tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
-        model = AutoModelForCausalLM.from_pretrained(
-            file.parent,
-            gguf_file=file.name,
-            quantization_config=GgufConfig(dequantize=True),
-            dtype=torch.float32,
-        )
-        model.save_pretrained(fresh)
-        tokenizer.save_pretrained(fresh)
+        _unpack(file, fresh)
         (fresh / DIGEST).write_text(json.dumps(_digest(fresh / WEIGHTS)), encoding="utf-8")
     return directory
+
+
+def _unpack(file: Path, directory: Path) -> None:
+    """Save the model and the tokenizer that are in a GGUF file as Hugging Face does."""
+    AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name).save_pretrained(directory)
+    AutoModelForCausalLM.from_pretrained(
+        file.parent,
+        gguf_file=file.name,
+        quantization_config=GgufConfig(dequantize=True),
+        dtype=torch.float32,
+    ).save_pretrained(directory)
 
 
 def cache_directory() -> Path:
