@@ -11,7 +11,7 @@ help:
 	@echo "make install   create $(VENV) with pinned dependencies"
 	@echo "make demo      train MLE against self-sampling on built-in problems: a table and a page"
 	@echo "make test      lint, types and tests, as CI runs them"
-	@echo "make test-quick   the tests that take no time: no processes, no coverage, under a minute"
+	@echo "make test-quick   the tests that take no time: no processes, in two minutes"
 	@echo "make coverage  the same tests, measured: which lines they run"
 	@echo "make check     lint and types only"
 	@echo "make bench     tracing, sampling, learning and training against their baselines"
