@@ -2,12 +2,14 @@
 
 import ast
 import random
+from collections.abc import Iterator, Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partway import Problem, Solution, SolutionBuffer, Trace, Verdict, is_correct, trace
 from partway.buffer import Rules
+from partway.execution.completion import Equivalence, Match, Route, Values, Ways, route_of, values_along
 from partway.execution.liveness import effects_of
 from properties.strategies import small_programs
 from properties.test_buffer_machine import REFERENCES
@@ -23,6 +25,40 @@ def judged(
 ) -> tuple[SolutionBuffer, list[tuple[Verdict, Trace]]]:
     buffer = SolutionBuffer.seeded(problem, Rules(**rules))  # type: ignore[arg-type]
     return buffer, [(buffer.consider(sample), sample) for sample in map(trace, texts)]
+
+
+def naive_matches(
+    routes: Sequence[Route], sample: Trace, along: Sequence[Values], limit: int | None, equivalence: str
+) -> Iterator[Match]:
+    """What the index finds, found by looking at every position of every route."""
+    for length in range(len(sample.states) - sample.has_answer, 0, -1):
+        for position in range(max((len(route.needs) for route in routes), default=0), 0, -1):
+            for route in routes:
+                if position > len(route.needs):
+                    continue
+                needs, state = route.needs[position - 1], sample.states[length - 1]
+                is_live = equivalence == "live" and needs and needs <= set(along[length - 1].values())
+                fits = limit is None or length + len(route.solution) - position <= limit
+                if fits and (is_live or (state and state == route.states[position - 1])):
+                    yield Match(length, route, position)
+
+
+@thorough
+@given(many, small_programs(), st.sampled_from([None, 2, 3, 4, 5]), st.sampled_from(["exact", "live"]))
+def test_the_index_finds_what_looking_everywhere_finds(
+    texts: list[str], text: str, limit: int | None, equivalence: Equivalence
+) -> None:
+    traces = [found for found in map(trace, texts) if found.failure is None]
+    routes = [route for found in traces if (route := route_of(found, str)) is not None]
+    ways = Ways(equivalence)
+    for route in routes:
+        ways.add(route, 0)
+    sample = trace(text)
+    along = values_along(sample, str)
+    expected = list(naive_matches(routes, sample, along, limit, equivalence))
+    assert list(ways.matches(sample, along, limit)) == expected
+    longer = [match for match in expected if match.length > 1]
+    assert list(ways.matches(sample, along, limit, beyond=1)) == longer
 
 
 @thorough

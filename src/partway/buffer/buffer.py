@@ -8,13 +8,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from itertools import islice, takewhile
+from itertools import islice
 from typing import Any, Literal
 
 from partway.buffer.prefixes import Prefix, Witness
 from partway.buffer.verdicts import Rules, Verdict
 from partway.execution import PYTHON, Programs, State, Trace
-from partway.execution.completion import Match, Route, matches, values_along
+from partway.execution.completion import Match, Route, Ways, values_along
 from partway.execution.programs import programs_of
 from partway.problem import Problem
 from partway.solution import EMPTY, Solution
@@ -36,6 +36,7 @@ class SolutionBuffer:
         "_routes",
         "_seams",
         "_stitched",
+        "_ways",
         "_witnesses",
         "max_length",
         "problem",
@@ -58,6 +59,7 @@ class SolutionBuffer:
         self._seams: dict[Prefix, Prefix] = {}  # the sampled part of a stitched solution -> the solution
         self._witnesses: dict[Prefix, Witness] = {}  # of partially-correct ones
         self._routes: dict[Prefix, Route | None] = {}  # of all kept ones, made when first needed
+        self._ways: Ways | None = None  # these routes by what they read, made when first needed
 
     @classmethod
     def seeded(
@@ -177,7 +179,7 @@ class SolutionBuffer:
             self._flags[leaf] = doubt
         self._revise_length(trace)
         if self.rules.completes:
-            self._routes[leaf] = self.programs.route(trace)
+            self._learn_route(leaf, trace)
         return Verdict.NEW_FULLY_CORRECT
 
     def _doubt(self, solution: Solution) -> str | None:
@@ -233,7 +235,8 @@ class SolutionBuffer:
         """Keep the longest beginning that a known solution completes; again if that leads further."""
         along = values_along(trace, self.programs.spell)
         verdict, length = self._keep_completable(trace, along, step)
-        while length:  # what was kept may be the way for a longer beginning of the same sample
+        longest = len(trace.states) - trace.has_answer
+        while 0 < length < longest:  # what was kept may be the way for a longer beginning of the same sample
             _, length = self._keep_completable(trace, along, step, beyond=length)
         return verdict
 
@@ -241,11 +244,8 @@ class SolutionBuffer:
         self, trace: Trace, along: Sequence[Mapping[str, str]], step: int, beyond: int = 0
     ) -> tuple[Verdict, int]:
         """The verdict on beginnings of more than `beyond` steps, and how many steps were kept."""
-        leaves = (*self._fully_correct, *self._stitched, *self._partially_correct)
-        routes = [route for leaf in leaves if (route := self._route_of(leaf)) is not None]
-        found = matches(routes, trace, along, self.limit, self.rules.equivalence)
-        longer = takewhile(lambda match: match.length > beyond, found)
-        for match in islice(longer, MAX_COMPLETIONS):
+        ways = self._indexed()
+        for match in islice(ways.matches(trace, along, self.limit, beyond), MAX_COMPLETIONS):
             if self._is_duplicate(trace, match.length):
                 return Verdict.KNOWN_PARTIALLY_CORRECT, 0
             if self._is_roundabout(trace, match.length):
@@ -257,7 +257,7 @@ class SolutionBuffer:
             is_right = completed.solution == whole and self.programs.is_correct(completed, self.answer)
             if is_right and self.programs.confirms(completed):
                 return self._keep_completed(match, completed, step), match.length
-        anyhow = matches(routes, trace, along, None, self.rules.equivalence)
+        anyhow = ways.matches(trace, along, None)
         return (Verdict.INCORRECT if next(anyhow, None) is None else Verdict.TOO_LONG), 0
 
     def _is_roundabout(self, trace: Trace, length: int) -> bool:
@@ -270,10 +270,8 @@ class SolutionBuffer:
     def _keep_completed(self, match: Match, completed: Trace, step: int) -> Verdict:
         """Keep a beginning with its witness or, if the rules say so, the whole that it became."""
         steps, states = completed.solution.steps, completed.states
-        is_worth_keeping = not self._is_duplicate(completed, len(steps)) and not self._doubt(
-            completed.solution
-        )
-        if self.rules.stitch and is_worth_keeping:
+        is_new = self.rules.stitch and not self._is_duplicate(completed, len(steps))
+        if is_new and not self._doubt(completed.solution):
             leaf = self._keep(self._stitched, steps, states, step)
             seam = next(prefix for prefix in leaf.path() if prefix.length == match.length)
             if leaf in self._stitched:  # a cap of one forgets it at once
@@ -284,8 +282,29 @@ class SolutionBuffer:
             witness = Witness(match.route.solution.steps, match.position, steps[match.length :])
             self._witnesses[leaf] = witness
             verdict = Verdict.NEW_PARTIALLY_CORRECT
-        self._routes[leaf] = self.programs.route(completed)
+        self._learn_route(leaf, completed)
         return verdict
+
+    def _indexed(self) -> Ways:
+        """The index of all routes, made again after one of them went."""
+        if self._ways is None:
+            self._ways = Ways(self.rules.equivalence)
+            for rank, leaves in enumerate((self._fully_correct, self._stitched, self._partially_correct)):
+                for leaf in leaves:
+                    if (route := self._route_of(leaf)) is not None:
+                        self._ways.add(route, rank)
+        return self._ways
+
+    def _learn_route(self, leaf: Prefix, trace: Trace) -> None:
+        """Let others go on as this solution, or this beginning when completed, does.
+
+        Their order can be told from what is saved, so that a resumed run finds the same: first the
+        fully-correct ones, then the stitched, then the partially-correct, each in the order of keeping.
+        """
+        route = self._routes[leaf] = self.programs.route(trace)
+        if self._ways is not None and route is not None:
+            kinds = (self._fully_correct, self._stitched, self._partially_correct)
+            self._ways.add(route, next(rank for rank, leaves in enumerate(kinds) if leaf in leaves))
 
     def _route_of(self, leaf: Prefix) -> Route | None:
         """How a kept solution, completed if it is a beginning, reaches the answer."""
@@ -324,7 +343,8 @@ class SolutionBuffer:
             self._partially_correct.pop(prefix, None)
             self._seams.pop(prefix, None)
             self._witnesses.pop(prefix, None)
-            self._routes.pop(prefix, None)
+            if self._routes.pop(prefix, None) is not None:
+                self._ways = None
         kept[leaf] = found
         if self.rules.max_solutions is not None and len(self) > self.rules.max_solutions:
             self._forget_oldest()
@@ -355,6 +375,7 @@ class SolutionBuffer:
         self._flags = {leaf: self._flags[leaf] for leaf in leaves if leaf in self._flags}
         self._witnesses = {leaf: self._witnesses[leaf] for leaf in leaves if leaf in self._witnesses}
         self._routes = {leaf: self._routes[leaf] for leaf in leaves if leaf in self._routes}
+        self._ways = None
         alive = {prefix for leaf in leaves for prefix in leaf.path()}
         known = ((state, tuple(p for p in prefixes if p in alive)) for state, prefixes in self._known.items())
         self._known = {state: prefixes for state, prefixes in known if prefixes}

@@ -7,7 +7,9 @@ these values, under whatever names and beside whatever else, can be completed by
 from __future__ import annotations
 
 import ast
+import math
 import re
+from bisect import insort
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -40,11 +42,6 @@ class Match:
     route: Route
     position: int
 
-    @property
-    def completed_length(self) -> int:
-        """How long the sample is when it is completed."""
-        return self.length + len(self.route.solution) - self.position
-
 
 def route_of(trace: Trace, spell: Callable[[Any], str]) -> Route | None:
     """What is live along a traced solution; None if that cannot be known."""
@@ -72,36 +69,54 @@ def values_along(trace: Trace, spell: Callable[[Any], str]) -> list[dict[str, st
     return along
 
 
-def matches(
-    routes: Sequence[Route],
-    trace: Trace,
-    along: Sequence[Values],
-    limit: int | None,
-    equivalence: Equivalence,
-) -> Iterator[Match]:
-    """Where the sample can go on as a known solution does: longest beginnings first.
+class Ways:
+    """Where a sample can go on as a known solution does: the index by live sets that stands beside M.
 
-    `exact` asks for equal states, `live` only for the values that are still read; where none is read (the
-    rest is constant) for equal states too. A completion makes the whole no longer than `limit`.
+    Solutions of a problem need the same values at many places, so that there are far fewer sets of values to
+    look at than places. Where the rest reads nothing (it is constant), and under `exact` everywhere, a place
+    is found by its state.
     """
-    longest = len(trace.states) - trace.has_answer
-    ever = frozenset(text for values in along[:longest] for text in values.values())
-    possible = [
-        (position, route)
-        for route in routes
-        for position, needs in enumerate(route.needs, 1)
-        if needs <= ever  # most positions fall here, so that a long buffer costs little
-    ]
-    possible.sort(key=lambda entry: -entry[0])
-    for length in range(longest, 0, -1):
-        state, texts = trace.states[length - 1], frozenset(along[length - 1].values())
-        for position, route in possible:
-            if limit is not None and length + len(route.solution) - position > limit:
-                continue
-            needs = route.needs[position - 1]
-            is_live = equivalence == "live" and needs and needs <= texts
-            if is_live or (state and state == route.states[position - 1]):
-                yield Match(length, route, position)
+
+    def __init__(self, equivalence: Equivalence) -> None:
+        self.equivalence = equivalence
+        self._added = 0
+        self._by_needs: dict[frozenset[str], list[_Way]] = {}
+        self._by_state: dict[State, list[_Way]] = {}
+
+    def add(self, route: Route, rank: int) -> None:
+        """Of routes that can be joined at the same position the lowest rank goes first, then the oldest."""
+        self._added += 1
+        for position, needs in enumerate(route.needs, 1):
+            way = (-position, rank, self._added, len(route.solution) - position, route)
+            if self.equivalence == "live" and needs:
+                insort(self._by_needs.setdefault(needs, []), way)
+            elif state := route.states[position - 1]:
+                insort(self._by_state.setdefault(state, []), way)
+
+    def matches(
+        self, trace: Trace, along: Sequence[Values], limit: int | None, beyond: int = 0
+    ) -> Iterator[Match]:
+        """Beginnings of more than `beyond` steps, longest first, then by the largest position.
+
+        Completed, none is longer than `limit`.
+        """
+        longest = len(trace.states) - trace.has_answer
+        ever = frozenset(text for values in along[:longest] for text in values.values())
+        possible = [entry for entry in self._by_needs.items() if entry[0] <= ever]  # most fall here
+        for length in range(longest, beyond, -1):
+            room = math.inf if limit is None else limit - length
+            texts = frozenset(along[length - 1].values())
+            ways = [way for way in self._by_state.get(trace.states[length - 1], ()) if way[3] <= room]
+            for needs, several in possible:
+                if needs <= texts:
+                    ways += [way for way in several if way[3] <= room]
+            for position, _, _, _, route in sorted(ways):
+                yield Match(length, route, -position)
+
+
+_Way = tuple[
+    int, int, int, int, Route
+]  # -position, rank, age, steps that remain; these sort, no two are alike
 
 
 def completed(trace: Trace, values: Values, match: Match, answer_variable: str) -> Solution | None:
@@ -110,7 +125,9 @@ def completed(trace: Trace, values: Values, match: Match, answer_variable: str) 
     >>> from partway.execution import trace
     >>> sample, known = trace("a = 5\\nt0 = 10 * 2"), trace("n0 = 20\\nn1 = 5\\nt0 = n0 + n1\\nanswer = t0")
     >>> along = values_along(sample, str)
-    >>> found = next(matches([route_of(known, str)], sample, along, 4, "live"))
+    >>> ways = Ways("live")
+    >>> ways.add(route_of(known, str), 0)
+    >>> found = next(ways.matches(sample, along, 4))
     >>> completed(sample, along[-1], found, "answer").steps
     ('a = 5', 't0 = 10 * 2', 't1 = t0 + a', 'answer = t1')
     """
