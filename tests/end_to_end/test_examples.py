@@ -1,5 +1,7 @@
 """The examples are short, complete and run."""
 
+import ast
+import json
 import os
 import runpy
 import subprocess
@@ -42,3 +44,24 @@ def test_own_answer_types_get_their_verdicts():
 def test_own_problems_are_learned(capsys):
     runpy.run_path(str(EXAMPLES / "own_problems.py"), run_name="__main__")
     assert "solutions kept for 50 problems" in capsys.readouterr().out
+
+
+def shown_by(source: str, names: dict[str, object]) -> object:
+    """Run a cell of a notebook; what its last line is worth, if it is an expression."""
+    tree = ast.parse(source)
+    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, "cell", "exec"), names)
+    return eval(compile(ast.Expression(last.value), "cell", "eval"), names) if last is not None else None
+
+
+def test_the_notebook_runs_and_shows_a_trace_a_buffer_and_an_evaluation(capsys):
+    notebook = json.loads((EXAMPLES / "notebook.ipynb").read_text(encoding="utf-8"))
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    names: dict[str, object] = {}
+    shown = [value for cell in cells if (value := shown_by(cell, names)) is not None]
+    assert [type(value).__name__ for value in shown] == ["Trace", "SolutionBuffer", "Evaluation"]
+    for value in shown:
+        assert "<table" in value._repr_html_()
+    verdicts = capsys.readouterr().out.split()
+    assert verdicts == ["new_fully_correct", "new_partially_correct", "incorrect"]
+    assert all(not cell.get("outputs") for cell in notebook["cells"])

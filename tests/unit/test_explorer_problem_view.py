@@ -8,11 +8,11 @@ import pytest
 import explorer_cases
 from explorer_cases import OTHER_WAY, WHEELS, Writer, finished_run
 from partway.execution import PYTHON, Failure, PythonPrograms, Trace, trace
+from partway.execution.state_tables import KnownStates, values_by_step
 from partway.execution.values import canonical
 from partway.problem import Problem
 from partway.reports.explorer import groups
 from partway.reports.explorer.explorer import Explorer
-from partway.reports.explorer.states import KnownStates, values_by_step
 from partway.reports.explorer.tree import tree_of
 from partway.solution import Solution
 

@@ -10,10 +10,12 @@ import httpx
 import pytest
 
 from explorer_cases import Writer, finished_run
+from partway.buffer import Verdict
 from partway.errors import ConfigError
 from partway.problem import Problem
 from partway.reports.explorer import export
 from partway.reports.explorer.explorer import Explorer
+from partway.reports.explorer.static import FILES
 
 pytest.importorskip("uvicorn", reason="the extra 'explore' is not installed")
 guard = pytest.importorskip("partway.reports.explorer.guard")
@@ -53,10 +55,15 @@ def post(explorer, content, headers=None, **options):
     return ask(explorer, "/api/trace", method="POST", content=content, headers=headers, **options)
 
 
-def test_the_page_and_its_two_files_are_served(explorer):
-    for path, kind in [("/", "text/html"), ("/app.css", "text/css"), ("/app.js", "text/javascript")]:
-        response = ask(explorer, path)
-        assert (response.status_code, response.headers["content-type"].split(";")[0]) == (200, kind)
+def test_the_page_and_its_files_are_served(explorer):
+    page = FILES["index.html"].read_text()
+    asked_for = re.findall(r'(?:src|href)="([\w.]+)"', page)
+    assert sorted(asked_for) == sorted(set(FILES) - {"index.html"})
+    kinds = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+    for name in FILES:
+        response = ask(explorer, "/" if name == "index.html" else f"/{name}")
+        kind = response.headers["content-type"].split(";")[0]
+        assert (response.status_code, kind) == (200, kinds[Path(name).suffix])
 
 
 def test_no_other_file_is_served(explorer):
@@ -242,22 +249,28 @@ def test_text_of_any_kind_reaches_the_page_unchanged(tmp_path):
 
 
 def test_the_page_never_makes_markup_of_text():
-    script = (server.STATIC / "app.js").read_text()
+    script = "".join(file.read_text() for name, file in FILES.items() if name.endswith(".js"))
+    script = script.replace('"http://www.w3.org/2000/svg"', "")  # a name, not an address
     ways = (
         r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|Function\(|DOMParser|srcdoc|Fragment"
     )
     assert not re.findall(ways, script)
     assert not re.findall(r"https?://", script)
-    page = (server.STATIC / "index.html").read_text()
+    page = FILES["index.html"].read_text()
     assert not re.findall(r"(?:src|href)=\"(?:https?:)?//", page)
     assert not re.findall(r"<script>|<style|\son\w+=|\sstyle=", page)
 
 
 def test_the_style_sheet_has_a_colour_for_every_hue():
-    from partway.reports.explorer.states import HUES
+    from partway.execution.state_tables import HUES
 
-    styles = (server.STATIC / "app.css").read_text()
-    assert {int(n) for n in re.findall(r"^\.hue-(\d)", styles, re.MULTILINE)} == set(range(HUES))
+    styles = FILES["trace_html.css"].read_text()
+    assert {int(n) for n in re.findall(r"^ +\.hue-(\d)", styles, re.MULTILINE)} == set(range(HUES))
+
+
+def test_the_style_sheet_has_a_colour_for_every_verdict():
+    styles = FILES["app.css"].read_text()
+    assert set(re.findall(r"\.v-(\w+)", styles)) == set(Verdict)
 
 
 def test_a_taken_port_is_an_error_with_a_way_out():

@@ -6,12 +6,12 @@ import pytest
 
 from partway.errors import RunError
 from partway.evaluation import Estimate
+from partway.evaluation.tables import to_html
 from partway.reports import write_report
 from partway.reports.numbers import objectives_table, runs_table, settings_table, work_table
 from partway.reports.page import page
 from partway.reports.study import study_of
 from partway.reports.summaries import Result, summarize
-from partway.reports.tables import to_html
 from report_cases import write_run
 
 SCORES = {  # pass@1 and pass@6
@@ -57,8 +57,8 @@ def test_the_best_of_a_strategy_and_those_below_mle_are_marked(compared):
         (2, 5): "best",
     }
     shown = to_html(table)
-    assert '<td class="worse"><b>20.0</b>' in shown
-    assert '<td class="best"><b>40.0</b>' in shown
+    assert '<td class="number worse"><b>20.0</b>' in shown
+    assert '<td class="number best"><b>40.0</b>' in shown
 
 
 def test_one_objective_alone_is_no_comparison(tmp_path):

@@ -13,12 +13,12 @@ import pytest
 from partway.buffer import seed_buffers
 from partway.errors import ConfigError
 from partway.evaluation import Estimate
+from partway.evaluation.tables import Column, Table, to_csv, to_html
 from partway.reports import write_report
 from partway.reports.curves import training_progress
 from partway.reports.page import page
 from partway.reports.report import read_study
 from partway.reports.sections import SECTIONS
-from partway.reports.tables import Column, Table, to_csv, to_html
 from partway.reports.theme import DARK, LIGHT, THEMES, drawing
 from partway.runs import Run, json_line
 from report_cases import apples, save_buffers, write_run

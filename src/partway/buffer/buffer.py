@@ -380,6 +380,12 @@ class SolutionBuffer:
         known = ((state, tuple(p for p in prefixes if p in alive)) for state, prefixes in self._known.items())
         self._known = {state: prefixes for state, prefixes in known if prefixes}
 
+    def _repr_html_(self) -> str:
+        """The buffer as a notebook shows it: the problem and its kept solutions side by side."""
+        from partway.buffer.html import buffer_html
+
+        return buffer_html(self)
+
     def to_json(self) -> dict[str, Any]:
         """Everything needed to restore the buffer without running a program."""
         kinds: list[tuple[Kind, dict[Prefix, int]]] = [

@@ -53,6 +53,12 @@ class Evaluation:
             },
         }
 
+    def _repr_html_(self) -> str:
+        """The evaluation as a notebook shows it: every metric with its interval, then the problems."""
+        from partway.evaluation.tables import evaluation_html
+
+        return evaluation_html(self)
+
     def write(self, path: str | Path, *, expand: bool = True, about: Mapping[str, Any] | None = None) -> None:
         """Write the summary to `path` (NAME.json) and, before it, the samples beside it.
 

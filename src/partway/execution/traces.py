@@ -113,3 +113,10 @@ class Trace(NamedTuple):  # not a dataclass: a frozen one takes a microsecond lo
         """Every executed prefix with the state it reaches, shortest first."""
         for length, state in enumerate(self.states, 1):
             yield self.solution.prefix(length), state
+
+    def _repr_html_(self) -> str:
+        """The trace as a notebook shows it: each step with the state it reaches."""
+        from partway.execution.programs import PYTHON
+        from partway.execution.trace_html import Card, cards_html, with_style
+
+        return with_style(cards_html([Card(self)], PYTHON))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from partway.evaluation import Estimate
+from partway.evaluation.tables import Cell, Column, Table
 from partway.objectives import label_of
 from partway.reports.curves import logged_ks
 from partway.reports.figures import has_objectives
 from partway.reports.study import NO_SETTING, STRATEGIES, Setting, Study
 from partway.reports.summaries import RunSummary
-from partway.reports.tables import Cell, Column, Table
 from partway.reports.theme import verdicts_of
 
 SETTING = Column("setting")

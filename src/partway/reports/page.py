@@ -7,10 +7,10 @@ from html import escape
 from importlib.resources import files
 
 import partway
+from partway.evaluation.tables import Column, Table, to_html
 from partway.reports import numbers
 from partway.reports.sections import SECTIONS, Section
 from partway.reports.study import NO_SETTING, Study
-from partway.reports.tables import Column, Table, to_html
 from partway.reports.theme import DARK, LIGHT, css_variables, inline
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from partway.errors import RunError
+from partway.evaluation.tables import Table, to_csv
 from partway.files import atomic_path, atomic_writer
 from partway.reports import numbers
 from partway.reports.page import page
 from partway.reports.sections import SECTIONS, Section
 from partway.reports.study import Study, study_of
 from partway.reports.summaries import summarize
-from partway.reports.tables import Table, to_csv
 from partway.reports.theme import DARK, LIGHT, darkened, drawing
 from partway.runs import Run
 

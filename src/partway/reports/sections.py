@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from partway.evaluation.tables import Table
 from partway.reports import curves, figures, numbers
 from partway.reports.averages import SMOOTHING
 from partway.reports.study import Study
-from partway.reports.tables import Table
 
 INTERVALS = (
     "Intervals are 95% bootstrap intervals over problems and, where a setting has several runs, over runs; "

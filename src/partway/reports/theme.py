@@ -47,6 +47,7 @@ LIGHT = Theme(
         "purple": "#cc79a7",
         "grey": "#b5bbc2",
         "dark": "#4d545c",
+        "brown": "#8c5a3c",
     },
 )
 DARK = Theme(
@@ -64,6 +65,7 @@ DARK = Theme(
         "purple": "#dc9cc1",
         "grey": "#69717a",
         "dark": "#c3c9d0",
+        "brown": "#c08f70",
     },
 )
 THEMES = (LIGHT, DARK)
@@ -75,7 +77,7 @@ VERDICTS = {  # dark is new, light is known
     Verdict.NEW_PARTIALLY_CORRECT: ("vermilion", "new PCS"),
     Verdict.KNOWN_PARTIALLY_CORRECT: ("orange", "known PCS"),
     Verdict.TOO_LONG: ("purple", "too long"),
-    Verdict.SPURIOUS: ("grey", "right by luck"),
+    Verdict.SPURIOUS: ("brown", "right by luck"),
     Verdict.INCORRECT: ("grey", "incorrect"),
     Verdict.NOT_EXECUTABLE: ("dark", "not executable"),
 }

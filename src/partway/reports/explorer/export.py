@@ -15,9 +15,9 @@ from partway.errors import ConfigError
 from partway.files import atomic_directory
 from partway.reports.explorer.explorer import Explorer
 from partway.reports.explorer.index import PAGE_SIZE, Entry
+from partway.reports.explorer.static import FILES
 from partway.runs import Row
 
-STATIC = Path(__file__).parent / "static"
 ENTRIES_PER_FILE = 2000
 PROBLEMS_PER_FILE = 20
 
@@ -28,8 +28,8 @@ def export(explorer: Explorer, folder: Path, on_progress: Callable[[int, int], N
         raise ConfigError(f"{folder}: holds something else than an exported page; choose another folder")
     explorer.check()
     with atomic_directory(folder) as directory:
-        for name in ("app.css", "app.js"):
-            shutil.copyfile(STATIC / name, directory / name)
+        for name, file in FILES.items():
+            shutil.copyfile(file, directory / name)
         _write_page(directory)
         (directory / "data").mkdir()
         entries = explorer.index.entries
@@ -50,7 +50,7 @@ def _may_be_replaced(folder: Path) -> bool:
 
 
 def _write_page(directory: Path) -> None:
-    page = (STATIC / "index.html").read_text(encoding="utf-8")
+    page = FILES["index.html"].read_text(encoding="utf-8")
     copy = page.replace('data-source="server"', 'data-source="folder"')
     assert copy != page, "the page says where its data come from"
     (directory / "index.html").write_text(copy, encoding="utf-8")

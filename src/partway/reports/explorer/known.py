@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Any
 
 from partway.execution import Programs, Trace
+from partway.execution.state_tables import KnownStates, clipped, deviation
 from partway.execution.values import canonical
-from partway.reports.explorer.states import KnownStates, clipped
 from partway.runs import Row
 from partway.solution import Solution
 
@@ -26,7 +25,7 @@ class Known:
         """A solution beside what is known: its steps and states, where it deviates, how far it is right."""
         row: Row = {
             "steps": self.states.step_rows(trace, self.programs),
-            "deviates": self.deviation(trace.solution),
+            "deviates": deviation(trace.solution, self.solutions[0]) if self.solutions else None,
             "matching": self.programs.longest_known_prefix(trace, self.states.numbers),
             "is_right": self.programs.is_correct(trace, self.answer),
         }
@@ -38,13 +37,6 @@ class Known:
         if trace.failure is None and trace.solution in self.solutions:
             row["same_as"] = self.solutions.index(trace.solution)
         return row
-
-    def deviation(self, solution: Solution) -> int | None:
-        """The index of the first step that is not the first solution's, None if there is none."""
-        if not self.solutions:
-            return None
-        pairs = zip_longest(solution.steps, self.solutions[0].steps[: len(solution)])
-        return next((index for index, (step, first) in enumerate(pairs) if step != first), None)
 
 
 def spelled(value: Any) -> str:

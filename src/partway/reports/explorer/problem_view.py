@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from partway.buffer import SolutionBuffer
 from partway.execution import Trace
+from partway.execution.state_tables import KnownStates
 from partway.problem import Problem
 from partway.reports.explorer.groups import SampleGroup, drawn
 from partway.reports.explorer.known import Known, spelled
-from partway.reports.explorer.states import KnownStates
 from partway.reports.explorer.tracing import traced
 from partway.reports.explorer.tree import tree_of
 from partway.runs import Row

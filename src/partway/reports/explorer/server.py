@@ -11,7 +11,6 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -26,9 +25,9 @@ from partway.reports.explorer.connections import BoundedConnection
 from partway.reports.explorer.explorer import Explorer
 from partway.reports.explorer.guard import Door, Guard
 from partway.reports.explorer.index import Query
+from partway.reports.explorer.static import FILES
 
-STATIC = Path(__file__).parent / "static"
-MEDIA_TYPES = {"index.html": "text/html", "app.css": "text/css", "app.js": "text/javascript"}
+MEDIA_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 MAX_TYPED = 10_000  # characters of a typed program
 MAX_BODY = 8 * MAX_TYPED
 MOST_TRACES = 2  # typed programs traced at once; others wait, and the list and the problems do not
@@ -129,7 +128,7 @@ def application(explorer: Explorer, door: Door) -> Guard:
     gets = {"run": facts, "pulse": pulse, "problems": problems, "problem": problem}
     routes = [Route(f"/api/{name}", answering(answer, explorer)) for name, answer in gets.items()]
     routes.append(Route("/api/trace", answering(trace, explorer), methods=["POST"]))
-    routes += [Route("/" if name == "index.html" else f"/{name}", _file(name)) for name in MEDIA_TYPES]
+    routes += [Route("/" if name == "index.html" else f"/{name}", _file(name)) for name in FILES]
     app = Starlette(routes=routes)
     app.state.tracing = asyncio.Semaphore(MOST_TRACES)
     return Guard(app, door)
@@ -137,7 +136,7 @@ def application(explorer: Explorer, door: Door) -> Guard:
 
 def _file(name: str) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        return FileResponse(STATIC / name, media_type=MEDIA_TYPES[name])
+        return FileResponse(FILES[name], media_type=MEDIA_TYPES[FILES[name].suffix])
 
     return endpoint
 

@@ -1,4 +1,7 @@
-"""The known states of one problem, and a letter and a colour for those that link solutions."""
+"""Traces as tables: steps with their states, and a letter and a colour for states that link solutions.
+
+Pages, notebooks and reports all show these rows; only how they are painted differs.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,17 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from partway.execution import Programs, State, Trace
-from partway.runs import Row
+from partway.execution.traces import Trace
+from partway.execution.values import State
+from partway.solution import Solution
+
+if TYPE_CHECKING:
+    from partway.execution.programs import Programs
+
+Row: TypeAlias = dict[str, Any]
 
 HUES = 7  # how many colours the style sheet has
 MAX_VALUE = 200  # characters of a value
@@ -98,6 +109,16 @@ def _by_size(value: tuple[str, bool]) -> tuple[bool, float, str]:
     except ValueError:
         size = math.nan
     return (True, 0.0, value[0]) if math.isnan(size) else (False, size, value[0])
+
+
+def deviation(solution: Solution, first: Solution) -> int | None:
+    """The index of the first step that is not the one of `first`, None if there is none.
+
+    >>> deviation(Solution(("a = 1", "b = 3")), Solution(("a = 1", "b = 2", "c = 3")))
+    1
+    """
+    pairs = zip_longest(solution.steps, first.steps[: len(solution)])
+    return next((index for index, (step, other) in enumerate(pairs) if step != other), None)
 
 
 def letter(number: int) -> str:

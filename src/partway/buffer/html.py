@@ -1,0 +1,53 @@
+"""A buffer as HTML: the problem, and its kept solutions side by side with their states, as in Figure 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from partway.execution import Trace
+from partway.execution.trace_html import Card, cards_html, shown_text, with_style
+from partway.solution import Solution
+
+if TYPE_CHECKING:
+    from partway.buffer.buffer import SolutionBuffer
+
+MAX_SHOWN = 12
+KINDS = {
+    "fully_correct": ("fully correct", "right"),
+    "stitched": ("stitched", "right"),
+    "partially_correct": ("partially correct", "partial"),
+}
+
+
+def buffer_html(buffer: SolutionBuffer) -> str:
+    """The question, the answer and the kept solutions."""
+    problem, programs = buffer.problem, buffer.programs
+    head = (
+        f"<p>{shown_text(problem.question)}</p>"
+        f"<p>answer <code>{shown_text(programs.spell(problem.answer))}</code></p>"
+    )
+    kept = [Solution(tuple(row["steps"])) for row in buffer.to_json()["solutions"]][:MAX_SHOWN]
+    if not kept:
+        return with_style(f"{head}<p>No solution is kept yet.</p>")
+    traces = programs.trace_all([solution.text for solution in kept])
+    left_out = len(buffer) - len(kept)
+    more = f"<p>and {left_out:,} more</p>" if left_out else ""
+    return with_style(head + cards_html(list(buffer_cards(buffer, traces)), programs) + more)
+
+
+def buffer_cards(buffer: SolutionBuffer, traces: list[Trace]) -> Iterator[Card]:
+    """A card for each of the traced solutions, in the order in which the buffer keeps them."""
+    found, doubts = buffer.found, buffer.doubts
+    kinds = {Solution(tuple(row["steps"])): row["kind"] for row in buffer.to_json()["solutions"]}
+    number = 0
+    for trace in traces:
+        solution = trace.solution
+        if solution == buffer.problem.reference:
+            yield Card(trace, "y*", "reference", about="given")
+            continue
+        number += 1
+        kind, look = KINDS[kinds[solution]]
+        remark = f"Right answer by luck: {doubts[solution]}." if solution in doubts else ""
+        about = f"found at step {found[solution]:,}"
+        yield Card(trace, f"ŷ{number}", kind, "wrong" if remark else look, about, remark)

@@ -1,0 +1,128 @@
+"""Traced solutions side by side as HTML, as the explorer shows them: for notebooks and for the report.
+
+A page that runs scripts paints the same rows itself (`state_tables`); this is for places where none runs.
+Everything that a program wrote or computed is escaped, and characters that are not seen are spelled out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING
+from unicodedata import category
+
+from partway.execution.state_tables import KnownStates, Row, clipped, deviation
+from partway.execution.traces import Failure, Trace
+
+if TYPE_CHECKING:
+    from partway.execution.programs import Programs
+
+STYLE_SHEET = files("partway.execution").joinpath("trace_html.css")
+MAX_STEPS = 200
+UNSEEN = {"Cc", "Cf", "Cs", "Co"}
+
+
+@dataclass(frozen=True)
+class Card:
+    """A traced solution with what there is to say about it; `look` is reference, right, partial or wrong."""
+
+    trace: Trace
+    name: str = ""
+    kind: str = ""
+    look: str = "reference"
+    about: str = ""
+    remark: str = ""
+
+
+def with_style(markup: str) -> str:
+    """Markup that looks as it should wherever it is put."""
+    style = STYLE_SHEET.read_text(encoding="utf-8")
+    return f'<div class="partway"><style>{style}</style>{markup}</div>'
+
+
+def cards_html(cards: Sequence[Card], programs: Programs) -> str:
+    """Solutions side by side: the same letter is the same state, and all are compared with the first."""
+    known = KnownStates.of([card.trace.states for card in cards])
+    marks = known.to_json() if len(cards) > 1 else [{} for _ in known.places]
+    shown = "".join(_card(card, cards[0], known, marks, programs) for card in cards)
+    return f'<div class="cards" role="group" aria-label="Solutions" tabindex="0">{shown}</div>'
+
+
+def shown_text(text: str) -> str:
+    """Text as HTML: escaped, and what cannot be seen or would reorder the rest spelled out.
+
+    >>> shown_text("<b> \\u202e")
+    '&lt;b&gt; <span class="escape">U+202E</span>'
+    """
+    return "".join(
+        f'<span class="escape">U+{ord(one):04X}</span>'
+        if category(one) in UNSEEN and one not in "\n\t"
+        else escape(one)
+        for one in text
+    )
+
+
+def _card(card: Card, first: Card, known: KnownStates, marks: Sequence[Row], programs: Programs) -> str:
+    trace = card.trace
+    rows = known.step_rows(trace, programs)[:MAX_STEPS]
+    differs = deviation(trace.solution, first.trace.solution) if card is not first else None
+    body = [_step_row(row, place, place == differs, trace.failure, marks) for place, row in enumerate(rows)]
+    if trace.failure is not None and trace.failure.step >= len(trace.solution):
+        body.append(_why_row(trace.failure))
+    if len(trace.solution) > MAX_STEPS:
+        body.append(f'<tr><td colspan="3">and {len(trace.solution) - MAX_STEPS:,} more steps</td></tr>')
+    head = '<tr><th class="number"></th><th class="step" scope="col">step</th><th scope="col">state</th></tr>'
+    return (
+        f'<article class="card">{_header(card)}<table class="steps"><thead>{head}</thead>'
+        f"<tbody>{''.join(body)}</tbody></table>{_footer(card, programs)}</article>"
+    )
+
+
+def _header(card: Card) -> str:
+    name = re.sub(r"(\d+)$", r"<sub>\1</sub>", shown_text(card.name))
+    badge = f'<span class="badge is-{card.look}">{shown_text(card.kind)}</span>' if card.kind else ""
+    about = f'<p class="meta">{shown_text(card.about)}</p>' if card.about else ""
+    return f'<header><span class="name">{name}</span>{badge}</header>{about}' if name or badge else about
+
+
+def _footer(card: Card, programs: Programs) -> str:
+    if card.remark:
+        return f'<footer class="is-{card.look}">{shown_text(card.remark)}</footer>'
+    if not card.trace.has_answer:
+        return ""
+    answer = shown_text(clipped(programs.spell(card.trace.answer)))
+    return f"<footer>answer <code>{answer}</code></footer>"
+
+
+def _step_row(row: Row, place: int, differs: bool, failure: Failure | None, marks: Sequence[Row]) -> str:
+    if "values" in row:
+        state = _state(row, marks)
+    else:
+        why = failure.message if failure is not None and failure.step == place else "not run"
+        state = f'<span class="why">{shown_text(clipped(why))}</span>'
+    opening, sign = ('<tr class="deviates">', "◆ ") if differs else ("<tr>", "")
+    text = shown_text(clipped(row["text"]))
+    return (
+        f'{opening}<td class="number">{sign}{place + 1}</td>'
+        f'<td class="step"><code dir="ltr">{text}</code></td><td>{state}</td></tr>'
+    )
+
+
+def _why_row(failure: Failure) -> str:
+    return (
+        f'<tr class="dropped"><td class="number">{failure.step + 1}</td>'
+        f'<td colspan="2"><span class="why">{shown_text(clipped(failure.message))}</span></td></tr>'
+    )
+
+
+def _state(row: Row, marks: Sequence[Row]) -> str:
+    mark = marks[row["state"]] if "state" in row else {}
+    hue = f" hue-{mark['hue']}" if "hue" in mark else ""
+    values = ", ".join(
+        f"<b>{shown_text(text)}</b>" if is_new else shown_text(text) for text, is_new in row["values"]
+    )
+    letter = f'<span class="letter">{mark["letter"]}</span>' if "letter" in mark else ""
+    return f'<span class="state{hue}">{letter}<span class="values" dir="ltr">{{{values}}}</span></span>'
