@@ -173,6 +173,29 @@ def test_check_of_a_good_file_counts_and_exits_with_0(tmp_path: Path) -> None:
     assert result.stdout == f"{path}: 2 problems, 1 of them with a reference\n"
 
 
+def test_check_says_loudly_that_there_is_no_reference_and_takes_named_columns(tmp_path: Path) -> None:
+    path = tmp_path / "rows.tsv"
+    path.write_text("ask\tgoal\tcode\n1 + 1?\t2\tanswer = 1 + 1\n")
+    pairs = "question=ask,answer=goal"
+    result = partway("data", "check", path, "--columns", pairs)
+    assert result.returncode == 0
+    assert result.stderr.startswith(f"partway: {path}: NONE of the 1 problems has a reference")
+    assert "columns not used: code" in result.stderr
+    better = partway("data", "check", path, "--columns", f"{pairs},solution=code")
+    assert (better.returncode, better.stderr) == (0, "")
+    assert better.stdout == f"{path}: 1 problems, 1 of them with a reference\n"
+
+
+def test_check_runs_the_tests_of_mbpp_if_told_to(tmp_path: Path) -> None:
+    path = tmp_path / "mbpp.jsonl"
+    code = "def half(n):\n    return n / 2"
+    path.write_text(json.dumps({"text": "Halve.", "code": code, "test_list": ["assert half(4) == 2"]}) + "\n")
+    result = partway("data", "check", path)
+    assert result.returncode == 1
+    assert "--checker tests" in result.stdout
+    assert partway("data", "check", path, "--checker", "tests").returncode == 0
+
+
 def test_missing_files_are_named_with_where_they_come_from(tmp_path: Path) -> None:
     result = partway("data", "gsm8k", "--source", tmp_path, "--out", tmp_path / "out")
     assert result.returncode == 1

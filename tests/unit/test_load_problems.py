@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from partway import Problem, PythonPrograms, load_problems
 from partway.datasets import check_problems, write_problems
-from partway.datasets.layouts import plain_answer
+from partway.datasets.spellings import plain_answer
 from partway.errors import ProblemError
 
 SOLUTION = "n0 = 10\nanswer = n0 * 2"
@@ -193,6 +193,19 @@ def test_gsm8k_markup_becomes_a_reference_where_it_can() -> None:
         ("1e3", 1000.0),
         ("007", 7),
         ("+3", 3),
+        ("75%", 75),
+        (r"12.5\%", 12.5),
+        ("1,000", 1000),
+        (r"\$5", 5),
+        (r"$\$1{,}250$", 1250),
+        (r"\frac{3}{4}", 0.75),
+        (r"-\dfrac{6}{3}", -2),
+        (r"\tfrac12", 0.5),
+        (r"2\frac{1}{4}", 2.25),
+        (r"\boxed{7}", 7),
+        (r"$\boxed{\frac{1}{8}}$", 0.125),
+        (r"\(42\)", 42),
+        (r"10,\!000", 10000),
     ],
 )
 def test_answers_that_write_a_number_are_numbers(text: str, number: float) -> None:
@@ -216,7 +229,11 @@ def test_answers_that_write_a_number_are_numbers(text: str, number: float) -> No
         "$",
         "½",
         "٣",
-        "5%",
+        "5%%",
+        r"\frac{1}{0}",
+        r"\sqrt{2}",
+        r"\boxed{",
+        "$$",
         "1 2",
         "e5",
         "9" * 301,
@@ -400,7 +417,7 @@ def test_missing_files_directories_and_other_suffixes_say_what_to_try(tmp_path: 
     with pytest.raises(ProblemError, match="no such file"):
         load_problems(tmp_path / "absent.jsonl")
     with pytest.raises(
-        ProblemError, match=r"cannot read '.txt' files; try one of .jsonl, .json, .csv, .parquet"
+        ProblemError, match=r"cannot read '.txt' files; try one of .jsonl, .json, .csv, .tsv, .parquet, .xml"
     ):
         load_problems(written(tmp_path, "", "problems.txt"))
 
@@ -501,8 +518,8 @@ def test_everything_wrong_with_a_row_is_reported() -> None:
 
 
 def test_unknown_columns_are_named() -> None:
-    reason = "found the columns problem, result; expected question/answer"
-    assert complaints([{"problem": "?", "result": 1}])[0][2].startswith(reason)
+    reason = "found the columns task, result; expected question/answer"
+    assert complaints([{"task": "?", "result": 1}])[0][2].startswith(reason)
     assert complaints([{"messages": [{"role": "assistant", "content": "?"}], "ground_truth": "1"}]) == [
         (1, "messages", "expected the text of a question, found nothing")
     ]

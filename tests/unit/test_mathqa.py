@@ -16,7 +16,7 @@ from partway.datasets.mathqa.filtered import align, read_split_index
 from partway.datasets.mathqa.programs import OPERATIONS, NoFormula, numbers_in, program_of
 from partway.datasets.mathqa.selection import LOST_DIGITS, declared_answer
 from partway.datasets.mathqa.templates import distinct_templates, overlaps, template_of, within_edits
-from partway.datasets.records import read_rows
+from partway.datasets.sources import read_rows
 from partway.errors import ProblemError
 
 

@@ -454,6 +454,16 @@ def test_what_only_transformers_reads_is_handed_on(tmp_path, settings):
     assert {key: getattr(args, key) for key in settings} == settings
 
 
+@arriving(columns="question=asked,answer=goal,solution=program")
+def test_rows_are_read_by_the_columns_that_are_named(tmp_path, settings):
+    args = SelfSamplingConfig(output_dir=str(tmp_path), use_cpu=True, disable_tqdm=True, **settings)
+    rows = [{"asked": "Six times seven?", "goal": "42", "program": "n0 = 6\nanswer = n0 * 7"}]
+    trainer = SelfSamplingTrainer("tiny", args, rows, rows)
+    (problem,) = trainer.train_dataset
+    assert (problem.question, problem.answer) == ("Six times seven?", 42)
+    assert trainer.eval_dataset == [problem]
+
+
 def test_every_key_is_followed_with_a_value_that_is_not_its_default():
     defaults = {f.name: f.default for f in own_fields()}
     assert {key for key in defaults if key not in FOLLOWED | ELSEWHERE} == set(), "a key needs a test here"

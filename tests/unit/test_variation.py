@@ -10,7 +10,7 @@ from partway import PYTHON, Problem, PythonPrograms, Solution, SolutionBuffer, V
 from partway.buffer import Rules
 from partway.datasets import convert_gsm8k, convert_mathqa
 from partway.datasets.raw import GSM8K, read_raw
-from partway.datasets.records import read_rows
+from partway.datasets.sources import read_rows
 from partway.execution.checkers import TESTS
 from partway.execution.variation import numbers_in, strange_literals
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from partway.cli import Group
+from partway.cli.options import COLUMNS
 from partway.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -179,22 +180,38 @@ def storyproblems(
 @click.option(
     "--answer-variable", default="answer", show_default=True, help="The variable that ends a solution."
 )
+@click.option(
+    "--checker", default="default", metavar="NAME", help="What makes an answer right; MBPP needs: tests."
+)
+@COLUMNS
 @AS_JSON
-def check(file: Path, answer_variable: str, as_json: bool) -> None:
-    """Validate a file of problems and report everything wrong with it.
+@click.pass_context
+def check(
+    ctx: click.Context, file: Path, answer_variable: str, checker: str, columns: str | None, as_json: bool
+) -> None:
+    """Validate a file of problems, or a data set of the Hub, and report everything wrong with it.
 
-    Reads JSONL, JSON, CSV and Parquet with question/answer, prompt/completion, GSM8K, verl or open-instruct
-    columns. Every reference is run and must give the answer. Exits with 1 if any row is bad.
+    Reads JSONL, JSON, CSV, TSV, Parquet and XML in the layouts of docs/data.md: question/answer, messages,
+    prompt/completion, GSM8K, MATH, MBPP, HumanEval, SVAMP, ASDiv, GSM-Hard, verl, open-instruct. Every
+    reference is run and must give the answer. Exits with 1 if any row is bad.
 
     \b
     Examples:
       partway data check my_problems.jsonl
+      partway data check rows.tsv --columns question=prompt,answer=target
+      partway data check mbpp.jsonl --checker tests
       partway data check train.parquet --json
     """
     from partway.datasets import check_problems
-    from partway.execution import PythonPrograms
+    from partway.datasets.columns import parse_columns, without_references
+    from partway.execution.programs import programs_of
 
-    checked = check_problems(file, programs=PythonPrograms(answer_variable))
+    programs = programs_of({"answer_variable": answer_variable, "checker": checker})
+    named = parse_columns(columns) if columns else None
+    checked = check_problems(file, programs=programs, columns=named)
+    remark = without_references(checked.problems) if checked.problems else None
+    if remark and not ctx.obj["quiet"]:
+        click.echo(f"partway: {file}: {remark}", err=True)
     with_reference = sum(problem.reference is not None for problem in checked.problems)
     if as_json:
         names = ("line", "item", "field", "reason")

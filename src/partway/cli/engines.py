@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from partway.cli.options import ANSWER_VARIABLE, CHAT_TEMPLATE, DEVICE, LENGTH, SEED, TOP_K, TOP_P, given
+from partway.cli.options import (
+    ANSWER_VARIABLE,
+    CHAT_TEMPLATE,
+    COLUMNS,
+    DEVICE,
+    LENGTH,
+    SEED,
+    TOP_K,
+    TOP_P,
+    given,
+)
 from partway.errors import ConfigError, ModelError, ProblemError
 
 if TYPE_CHECKING:
@@ -31,6 +41,7 @@ class EvaluateOptions:
             "--problems", metavar="FILE", help="The problems; without it, those a run was evaluated on."
         )
     )
+    columns: str | None = given(COLUMNS)
     limit: int | None = given(
         click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N problems.")
     )

@@ -145,11 +145,13 @@ def _problems_file(options: EvaluateOptions) -> Path:
 def _problems(options: EvaluateOptions, file: Path, plan: EvaluationPlan) -> list[Problem]:
     """The problems in `file`; a run's own are taken as it has them and judged as they were in training."""
     from partway.datasets import load_problems
+    from partway.datasets.columns import parse_columns
 
     run = _run(options)
     if run is not None and file == run.problems_file("dev"):
         return run.problems("dev")
-    return load_problems(file, programs=plan.programs)
+    columns = parse_columns(options.columns) if options.columns else None
+    return load_problems(file, programs=plan.programs, columns=columns)
 
 
 def _summary_path(options: EvaluateOptions, problems_file: Path) -> Path:

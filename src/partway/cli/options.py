@@ -27,6 +27,9 @@ CHAT_TEMPLATE = click.option(
     default="auto",
     help="none: ask a chat model plainly, with `# question`.",
 )
+COLUMNS = click.option(
+    "--columns", metavar="NAME=COLUMN,...", help="Where the file has question, answer, solution and id."
+)
 DEVICE = click.option("--device", metavar="NAME", help="Where the model runs: cpu, cuda, mps ...")
 
 

@@ -146,8 +146,8 @@ def _problems(path: str, args: SelfSamplingConfig, strict: bool) -> list[Problem
     from partway.datasets import check_problems, load_problems
 
     if strict:
-        return load_problems(path, programs=args.language)
-    result = check_problems(path, programs=args.language)
+        return load_problems(path, programs=args.language, columns=args.named_columns)
+    result = check_problems(path, programs=args.language, columns=args.named_columns)
     if not result.problems:
         raise ProblemError(f"{result.bad_rows[0]}; none of the {len(result.bad_rows)} rows can be used")
     if result.bad_rows and args.process_index == 0 and not args.disable_tqdm:

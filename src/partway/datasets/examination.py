@@ -77,15 +77,18 @@ def _examine_fields(row: Fields, programs: Programs, traces: Iterator[Trace]) ->
     complaints = [*_id_complaints(row.id), *_question_complaints(row.question, question_column)]
     if answer is not None:
         complaints += _answer_complaints(answer, answer_column)
-        complaints += [Complaint(answer_column, flaw)] if (flaw := programs.answer_flaw(answer)) else []
+        complaints += [Complaint(answer_column, flaw)] if (flaw := _kind_flaw(row, programs)) else []
     elif row.solution is None:
-        complaints.append(Complaint(answer_column, "missing, and there is no solution to compute it"))
+        unused = f"; columns not used: {', '.join(map(str, row.others))}" if row.others else ""
+        reason = f"missing, and there is no solution to compute it{unused}"
+        complaints.append(Complaint(answer_column, reason))
     reference = None
     if isinstance(row.solution, str):
         trace = next(traces)
-        reference = trace.solution
-        complaints += _reference_complaints(trace, answer, programs, solution_column)
-        answer = trace.answer if answer is None else answer
+        flaws = list(_reference_complaints(trace, answer, programs, solution_column))
+        reference = None if row.may_fail and flaws else trace.solution
+        complaints += [] if row.may_fail else flaws
+        answer = trace.answer if answer is None and trace.has_answer else answer
     elif row.solution is not None:
         complaints.append(Complaint(solution_column, f"expected text, found {_shown(row.solution)}"))
     meta = _meta(row)
@@ -95,6 +98,14 @@ def _examine_fields(row: Fields, programs: Programs, traces: Iterator[Trace]) ->
     if complaints:
         return complaints
     return Problem("" if row.id is None else str(row.id), row.question, answer, reference, meta or {})
+
+
+def _kind_flaw(row: Fields, programs: Programs) -> str | None:
+    """Whether a row has tests exactly where tests are run."""
+    are_tests_run = programs.answer_flaw(None) is not None  # elsewhere any answer can be compared with
+    if row.has_tests and not are_tests_run:
+        return "a list of tests, which are run only with the setting `checker: tests` (here: --checker tests)"
+    return programs.answer_flaw(row.answer)
 
 
 def _id_complaints(value: Any) -> Iterator[Complaint]:

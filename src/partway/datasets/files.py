@@ -1,7 +1,7 @@
 """Files of problems: one writer, one reader, and a check that reports everything wrong with a file.
 
-The reader takes the layouts of `layouts` from the files of `records`, or from rows in memory (a Hugging Face
-dataset, a list of dicts). Every reference it returns has been run and gives the problem's answer.
+The reader takes the layouts of `layouts` from whatever `sources` reads. Every reference it returns has been
+run and gives the problem's answer.
 """
 
 from __future__ import annotations
@@ -9,22 +9,20 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import islice
-from pathlib import Path
-from typing import Any
 
+from partway.datasets.columns import Columns, renamed
 from partway.datasets.examination import Complaint, Examined, examine
-from partway.datasets.records import BadRow, Record, number_records, read_records
+from partway.datasets.records import BadRow, Record
 from partway.datasets.rows import problem_line
+from partway.datasets.sources import ProblemSource, name_of, records_of
 from partway.errors import ProblemError
 from partway.execution import PYTHON, Programs
 from partway.files import atomic_writer
 from partway.problem import Problem
-
-ProblemSource = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
 
 ROWS_AT_ONCE = 1000
 
@@ -37,13 +35,19 @@ class Checked:
     bad_rows: list[BadRow]
 
 
-def load_problems(source: ProblemSource, *, programs: Programs = PYTHON) -> list[Problem]:
-    """The problems of a JSONL, JSON, CSV or Parquet file, a Hugging Face dataset or a list of dicts.
+def load_problems(
+    source: ProblemSource, *, programs: Programs = PYTHON, columns: Columns | None = None
+) -> list[Problem]:
+    """The problems of a file, a data set of the Hub, a pandas or Hugging Face table, or a list of dicts.
+
+    `columns` says where question, answer, solution and id are, if the layout is none that is known.
 
     >>> load_problems([{"question": "10 ml for each of 2 wheels?", "answer": "20 "}])[0].answer
     20
+    >>> load_problems([{"q": "2 and 2?", "is": 4}], columns={"question": "q", "answer": "is"})[0].answer
+    4
     """
-    checked = check_problems(source, programs=programs)
+    checked = check_problems(source, programs=programs, columns=columns)
     if checked.bad_rows:
         first, others = checked.bad_rows[0], len(checked.bad_rows) - 1
         more = f" (and {others} more)" if others else ""
@@ -54,10 +58,14 @@ def load_problems(source: ProblemSource, *, programs: Programs = PYTHON) -> list
     return checked.problems
 
 
-def check_problems(source: ProblemSource, *, programs: Programs = PYTHON) -> Checked:
+def check_problems(
+    source: ProblemSource, *, programs: Programs = PYTHON, columns: Columns | None = None
+) -> Checked:
     """Everything that `load_problems` would return or complain about."""
-    name = str(source) if isinstance(source, str | os.PathLike) else "rows"
-    records = read_records(Path(source)) if isinstance(source, str | os.PathLike) else _rows(source, name)
+    name = name_of(source)
+    records = records_of(source)
+    if columns:
+        records = renamed(records, columns, name)
     checked, ids = Checked([], []), _Ids()
     while chunk := list(islice(records, ROWS_AT_ONCE)):
         examined = iter(examine([row for row in chunk if isinstance(row, Record)], programs))
@@ -83,13 +91,6 @@ def write_problems(path: str | os.PathLike[str], problems: Iterable[Problem]) ->
     with atomic_writer(path) as stream:
         for problem in problems:
             stream.write(problem_line(problem))
-
-
-def _rows(source: Iterable[Mapping[str, Any]], name: str) -> Iterator[Record | BadRow]:
-    if isinstance(source, Mapping):
-        keys = ", ".join(map(str, source))
-        raise ProblemError(f"expected rows, found a mapping with {keys}; pass one of its splits")
-    return number_records(source, name)
 
 
 class _Ids:

@@ -1,32 +1,19 @@
-"""The column layouts people have, each read into the same few fields.
+"""The column layouts people have, one entry of a table each, read into the same few fields.
 
-| columns | whose |
-| --- | --- |
-| `question`, `answer`, `solution` or `reference` | partway's own; either of the last two may be missing |
-| `question`, `answer` with `#### 72` | GSM8K |
-| `prompt`, `completion` | TRL and others; the completion is the solution, `answer` may be there |
-| `prompt`, `answer` or `ground_truth` | TRL's reinforcement learning |
-| `prompt`, `reward_model` | verl; the answer is `reward_model["ground_truth"]` |
-| `messages`, `ground_truth` | open-instruct |
-
-What the columns hold is checked by `examination`; here they are only found.
+The first layout whose columns a row has is taken, so those with more or rarer columns come first. A layout of
+your own is one more entry. What the columns hold is checked by `examination`; here they are only found.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-LAYOUTS = "question/answer, prompt/completion, prompt/reward_model or messages/ground_truth"
+from partway.datasets.spellings import plain_answer
+from partway.datasets.written import MARK, from_equation, from_function, read_completion
 
-MOST_DIGITS = 300  # longer runs of digits stay text
-_NUMBER = re.compile(
-    r"(?P<sign>[-+]?)\$?(?=\.?\d)(?P<whole>\d{1,3}(?:,\d{3})+|\d*)"
-    r"(?P<rest>(?:\.\d*)?(?:e[-+]?\d{1,3})?)(?:/(?P<under>\d+))?",
-    re.ASCII | re.IGNORECASE,
-)
+Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,41 +25,37 @@ class Fields:
     solution: Any = None
     id: Any = None
     meta: Any = None
-    others: Mapping[str, Any] = field(default_factory=dict)
+    others: Row = field(default_factory=dict)
     columns: tuple[str, str, str] = ("question", "answer", "solution")  # where the first three came from
     gsm8k: str | None = None  # an answer in GSM8K's markup, from which a solution may be made
+    may_fail: bool = False  # the solution may be no program: it is dropped unless it gives the answer
+    has_tests: bool = False  # the answer is a list of assertions
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Rows that have all of these columns, whose they are and how they are read."""
+
+    name: str
+    columns: tuple[str, ...]
+    read: Callable[[Row], Fields]
 
 
 class UnknownLayout(Exception):
     """A row whose columns are none of the layouts."""
 
 
-def fields_of(row: Mapping[str, Any]) -> Fields:
+def fields_of(row: Row) -> Fields:
     """The fields of a row, by the columns it has; a column that holds nothing (None) does not count."""
     row = {name: value for name, value in row.items() if value is not None}
-    for columns, read in _READERS:
-        if all(column in row for column in columns):
-            return read(row)
+    for layout in LAYOUTS:
+        if all(column in row for column in layout.columns):
+            return layout.read(row)
     found = ", ".join(map(str, row)) or "nothing"
-    raise UnknownLayout(f"found the columns {found}; expected {LAYOUTS}")
-
-
-def plain_answer(text: str) -> int | float | str:
-    """The number that `text` writes, in the spellings data sets use; other text stays text.
-
-    >>> [plain_answer(text) for text in ("72", "1,234", "$5", "3/4", "-0.50", "6/3", "5 apples", "1,23")]
-    [72, 1234, 5, 0.75, -0.5, 2, '5 apples', '1,23']
-    """
-    text = text.strip()
-    match = _NUMBER.fullmatch(re.sub(r"\s*([-+$/])\s*", r"\1", text))
-    if match is None or len(text) > MOST_DIGITS or (match["under"] and int(match["under"]) == 0):
-        return text
-    literal = match["sign"] + match["whole"].replace(",", "") + match["rest"]
-    number = float(literal) if match["rest"] else int(literal)
-    if match["under"]:
-        number = number / int(match["under"])
-        return int(number) if number.is_integer() else number
-    return number
+    raise UnknownLayout(
+        f"found the columns {found}; expected question/answer, prompt/completion, messages or another layout "
+        "of docs/data.md; else name yours: --columns question=...,answer=...,solution=..."
+    )
 
 
 def chat_text(value: Any, role: str) -> Any:
@@ -83,58 +66,126 @@ def chat_text(value: Any, role: str) -> Any:
     return said[-1] if said else None
 
 
-def _read_question(row: Mapping[str, Any]) -> Fields:
+def _read_question(row: Row) -> Fields:
     answer: Any = row.get("answer")
-    markup = answer if isinstance(answer, str) and "####" in answer else None
-    if markup is not None:
-        answer = plain_answer(markup.rpartition("####")[2])
+    gsm8k = answer if isinstance(answer, str) and MARK in answer else None  # a solution in words
+    if gsm8k is not None:
+        answer = plain_answer(gsm8k.rpartition(MARK)[2])
     elif isinstance(answer, str) and row.get("answer_type") != "text":
         answer = plain_answer(answer)
     column = "solution" if "solution" in row else "reference"
-    return Fields(
-        question=row["question"],
-        answer=answer,
-        solution=row.get(column),
-        columns=("question", "answer", column),
-        gsm8k=markup,
-        **_rest(row, "question", "answer", "answer_type", column),
-    )
+    question = chat_text(row["question"], "user")
+    fields = Fields(question, answer, columns=("question", "answer", column), gsm8k=gsm8k)
+    return _completed(fields, row.get(column), row, "question", "answer", "answer_type")
 
 
-def _read_prompt(row: Mapping[str, Any]) -> Fields:
+def _read_prompt(row: Row) -> Fields:
     question = chat_text(row["prompt"], "user")
     if isinstance(question, str):
         question = question.removeprefix("# ")  # the prompt template's own beginning, as exports have it
     column = "ground_truth" if "ground_truth" in row else "answer"
-    return Fields(
-        question=question,
-        answer=_ground_truth(row.get(column)),
-        solution=chat_text(row.get("completion"), "assistant"),
-        columns=("prompt", column, "completion"),
-        **_rest(row, "prompt", "completion", column),
-    )
+    fields = Fields(question, _ground_truth(row.get(column)), columns=("prompt", column, "completion"))
+    return _completed(fields, chat_text(row.get("completion"), "assistant"), row, "prompt", column)
 
 
-def _read_verl(row: Mapping[str, Any]) -> Fields:
+def _read_problem(row: Row) -> Fields:
+    """MATH and what descends from it: a solution in words with a box, or a program."""
+    answer = _ground_truth(row.get("answer"))
+    columns = ("problem", "answer", "solution")
+    fields = Fields(row["problem"], answer, columns=columns, may_fail=answer is not None)
+    return _completed(fields, row.get("solution"), row, "problem", "answer")
+
+
+def _read_verl(row: Row) -> Fields:
     reward, extra = row["reward_model"], row.get("extra_info")
     extra = extra if isinstance(extra, Mapping) else {}
-    markup = extra.get("answer")
-    return Fields(
+    fields = Fields(
         question=extra.get("question") or chat_text(row["prompt"], "user"),  # the bare one, if it is there
         answer=_ground_truth(reward.get("ground_truth")) if isinstance(reward, Mapping) else None,
         columns=("prompt", "reward_model.ground_truth", "solution"),
-        gsm8k=markup if isinstance(markup, str) and "####" in markup else None,
-        **_rest(row, "prompt", "reward_model"),
+        gsm8k=read_completion(extra.get("answer")).gsm8k,
     )
+    return _rest(fields, row, "prompt", "reward_model")
 
 
-def _read_open_instruct(row: Mapping[str, Any]) -> Fields:
-    return Fields(
+def _read_messages(row: Row) -> Fields:
+    """A conversation; where the answer is beside it (open-instruct), it may end with the question."""
+    fields = Fields(
         question=chat_text(row["messages"], "user"),
-        answer=_ground_truth(row["ground_truth"]),
-        columns=("messages", "ground_truth", "solution"),
-        **_rest(row, "messages", "ground_truth"),
+        answer=_ground_truth(row.get("ground_truth", row.get("answer"))),
+        columns=("messages", "ground_truth" if "ground_truth" in row else "answer", "messages"),
     )
+    fields = replace(fields, may_fail=fields.answer is not None)
+    last = row["messages"][-1:] if isinstance(row["messages"], list | tuple) else ()
+    return _completed(fields, chat_text(last, "assistant"), row, "messages", "ground_truth", "answer")
+
+
+def _read_mbpp(row: Row) -> Fields:
+    """The tests stand in the question, as its authors asked it: they name the function."""
+    column = "text" if "text" in row else "prompt"
+    setup = [*_listed(row.get("test_imports")), *_listed(row.get("test_setup_code"))]
+    tests = _listed(row["test_list"])
+    question = row[column]
+    if isinstance(question, str):
+        question = "\n".join([question.strip(), "Your code should pass these tests:", *map(str, tests)])
+    fields = Fields(
+        question, [*setup, *tests], row["code"], row.get("task_id"), columns=(column, "test_list", "code")
+    )
+    used = (column, "code", "test_list", "test_imports", "test_setup_code", "task_id")
+    return _rest(replace(fields, has_tests=True), row, *used)
+
+
+def _read_human_eval(row: Row) -> Fields:
+    """The beginning of a function to go on from; a solution is the whole of it."""
+    fields = Fields(
+        question=row["prompt"],
+        answer=[row["test"], f"check({row['entry_point']})"],
+        solution=f"{row['prompt']}{row['canonical_solution']}",
+        id=row.get("task_id"),
+        columns=("prompt", "test", "canonical_solution"),
+        has_tests=True,
+    )
+    return _rest(fields, row, "prompt", "canonical_solution", "test", "entry_point", "task_id")
+
+
+def _read_equation(body: str, question: str, answer: str, *equations: str) -> Callable[[Row], Fields]:
+    """SVAMP and ASDiv: a story, a question about it, a number (perhaps with its unit) and an equation."""
+
+    def read(row: Row) -> Fields:
+        number = row[answer].partition(" (")[0] if isinstance(row[answer], str) else row[answer]
+        equation = next((column for column in equations if column in row), equations[0])
+        fields = Fields(
+            question=" ".join(str(row[part]).strip() for part in (body, question)),
+            answer=_ground_truth(number),
+            solution=from_equation(row.get(equation)),
+            id=row.get("ID"),
+            columns=(question, answer, equation),
+            may_fail=True,
+        )
+        return _rest(fields, row, body, question, answer, "ID")
+
+    return read
+
+
+def _read_gsm_hard(row: Row) -> Fields:
+    fields = Fields(
+        question=row["input"],
+        answer=_ground_truth(row["target"]),
+        solution=from_function(row["code"]),
+        columns=("input", "target", "code"),
+        may_fail=True,
+    )
+    return _rest(fields, row, "input", "target", "code")
+
+
+def _completed(fields: Fields, text: Any, row: Row, *used: str) -> Fields:
+    """The fields with what the text of a solution holds; an answer that the row states stays."""
+    found = read_completion(text)
+    if found.solution is not None or found.gsm8k is not None:
+        used = (*used, fields.columns[2])  # prose that only holds an answer is kept among the other columns
+    answer = found.answer if fields.answer is None else fields.answer
+    fields = replace(fields, solution=found.solution, answer=answer, gsm8k=fields.gsm8k or found.gsm8k)
+    return _rest(fields, row, *used)
 
 
 def _ground_truth(value: Any) -> Any:
@@ -143,14 +194,34 @@ def _ground_truth(value: Any) -> Any:
     return plain_answer(value) if isinstance(value, str) else value
 
 
-def _rest(row: Mapping[str, Any], *used: str) -> dict[str, Any]:
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value] if value else []
+
+
+def _rest(fields: Fields, row: Row, *used: str) -> Fields:
     others = {name: value for name, value in row.items() if name not in {*used, "id", "meta"}}
-    return {"id": row.get("id"), "meta": row.get("meta"), "others": others}
+    row_id = row.get("id") if fields.id is None else fields.id
+    return replace(fields, id=row_id, meta=row.get("meta"), others=others)
 
 
-_READERS: tuple[tuple[tuple[str, ...], Callable[[Mapping[str, Any]], Fields]], ...] = (
-    (("prompt", "reward_model"), _read_verl),
-    (("messages", "ground_truth"), _read_open_instruct),
-    (("question",), _read_question),
-    (("prompt",), _read_prompt),
+LAYOUTS: tuple[Layout, ...] = (
+    Layout("verl", ("prompt", "reward_model"), _read_verl),
+    Layout("HumanEval", ("prompt", "canonical_solution", "test", "entry_point"), _read_human_eval),
+    Layout("MBPP", ("text", "code", "test_list"), _read_mbpp),
+    Layout("MBPP, sanitized", ("prompt", "code", "test_list"), _read_mbpp),
+    Layout("GSM-Hard", ("input", "code", "target"), _read_gsm_hard),
+    Layout(
+        "SVAMP, ASDiv",
+        ("Body", "Question", "Answer"),
+        _read_equation("Body", "Question", "Answer", "Equation", "Formula"),
+    ),
+    Layout(
+        "ASDiv on the Hub",
+        ("body", "question", "answer"),
+        _read_equation("body", "question", "answer", "formula"),
+    ),
+    Layout("TRL and open-instruct", ("messages",), _read_messages),
+    Layout("partway, GSM8K", ("question",), _read_question),
+    Layout("MATH", ("problem",), _read_problem),
+    Layout("TRL", ("prompt",), _read_prompt),
 )

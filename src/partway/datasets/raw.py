@@ -7,17 +7,14 @@ changed copy is noticed before anything is made of it.
 from __future__ import annotations
 
 import json
-import os
-import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies
 
-from partway.datasets.records import read_rows
+from partway.datasets.hub import stay_offline_without_network
+from partway.datasets.sources import read_rows
 from partway.errors import ProblemError
 
 Rows = list[dict[str, Any]]
@@ -126,8 +123,7 @@ def _checked_columns(data: RawData, path: Path, rows: Rows) -> Rows:
 
 
 def _read_hub(data: RawData) -> dict[str, Rows]:
-    if not _is_hub_known():
-        os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read from its cache, without half a minute of retries
+    stay_offline_without_network()
     try:
         import datasets
     except ImportError:
@@ -154,11 +150,3 @@ def _check_rows(data: RawData, split: str, rows: Rows) -> None:
 def _unreachable(data: RawData, reason: str) -> ProblemError:
     advice = f"{data.wanted} and pass it as --source"
     return ProblemError(f"cannot use {data.hub_name} from the Hugging Face Hub: {reason}; instead, {advice}")
-
-
-def _is_hub_known() -> bool:
-    host = urlsplit(os.environ.get("HF_ENDPOINT", "https://huggingface.co")).hostname
-    try:
-        return bool(getproxies()) or bool(socket.getaddrinfo(host, 443))
-    except OSError:
-        return False

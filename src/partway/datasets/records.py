@@ -1,4 +1,4 @@
-"""Files of rows, read row by row with the line each came from: JSONL, JSON, CSV and Parquet.
+"""Rows with the line each came from, and how they are read from JSONL and JSON.
 
 A row that cannot be read is a `BadRow` among the records, so that a reader can report all of them; a file
 that cannot be read at all is a `ProblemError`.
@@ -6,7 +6,6 @@ that cannot be read at all is a `ProblemError`.
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -40,23 +39,6 @@ class BadRow:
         return f"{self.file}:{self.line}:{item} {self.field}: {self.reason}"
 
 
-def read_records(path: Path) -> Iterator[Record | BadRow]:
-    """The rows of a file, by its suffix."""
-    readers = {".jsonl": _read_jsonl, ".json": _read_json, ".csv": _read_csv, ".parquet": _read_parquet}
-    if path.is_dir():
-        names = sorted(child.name for child in path.iterdir() if child.suffix in readers)
-        hint = (
-            f"name one of its files: {', '.join(names)}" if names else f"it has no {', '.join(readers)} file"
-        )
-        raise ProblemError(f"{path} is a directory; {hint}")
-    if not path.exists():
-        raise ProblemError(f"{path}: no such file")
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
-        raise ProblemError(f"{path}: cannot read '{path.suffix}' files; try one of {', '.join(readers)}")
-    return reader(path)
-
-
 def number_records(rows: Iterable[object], name: str) -> Iterator[Record | BadRow]:
     """Rows that are already in memory, numbered from 1."""
     for number, row in enumerate(rows, 1):
@@ -66,19 +48,7 @@ def number_records(rows: Iterable[object], name: str) -> Iterator[Record | BadRo
             yield BadRow(name, number, "row", f"expected an object with named fields, found {_kind(row)}")
 
 
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """All rows of a file none of whose rows may be bad: the raw files of a public data set."""
-    rows = []
-    for record in read_records(path):
-        if isinstance(record, BadRow):
-            raise ProblemError(f"{record}; is the file complete?")
-        rows.append(dict(record.fields))
-    if not rows:
-        raise ProblemError(f"{path}: the file is empty")
-    return rows
-
-
-def _read_jsonl(path: Path) -> Iterator[Record | BadRow]:
+def read_jsonl(path: Path) -> Iterator[Record | BadRow]:
     with path.open("rb") as stream:  # bytes are split at \n only, never at U+2028
         for line, raw in enumerate(stream, 1):
             try:
@@ -104,7 +74,7 @@ def _json_record(text: str, path: Path, line: int) -> Record | BadRow:
     return Record(line, value)
 
 
-def _read_json(path: Path) -> Iterator[Record | BadRow]:
+def read_json(path: Path) -> Iterator[Record | BadRow]:
     """A list of objects, or an object with such a list as `data`; lines of objects are read as JSONL."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -116,7 +86,7 @@ def _read_json(path: Path) -> Iterator[Record | BadRow]:
         items = list(_json_items(text, path))
     except json.JSONDecodeError as error:
         if error.msg == "Extra data" and text.lstrip().startswith("{"):
-            yield from _read_jsonl(path)
+            yield from read_jsonl(path)
             return
         raise ProblemError(f"{path}:{error.lineno}: not JSON: {error.msg} at column {error.colno}") from None
     except (ValueError, RecursionError) as error:
@@ -168,79 +138,6 @@ def _skip_space(text: str, position: int) -> int:
     while text[position] in " \t\r\n":
         position += 1
     return position
-
-
-def _read_csv(path: Path) -> Iterator[Record | BadRow]:
-    # Bytes that are no UTF-8 come through as lone surrogates, so that their row can be named.
-    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
-        reader = csv.reader(stream, strict=True)
-        header: list[str] | None = None
-        while True:
-            line = reader.line_num + 1
-            try:
-                cells = next(reader)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                yield BadRow(str(path), line, "row", f"not CSV: {error}")
-                continue
-            if header is None:
-                header = cells
-            elif cells and len(cells) != len(header):
-                reason = f"{len(cells)} cells, but the header has {len(header)}"
-                yield BadRow(str(path), line, "row", reason)
-            elif cells:
-                yield Record(
-                    line, {name: cell for name, cell in zip(header, cells, strict=True) if cell != ""}
-                )
-
-
-def _read_parquet(path: Path) -> Iterator[Record | BadRow]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise ProblemError(
-            f"{path}: reading Parquet needs pyarrow; try: pip install 'partway[datasets]'"
-        ) from None
-    try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            _check_parquet(path, file.metadata)
-            yield from number_records(_parquet_rows(path, file), str(path))
-    except (pyarrow.ArrowException, OSError) as error:
-        raise ProblemError(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from None
-
-
-# A few hundred bytes of Parquet can stand for gigabytes: packed pages, or one long text that all rows share.
-MOST_UNPACKED = 100  # bytes for each byte of a file
-SMALL = 16 * 1024 * 1024  # bytes that a file may always take
-PARQUET_BATCH = 16  # rows: as many copies of one long text are in memory at a time
-
-
-def _check_parquet(path: Path, metadata: Any) -> None:
-    """Refuse what a file claims to hold if its size cannot be that of problems."""
-    size = path.stat().st_size
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    columns = [group.column(number) for group in groups for number in range(group.num_columns)]
-    unpacked = sum(column.total_uncompressed_size for column in columns)
-    if unpacked > SMALL + MOST_UNPACKED * size or metadata.num_rows > SMALL // 16 + size:
-        raise _bomb(path, size)
-
-
-def _parquet_rows(path: Path, file: Any) -> Iterator[Mapping[str, Any]]:
-    size, taken = path.stat().st_size, 0
-    for batch in file.iter_batches(batch_size=PARQUET_BATCH):
-        taken += batch.nbytes
-        if taken > 8 * SMALL + MOST_UNPACKED * size:
-            raise _bomb(path, size)
-        yield from batch.to_pylist()
-
-
-def _bomb(path: Path, size: int) -> ProblemError:
-    return ProblemError(
-        f"{path}: its {size:,} bytes unpack to more than {MOST_UNPACKED} times as many, as no problems do; "
-        "write it again from its source"
-    )
 
 
 def _kind(value: object) -> str:

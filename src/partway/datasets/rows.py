@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from partway.datasets.layouts import plain_answer
+from partway.datasets.spellings import plain_answer
 from partway.errors import ProblemError
 from partway.problem import Problem
 from partway.solution import Solution

@@ -16,6 +16,7 @@ from transformers import TrainingArguments
 
 from partway.buffer import Rules
 from partway.config import coerce
+from partway.datasets.columns import parse_columns
 from partway.errors import ConfigError
 from partway.evaluation import EvaluationPlan, JudgedSample, ProblemResult
 from partway.execution import Programs
@@ -41,9 +42,14 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         "built-in model made for the problems.",
     )
     train_file: str | None = _key(
-        None, "Problems to train on: a JSONL file or anything `load_problems` reads."
+        None, "Problems to train on: a file, or a name on the Hub, in any layout of docs/data.md."
     )
     eval_file: str | None = _key(None, "Problems to evaluate on while training; none, no evaluation.")
+    columns: str | None = _key(
+        None,
+        "Where the files have what: `question=prompt,answer=target`, also `solution` and `id`; by default "
+        "their layout is recognised.",
+    )
     dtype: Literal["float32", "bfloat16", "float16"] = _key("float32", "Type the weights are loaded in.")
 
     self_sampling: Literal["none", "fcs", "fcs+pcs"] = _key(
@@ -255,6 +261,11 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         return Rules.of(vars(self))
 
     @property
+    def named_columns(self) -> dict[str, str] | None:
+        """Where question, answer, solution and id are found in files, if that was said."""
+        return None if self.columns is None else parse_columns(self.columns)
+
+    @property
     def asking(self) -> Asking:
         """How questions are put to the model."""
         return Asking(self.chat_template, self.system_prompt, self.prompt_template, self.language)
@@ -319,7 +330,12 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
             raise ConfigError(
                 "eval_samples and eval_pass1_samples are both 0; set eval_strategy to no instead"
             )
-        _ = self.sampling, self.loss, self.language  # each refuses impossible values by name
+        _ = (
+            self.sampling,
+            self.loss,
+            self.language,
+            self.named_columns,
+        )  # each refuses impossible values by name
         if self.eval_strategy != "no":
             self._check_metric(_metric_names(self.evaluation))
 

@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from partway.buffer import SolutionBuffer, reconsider, reference_traces, seed_buffers
+from partway.datasets import load_problems
+from partway.datasets.columns import without_references
+from partway.datasets.sources import ProblemSource
 from partway.errors import ConfigError, ModelError, ProblemError
 from partway.execution import Programs, Trace
 from partway.execution.programs import flaw_of
@@ -39,6 +42,26 @@ class LeftOut:
 
     id: str
     reason: str
+
+
+def problems_of(
+    source: Sequence[Problem] | ProblemSource, programs: Programs, config: SelfSamplingConfig
+) -> list[Problem]:
+    """Problems as they are; anything else that holds rows is read."""
+    if isinstance(source, list | tuple) and all(isinstance(problem, Problem) for problem in source):
+        return list(source)
+    return load_problems(cast(ProblemSource, source), programs=programs, columns=config.named_columns)
+
+
+def given_problems(
+    source: Sequence[Problem] | ProblemSource, programs: Programs, config: SelfSamplingConfig
+) -> tuple[list[Problem], str | None]:
+    """The problems to train on, and a remark if none of them has a reference."""
+    problems = problems_of(source, programs, config)
+    remark = without_references(problems) if problems and config.buffer_file is None else None
+    if remark is not None and config.self_sampling == "none":
+        raise ProblemError(f"self_sampling is none, but {remark}")
+    return problems, remark
 
 
 def usable(

@@ -22,6 +22,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from transformers import EarlyStoppingCallback, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
+from partway.datasets.sources import ProblemSource
 from partway.errors import RunError
 from partway.evaluation import Evaluation, evaluate
 from partway.execution import Programs
@@ -43,7 +44,9 @@ from partway.training.order import BatchOrder, ProblemLoader
 from partway.training.preparation import (
     environment_of,
     first_buffers,
+    given_problems,
     prepared_model,
+    problems_of,
     traced_references,
     usable,
     with_references,
@@ -70,6 +73,7 @@ class Turns(TrainerCallback):  # type: ignore[misc]
 class SelfSamplingTrainer(RecordingTrainer):
     """Fine-tune a model on its own correct and partially-correct solutions (Algorithm 3).
 
+    The datasets are problems, or anything that `load_problems` reads.
     `engine` draws the samples, for exploring and for evaluations; by default it is the sampling tree on the
     model that is trained. `peft_config` is an adapter to train in place of the `lora_*` settings';
     `compute_metrics` makes more metrics of an evaluation.
@@ -79,8 +83,8 @@ class SelfSamplingTrainer(RecordingTrainer):
         self,
         model: str | PreTrainedModel | LanguageModel,
         args: SelfSamplingConfig,
-        train_dataset: Sequence[Problem],
-        eval_dataset: Sequence[Problem] | None = None,
+        train_dataset: Sequence[Problem] | ProblemSource,
+        eval_dataset: Sequence[Problem] | ProblemSource | None = None,
         processing_class: PreTrainedTokenizerBase | None = None,
         callbacks: list[TrainerCallback] | None = None,
         programs: Programs | None = None,
@@ -92,11 +96,13 @@ class SelfSamplingTrainer(RecordingTrainer):
     ) -> None:
         self.programs = programs or args.language
         args.settings |= self.programs.settings()  # so that readers of the run have the same programs
-        language_model = prepared_model(model, processing_class, args, train_dataset, peft_config)
-        traces = traced_references(train_dataset, self.programs)
-        problems, self.left_out = usable(train_dataset, self.programs, language_model, traces)
+        given, remark = given_problems(train_dataset, self.programs, args)
+        language_model = prepared_model(model, processing_class, args, given, peft_config)
+        traces = traced_references(given, self.programs)
+        problems, self.left_out = usable(given, self.programs, language_model, traces)
         problems = with_references(problems, args.reference_share, args.seed)
-        dev = list(eval_dataset or ())[: args.max_eval_problems]
+        dev = [] if eval_dataset is None else problems_of(eval_dataset, self.programs, args)
+        dev = dev[: args.max_eval_problems]
         if not dev:
             args.eval_strategy, args.load_best_model_at_end = "no", False
         self.codec = language_model.codec
@@ -127,6 +133,8 @@ class SelfSamplingTrainer(RecordingTrainer):
             optimizers=optimizers,
             compute_metrics=compute_metrics,
         )
+        if remark is not None:
+            self.say(remark)
         self.add_callback(Turns(self))
         if args.early_stopping_patience is not None:
             self.add_callback(EarlyStoppingCallback(args.early_stopping_patience))
