@@ -32,6 +32,13 @@ def test_general_programs_keep_a_beginning_and_survive_hostile_code():
     assert "timeout:" in shown
 
 
+def test_tested_functions_are_completed_inside():
+    shown = run("tested_functions.py")
+    assert "{1, 10, 56, 7, 8, 9}" in shown
+    assert "new_stitched" in shown
+    assert shown.rstrip().endswith("    return wide * high")
+
+
 def test_own_answer_types_get_their_verdicts():
     shown = run("own_answer_type.py")
     assert "another way: new_fully_correct" in shown

@@ -3,6 +3,7 @@
 import pytest
 
 from partway import Problem, PythonPrograms, Solution, SolutionBuffer, Verdict, trace
+from partway.buffer import Rules
 from partway.execution.programs import programs_of
 
 WRITTEN = PythonPrograms(program_forms="written")
@@ -94,3 +95,43 @@ def test_an_accumulator_is_one_solution_up_to_the_end_of_its_text():
 @pytest.mark.parametrize("programs", [WRITTEN, OPEN])
 def test_they_are_made_again_from_their_settings(programs: PythonPrograms):
     assert programs_of(programs.settings()) == programs
+
+
+LIVE = Rules(equivalence="live")
+
+
+def live_completion(sample: str, reference: str) -> tuple[str, ...]:
+    problem = Problem("p", "?", 25, WRITTEN.parse(reference))
+    buffer = SolutionBuffer.seeded(problem, LIVE, WRITTEN)
+    assert not buffer.falls_back
+    assert buffer.consider(trace(sample, WRITTEN)) is Verdict.NEW_PARTIALLY_CORRECT
+    (witness,) = buffer.witnesses.values()
+    (beginning,) = buffer.partially_correct
+    assert trace(Solution((*beginning.steps, *witness.completion)), WRITTEN).answer == 25
+    return witness.completion
+
+
+def test_live_values_complete_programs_as_their_writer_would():
+    function = "def solve():\n    x = 20\n    y = 7\n    return y"
+    assert live_completion(function, PAL) == ("    return x + 5",)
+    assert live_completion(function, "n0 = 20\nn1 = 2\nprint(n0 + 5)") == ("    return x + 5",)
+    assert live_completion("x = 20\nprint(x)", PAL) == ("answer = x + 5",)
+    assert live_completion("x = 20\nprint(x)", "n0 = 20\nn1 = 2\nprint(n0 + 5)")[-1] == "print(x + 5)"
+    guarded = "import math\nif __name__ == '__main__':\n    x = 20\n    y = 7\n    print(y)"
+    assert live_completion(guarded, PAL)[-1] == "    answer = x + 5"
+
+
+def test_duplicates_up_to_renaming_are_found_in_every_form():
+    rules = Rules(dedup="alpha")
+    buffer = SolutionBuffer.seeded(Problem("p", "?", 25, WRITTEN.parse(PAL)), rules, WRITTEN)
+    renamed = PAL.replace("n0", "a").replace("n1", "b")
+    assert buffer.consider(trace(renamed, WRITTEN)) is Verdict.KNOWN_FULLY_CORRECT
+
+
+def test_an_accumulator_is_completed_in_its_own_variable():
+    reference = "total = 3\nanswer = 0\nfor i in range(4):\n    answer += i\nanswer = answer * total"
+    problem = Problem("p", "?", 18, OPEN.parse(reference))
+    buffer = SolutionBuffer.seeded(problem, LIVE, OPEN)
+    assert buffer.consider(trace("answer = 0\nk = 3\nx = 5", OPEN)) is Verdict.NEW_PARTIALLY_CORRECT
+    (witness,) = buffer.witnesses.values()
+    assert witness.completion[-1] == "answer = answer * k"

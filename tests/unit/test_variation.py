@@ -7,7 +7,7 @@ import pytest
 
 from languages import Expressions
 from partway import PYTHON, Problem, PythonPrograms, Solution, SolutionBuffer, Verdict, trace
-from partway.buffer import Rules
+from partway.buffer import Rules, audit_together
 from partway.datasets import convert_gsm8k, convert_mathqa
 from partway.datasets.raw import GSM8K, read_raw
 from partway.datasets.sources import read_rows
@@ -106,6 +106,30 @@ def test_without_a_reference_numbers_from_nowhere_are_doubted_and_the_largest_gr
         Solution.parse("a=50\nb=3\nanswer=a*b"),
         Solution.parse("b=3\na=50\nanswer=b*a"),
     }
+
+
+def together(*texts: str) -> list[tuple[str, str]]:
+    found = audit_together(tuple(map(Solution.parse, texts)), PENS, PYTHON)
+    return [(one.verdict, one.reason) for one in found.values()]
+
+
+def test_solutions_without_a_reference_are_audited_by_what_most_of_them_answer():
+    times, turned, plus = "a=50\nb=3\nanswer=a*b", "b=3\na=50\nanswer=b*a", "a=50\nanswer=a+100"
+    assert [verdict for verdict, _ in together(times, plus, turned)] == ["confirmed", "spurious", "confirmed"]
+    assert together(times, plus, turned)[1][1] == "2 others answer differently for other numbers"
+    assert together(times) == [
+        ("undecided", "there is neither a reference nor another solution to compare with")
+    ]
+    assert [verdict for verdict, _ in together(times, plus)] == ["undecided"] * 2
+    lucky = together(times, turned, "answer=151-1")
+    assert lucky[2] == ("spurious", "151 stands nowhere in the question")
+    assert together() == []
+
+
+def test_where_groups_are_as_large_none_is_doubted():
+    _, buffer = judge(Rules(spurious="drop"), "a=50\nb=3\nanswer=a*b", None)
+    assert buffer.consider(trace("a=50\nanswer=a+100")) is Verdict.NEW_FULLY_CORRECT
+    assert len(buffer.learned) == 2
 
 
 @pytest.fixture(scope="module")

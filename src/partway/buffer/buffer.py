@@ -11,6 +11,7 @@ from dataclasses import asdict
 from itertools import islice
 from typing import Any, Literal
 
+from partway.buffer.doubts import audit_together, from_nowhere
 from partway.buffer.prefixes import Prefix, Witness
 from partway.buffer.verdicts import Rules, Verdict
 from partway.execution import PYTHON, Programs, State, Trace
@@ -99,13 +100,8 @@ class SolutionBuffer:
         found = {leaf.solution: reason for leaf, reason in self._flags.items()}
         if self.rules.spurious == "keep" or self.problem.reference is not None:
             return found
-        trusted = [leaf.solution for leaf in self._fully_correct if leaf not in self._flags]
-        alike: dict[tuple[Any, ...], list[Solution]] = {}
-        for solution in trusted:
-            alike.setdefault(self.programs.signature(solution, self.problem.question), []).append(solution)
-        believed = max(alike.values(), key=len, default=[])
-        reason = f"{len(believed)} others answer differently for other numbers"
-        return found | {solution: reason for solution in trusted if solution not in believed}
+        audits = audit_together(self.fully_correct, self.problem.question, self.programs)
+        return {solution: one.reason for solution, one in audits.items() if one.verdict == "spurious"}
 
     @property
     def learned(self) -> tuple[Solution, ...]:
@@ -154,6 +150,7 @@ class SolutionBuffer:
 
         What would be kept but runs differently a second time counts as not executable.
         """
+        trace = self.programs.entered(trace, self.answer)
         if not trace.states:
             return Verdict.NOT_EXECUTABLE
         is_right = self.programs.is_correct(trace, self.answer)
@@ -191,7 +188,7 @@ class SolutionBuffer:
             found = self.programs.audit(reference, solution, question)
             return found.reason if found.verdict == "spurious" else None
         strange = self.programs.strange_literals(solution, question)
-        return f"{', '.join(map(str, strange))} stands nowhere in the question" if strange else None
+        return from_nowhere(strange) if strange else None
 
     def _revise_length(self, trace: Trace) -> None:
         """The length that solutions may have: the reference's; without one, never set by a single sample."""
@@ -253,7 +250,7 @@ class SolutionBuffer:
             whole = self.programs.completed(trace, along[match.length - 1], match)
             if whole is None:
                 continue
-            completed = self.programs.trace_all([whole.text])[0]
+            completed = self._traced(whole.text)
             is_right = completed.solution == whole and self.programs.is_correct(completed, self.answer)
             if is_right and self.programs.confirms(completed):
                 return self._keep_completed(match, completed, step), match.length
@@ -314,8 +311,11 @@ class SolutionBuffer:
                 if leaf not in self._witnesses:  # kept by rules that asked for none
                     return None
                 steps += self._witnesses[leaf].completion
-            self._routes[leaf] = self.programs.route(self.programs.trace_all(["\n".join(steps)])[0])
+            self._routes[leaf] = self.programs.route(self._traced("\n".join(steps)))
         return self._routes[leaf]
+
+    def _traced(self, text: str) -> Trace:
+        return self.programs.entered(self.programs.trace_all([text])[0], self.answer)
 
     def _is_duplicate(self, trace: Trace, length: int) -> bool:
         """Whether the first `length` steps are a known prefix, up to renaming if the rules say so."""

@@ -29,6 +29,7 @@ class Route:
     """A solution that gives the answer, and what is live after each of its beginnings but the whole."""
 
     solution: Solution
+    run: tuple[str, ...]  # what is run for its steps, which may be written otherwise
     states: tuple[State, ...]
     live: tuple[Values, ...]  # behind j = 1, 2, ... steps
     needs: tuple[frozenset[str], ...]  # the texts of these values
@@ -43,16 +44,20 @@ class Match:
     position: int
 
 
-def route_of(trace: Trace, spell: Callable[[Any], str]) -> Route | None:
-    """What is live along a traced solution; None if that cannot be known."""
-    live_names = live_after(trace.solution.steps)
+def route_of(trace: Trace, spell: Callable[[Any], str], run: tuple[str, ...] | None = None) -> Route | None:
+    """What is live along a traced solution; None if that cannot be known.
+
+    `run` are the steps that are run, where the solution is written otherwise.
+    """
+    run = trace.solution.steps if run is None else run
+    live_names = live_after(run)
     if live_names is None:
         return None
     live = []
     for names, values in zip(live_names[1:-1], values_along(trace, spell), strict=False):
         live.append({name: values[name] for name in sorted(names) if name in values})
     needs = tuple(frozenset(values.values()) for values in live)
-    return Route(trace.solution, trace.states, tuple(live), needs)
+    return Route(trace.solution, run, trace.states, tuple(live), needs)
 
 
 def values_along(trace: Trace, spell: Callable[[Any], str]) -> list[dict[str, str]]:
@@ -119,8 +124,10 @@ _Way = tuple[
 ]  # -position, rank, age, steps that remain; these sort, no two are alike
 
 
-def completed(trace: Trace, values: Values, match: Match, answer_variable: str) -> Solution | None:
-    """The matched beginning with the remaining steps of the known solution; None if names stand in the way.
+def completion_of(
+    beginning: Sequence[str], values: Values, match: Match, answer_variable: str
+) -> tuple[str, ...] | None:
+    """The remaining steps of the known solution for a matched beginning; None if names stand in the way.
 
     >>> from partway.execution import trace
     >>> sample, known = trace("a = 5\\nt0 = 10 * 2"), trace("n0 = 20\\nn1 = 5\\nt0 = n0 + n1\\nanswer = t0")
@@ -128,18 +135,17 @@ def completed(trace: Trace, values: Values, match: Match, answer_variable: str) 
     >>> ways = Ways("live")
     >>> ways.add(route_of(known, str), 0)
     >>> found = next(ways.matches(sample, along, 4))
-    >>> completed(sample, along[-1], found, "answer").steps
-    ('a = 5', 't0 = 10 * 2', 't1 = t0 + a', 'answer = t1')
+    >>> completion_of(sample.solution.steps, along[-1], found, "answer")
+    ('t1 = t0 + a', 'answer = t1')
     """
-    beginning = trace.solution.steps[: match.length]
-    known, rest = match.route.solution.steps[: match.position], match.route.solution.steps[match.position :]
+    known, rest = match.route.run[: match.position], match.route.run[match.position :]
     bound = _bound(beginning)
     if bound is None or not _defines_alike(beginning, bound, known, rest):
         return None
     names = _matched(match.route.live[match.position - 1], values)
     renaming = _Renaming(names, bound, rest, answer_variable)
     steps = list(map(renaming.step, rest))
-    return None if None in steps else Solution((*beginning, *(step for step in steps if step is not None)))
+    return None if None in steps else tuple(step for step in steps if step is not None)
 
 
 def _bound(steps: Sequence[str]) -> frozenset[str] | None:

@@ -23,6 +23,7 @@ class Written:
     steps: tuple[str, ...]
     run: tuple[str, ...]
     is_cut: bool = False  # text behind these steps does not parse
+    block: int | None = None  # the step that begins the function or the guarded block, if there is one
 
     @property
     def source(self) -> str:
@@ -39,14 +40,20 @@ def read_written(text: str, answer_variable: str) -> Written | None:
     >>> read_written("n0 = 5\\nprint(n0 * 2)", "answer").run
     ('n0 = 5', 'answer = n0 * 2')
     """
+    body, is_cut = longest_parsed(text)
+    return _read(body, answer_variable, is_cut) if body else None
+
+
+def longest_parsed(text: str) -> tuple[list[ast.stmt], bool]:
+    """The statements of the longest beginning of whole lines that parses, and whether text is left."""
     lines = text.split("\n")
     for length in range(len(lines), 0, -1):
         try:
             body = ast.parse("\n".join(lines[:length])).body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
-        return _read(body, answer_variable, is_cut=any(line.strip() for line in lines[length:]))
-    return None
+        return body, any(line.strip() for line in lines[length:])
+    return [], True
 
 
 def _read(body: Sequence[ast.stmt], answer: str, is_cut: bool) -> Written | None:
@@ -59,15 +66,15 @@ def _read(body: Sequence[ast.stmt], answer: str, is_cut: bool) -> Written | None
         ):
             if not all(_only_calls(statement, function.name) for statement in behind):
                 return None
-            return _in_block(body[:before], f"def {function.name}():", function.body, answer, is_cut)
+            return in_block(body[:before], f"def {function.name}():", function.body, answer, is_cut)
         case [*straight, ast.If(test=test, body=inner, orelse=[])] if _is_main_guard(test):
-            return _in_block([*body[:before], *straight], f"if {ast.unparse(test)}:", inner, answer, is_cut)
+            return in_block([*body[:before], *straight], f"if {ast.unparse(test)}:", inner, answer, is_cut)
         case [*_, ast.Expr()] if not is_cut and not _assigns(body, answer):
             return _joined([(ast.unparse(s), s) for s in body], answer, is_cut)
     return None
 
 
-def _in_block(
+def in_block(
     before: Sequence[ast.stmt], header: str, inner: Sequence[ast.stmt], answer: str, is_cut: bool
 ) -> Written | None:
     """Steps inside a function or a guard; its first line belongs to the first of them."""
@@ -77,13 +84,43 @@ def _in_block(
     written = [indent(ast.unparse(statement), HEADER) for statement in inner]
     written[0] = f"{header}\n{written[0]}"
     pairs = [*((ast.unparse(s), s) for s in before), *zip(written, inner, strict=True)]
-    return _joined(pairs, answer, is_cut)
+    return _joined(pairs, answer, is_cut, block=len(before))
 
 
-def _joined(pairs: Sequence[tuple[str, ast.stmt]], answer: str, is_cut: bool) -> Written:
+def _joined(
+    pairs: Sequence[tuple[str, ast.stmt]], answer: str, is_cut: bool, block: int | None = None
+) -> Written:
     *statements, last = (statement for _, statement in pairs)
     run = [ast.unparse(statement) for statement in statements]
-    return Written(tuple(step for step, _ in pairs), (*run, _answering(last, answer)), is_cut)
+    return Written(tuple(step for step, _ in pairs), (*run, _answering(last, answer)), is_cut, block)
+
+
+def written_on(
+    beginning: Sequence[str], block: int | None, rest: Sequence[str], known_last: str, answer: str
+) -> tuple[str, ...]:
+    """Steps that complete a beginning, as somebody would write them who began like that.
+
+    Inside a function they are indented and the last one returns; elsewhere the answer is given as the known
+    solution gives it, whose last step is `known_last`.
+
+    >>> written_on(["def f():\\n    a = 5"], 0, ["b = a + 1", "answer = b * 2"], "print(b * 2)", "answer")
+    ('    b = a + 1', '    return b * 2')
+    """
+    is_inside = block is not None and block < len(beginning)
+    *steps, last = rest
+    value = _assigned_value(last, answer)
+    if value and is_inside and block is not None and beginning[block].startswith("def "):
+        last = f"return {value}"
+    elif value and known_last.strip().startswith("print("):
+        last = f"print({value})"
+    return tuple(indent(step, HEADER) if is_inside else step for step in (*steps, last))
+
+
+def _assigned_value(step: str, variable: str) -> str:
+    match ast.parse(step).body:
+        case [ast.Assign(targets=[ast.Name(id=name)], value=value)] if name == variable:
+            return ast.unparse(value)
+    return ""
 
 
 def _answering(statement: ast.stmt, answer: str) -> str:

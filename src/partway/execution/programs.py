@@ -22,8 +22,9 @@ from partway.execution.checkers import (
     tests_flaw,
     tests_of,
 )
-from partway.execution.completion import Match, Route, Values, completed, route_of
-from partway.execution.forms import Written, end_of_function, read_written
+from partway.execution.completion import Match, Route, Values, completion_of, route_of
+from partway.execution.forms import Written, end_of_function, read_written, written_on
+from partway.execution.tested import Function, read_function, unopened
 from partway.execution.traces import Trace
 from partway.execution.tracing import confirmed, trace_texts
 from partway.execution.values import State, StateMode, canonical, strict
@@ -53,6 +54,10 @@ class Programs(Protocol):
     def is_correct(self, trace: Trace, answer: Any) -> bool:
         """Whether a traced solution gives the right answer."""
         return trace.has_answer and is_correct(trace.answer, answer)
+
+    def entered(self, trace: Trace, answer: Any) -> Trace:
+        """The trace by which a buffer compares states, where that depends on what the answer should be."""
+        return trace
 
     def confirms(self, trace: Trace) -> bool:
         """Whether a trace whose solution is about to be kept can be relied on."""
@@ -148,6 +153,11 @@ class PythonPrograms(Programs):
         is_open = self.checker is TESTS or self.solution_end == "end_of_text"
         return "" if is_open else self.answer_variable
 
+    @property
+    def _ends_with_function(self) -> bool:
+        """Whether the first function ends a solution; before one under test there may be others."""
+        return self.program_forms == "written" and self.checker is not TESTS
+
     def parse(self, text: str) -> Solution:
         written = self._written(text)
         if written is not None and not written.is_cut:
@@ -155,7 +165,20 @@ class PythonPrograms(Programs):
         return Solution.parse(text, self._ends_with)
 
     def _written(self, text: str) -> Written | None:
-        return read_written(text, self.answer_variable) if self.program_forms == "written" else None
+        if self.program_forms == "steps":
+            return None
+        if self.checker is TESTS:
+            function = self._function(text)
+            return None if function is None else function.written
+        return read_written(text, self.answer_variable)
+
+    def _function(self, text: str) -> Function | None:
+        return read_function(text, self.answer_variable)
+
+    def _run_steps(self, solution: Solution) -> tuple[str, ...]:
+        """What is run for the steps of a solution."""
+        written = self._written(solution.text)
+        return solution.steps if written is None else written.run
 
     def trace_all(self, texts: Sequence[str]) -> list[Trace]:
         if self.program_forms == "written":
@@ -164,6 +187,8 @@ class PythonPrograms(Programs):
         return traces if self.solution_end == "first_assignment" else list(map(self._answered, traces))
 
     def _trace_written(self, text: str) -> Trace:
+        if self.checker is TESTS and (function := self._function(text)) is not None:
+            return unopened(function)
         written = self._written(text)
         if written is None:
             return replace(self, program_forms="steps").trace_all([text])[0]
@@ -185,6 +210,26 @@ class PythonPrograms(Programs):
         with_tests = "\n".join([*trace.solution.steps, *tests_of(answer)])
         return self.trace_all([with_tests])[0].failure is None
 
+    def entered(self, trace: Trace, answer: Any) -> Trace:
+        """The body of the function under test, run on the arguments of the first test.
+
+        A function that cannot be run so keeps its steps without states: it is right or wrong as a whole. What
+        an isolated worker said is confirmed here, where the arguments are known.
+        """
+        if self.checker is not TESTS or self.program_forms == "steps":
+            return trace
+        function = self._function(trace.solution.text)
+        opened = None if function is None else function.opened(tests_of(answer))
+        if opened is None:
+            return trace
+        (run,) = trace_texts([opened.source], self.state, "")
+        found = opened.trace(run, self.answer_variable)
+        if found is None or (found.failure is not None and self.is_correct(trace, answer)):
+            return trace
+        if not confirmed(run, self.state, ""):
+            return found._replace(states=(), changes=())
+        return found._replace(isolated=False)
+
     def confirms(self, trace: Trace) -> bool:
         if self.program_forms == "steps" and self.solution_end == "first_assignment":
             return confirmed(trace, self.state, self._ends_with)
@@ -199,12 +244,19 @@ class PythonPrograms(Programs):
         return alpha_form(solution, self._ends_with)
 
     def route(self, trace: Trace) -> Route | None:
-        if self.program_forms == "written":  # a step alone does not say what is run for it
-            return None
-        return route_of(trace, self.spell)
+        return route_of(trace, self.spell, self._run_steps(trace.solution))
 
     def completed(self, trace: Trace, values: Values, match: Match) -> Solution | None:
-        return completed(trace, values, match, self._ends_with)
+        written = self._written(trace.solution.text)
+        run = trace.solution.steps if written is None else written.run
+        rest = completion_of(run[: match.length], values, match, self.answer_variable)
+        if rest is None:
+            return None
+        beginning = trace.solution.steps[: match.length]
+        if self.program_forms == "written":
+            block = None if written is None else written.block
+            rest = written_on(beginning, block, rest, match.route.solution.steps[-1], self.answer_variable)
+        return Solution((*beginning, *rest))
 
     def audit(self, reference: Solution, solution: Solution, question: str) -> Audit:
         if self.checker is TESTS:
@@ -218,12 +270,12 @@ class PythonPrograms(Programs):
         return signature(solution, question, self.trace_all)
 
     def end(self, text: str) -> int | None:
-        if self.program_forms == "written" and (end := end_of_function(text)) is not None:
+        if self._ends_with_function and (end := end_of_function(text)) is not None:
             return end
         return end_of_solution(text, self._ends_with) if self._ends_with else None
 
     def may_end(self, line: str) -> bool:
-        if self.program_forms == "written" and "return" in line:
+        if self._ends_with_function and "return" in line:
             return True
         return bool(self._ends_with) and self._ends_with in line
 

@@ -9,16 +9,23 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from partway.buffer import Rules, SolutionBuffer, Verdict, reconsider, seed_buffers, write_buffers
+from partway.buffer import (
+    Rules,
+    SolutionBuffer,
+    Verdict,
+    audit_together,
+    reconsider,
+    seed_buffers,
+    write_buffers,
+)
 from partway.errors import ConfigError, ProblemError, RunError
 from partway.execution import PYTHON, Programs
 from partway.execution.programs import programs_of
-from partway.execution.variation import Audit, Belief
+from partway.execution.variation import Belief
 from partway.files import atomic_path, atomic_writer
 from partway.models.prompts import PLAIN
 from partway.problem import Problem
 from partway.runs import Row, Run, read_rows
-from partway.solution import Solution
 
 KINDS = ("fully_correct", "stitched", "partially_correct")
 COLUMNS = ("prompt", "completion", "problem_id", "kind")
@@ -113,22 +120,18 @@ class Audited:
 def audit_buffers(run: Run) -> Iterator[Audited]:
     """The self-sampled fully-correct solutions of a run, each run with other numbers than the question's."""
     for buffer in run.buffers().values():
-        problem = buffer.problem
-        for solution in (*buffer.fully_correct, *buffer.stitched):
+        problem, whole = buffer.problem, (*buffer.fully_correct, *buffer.stitched)
+        together = (
+            audit_together(whole, problem.question, buffer.programs) if problem.reference is None else {}
+        )
+        for solution in whole:
             if solution == problem.reference:
                 continue
             if problem.reference is None:
-                found = _without_reference(buffer, solution)
+                found = together[solution]
             else:
                 found = buffer.programs.audit(problem.reference, solution, problem.question)
             yield Audited(problem.id, solution.text, found.verdict, found.reason)
-
-
-def _without_reference(buffer: SolutionBuffer, solution: Solution) -> Audit:
-    strange = buffer.programs.strange_literals(solution, buffer.problem.question)
-    if strange:
-        return Audit("spurious", f"{', '.join(map(str, strange))} stands nowhere in the question")
-    return Audit("undecided", "there is no reference to compare with")
 
 
 def _problem_rows(run: Run) -> Iterator[Row]:

@@ -1,0 +1,47 @@
+"""Right by luck where there is no reference: numbers from nowhere, and what most solutions agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from partway.execution import Programs
+from partway.execution.variation import Audit
+from partway.solution import Solution
+
+
+def audit_together(
+    solutions: Sequence[Solution], question: str, programs: Programs
+) -> Mapping[Solution, Audit]:
+    """What right solutions of a question say about each other when its numbers are changed.
+
+    One with a number that stands nowhere in the question is doubted. The others are grouped by what they
+    answer under changed numbers: the largest group is believed; if several are, nobody can tell.
+    """
+    found: dict[Solution, Audit] = {}
+    alike: dict[tuple[Any, ...], list[Solution]] = {}
+    for solution in solutions:
+        if strange := programs.strange_literals(solution, question):
+            found[solution] = Audit("spurious", from_nowhere(strange))
+        else:
+            alike.setdefault(programs.signature(solution, question), []).append(solution)
+    largest = max(map(len, alike.values()), default=0)
+    is_clear = [len(group) for group in alike.values()].count(largest) == 1
+    for group in alike.values():
+        found |= dict.fromkeys(group, _belief(len(group), largest, is_clear))
+    return {solution: found[solution] for solution in solutions}
+
+
+def _belief(size: int, largest: int, is_clear: bool) -> Audit:
+    if size < largest:
+        return Audit("spurious", f"{largest} others answer differently for other numbers")
+    if not is_clear:
+        return Audit("undecided", "as many others answer differently for other numbers")
+    if size == 1:
+        return Audit("undecided", "there is neither a reference nor another solution to compare with")
+    return Audit("confirmed")
+
+
+def from_nowhere(strange: Sequence[float]) -> str:
+    """Why a solution is doubted that has such numbers."""
+    return f"{', '.join(map(str, strange))} stands nowhere in the question"

@@ -1,0 +1,146 @@
+"""Functions that tests check: the body is run as steps on the arguments of the first test.
+
+A beginning of a function cannot be tested, but it can be run. What its statements make of the arguments that
+the first test gives is compared with what those of known solutions make of them, as for any other program.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from partway.execution.forms import Written, in_block, longest_parsed
+from partway.execution.traces import Failure, Trace
+from partway.solution import Solution
+
+
+@dataclass(frozen=True)
+class Function:
+    """The last function of a text, with its statements as steps behind what stands before it."""
+
+    node: ast.FunctionDef
+    before: tuple[str, ...]
+    written: Written
+
+    def opened(self, tests: Sequence[str]) -> Opened | None:
+        """The body as a straight-line program for the arguments of the first test; None if it has none."""
+        inputs = _inputs(self.node, _first_call(tests, self.node.name))
+        if inputs is None:
+            return None
+        own = [ast.unparse(self.node)] if _mentions(self.node, self.node.name) else []
+        body = self.written.run[len(self.before) :]
+        source = Written(self.written.steps, (*self.before, *own, *inputs, *body), self.written.is_cut).source
+        return Opened(self, source, len(own) + len(inputs))
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A function's body as a program of its own; `added` steps give it its arguments."""
+
+    function: Function
+    source: str
+    added: int
+
+    def trace(self, run: Trace, answer_variable: str) -> Trace | None:
+        """The trace of the function's steps from that of the program; None if the arguments fail already."""
+        before, failure = len(self.function.before), run.failure
+        if len(run.states) < before + self.added:
+            return None
+        given = run.states[before + self.added - 1] if before + self.added else ""
+        states = [*run.states[:before], *run.states[before + self.added :]]
+        states = ["" if state == given else state for state in states]  # arguments alone are no achievement
+        changes = [*run.changes[:before], *run.changes[before + self.added :]]
+        if len(changes) > before:
+            arguments = run.changes[before : before + self.added]
+            changes[before] = {n: v for made in (*arguments, changes[before]) for n, v in made.items()}
+        if failure is not None:
+            failure = replace(failure, step=failure.step - self.added)
+        variables = run.variables
+        returns = isinstance(self.function.node.body[-1], ast.Return) and failure is None
+        outcome = (variables[answer_variable],) if returns and answer_variable in variables else None
+        solution = Solution(self.function.written.steps)
+        return Trace(solution, tuple(states), tuple(changes), failure, outcome, run.isolated)
+
+
+def read_function(text: str, answer_variable: str) -> Function | None:
+    """The function that ends a text, if its statements run one after the other to a return at the end.
+
+    >>> function = read_function("def volume(r):\\n    s = r * r\\n    return s * r", "answer")
+    >>> function.written.steps
+    ('def volume(r):\\n    s = r * r', '    return s * r')
+    >>> function.opened(["assert volume(2) == 8"]).source
+    'r = 2\\ns = r * r\\nanswer = s * r'
+    """
+    body, is_cut = longest_parsed(text)
+    *before, function = body or [ast.Pass()]
+    if not isinstance(function, ast.FunctionDef) or _is_special(function):
+        return None
+    written = in_block(before, _header(function), function.body, answer_variable, is_cut)
+    if written is None:
+        return None
+    return Function(function, tuple(map(ast.unparse, before)), written)
+
+
+def unopened(function: Function) -> Trace:
+    """The trace of a function that nobody has called: steps without states."""
+    steps = function.written.steps
+    failure = Failure("error", "SyntaxError: the rest does not parse", len(steps))
+    return Trace(
+        Solution(steps),
+        ("",) * len(steps),
+        ({},) * len(steps),
+        failure if function.written.is_cut else None,
+    )
+
+
+def _is_special(function: ast.FunctionDef) -> bool:
+    """Whether the statements of a function mean something else outside it."""
+    inner = [node for statement in function.body for node in ast.walk(statement)]
+    kinds = (ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal)
+    arguments = function.args
+    is_open = arguments.vararg is not None or arguments.kwarg is not None
+    return is_open or bool(function.decorator_list) or any(isinstance(node, kinds) for node in inner)
+
+
+def _header(function: ast.FunctionDef) -> str:
+    """The line that begins a function."""
+    bare = ast.FunctionDef(
+        function.name, function.args, [ast.Pass()], [], function.returns, lineno=1, col_offset=0
+    )
+    return ast.unparse(bare).rpartition("\n")[0]
+
+
+def _first_call(tests: Sequence[str], name: str) -> ast.Call | None:
+    """The first call of a function in the first test."""
+    try:
+        nodes = ast.walk(ast.parse(tests[0]))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    calls = (node for node in nodes if isinstance(node, ast.Call))
+    return next((call for call in calls if isinstance(call.func, ast.Name) and call.func.id == name), None)
+
+
+def _inputs(function: ast.FunctionDef, call: ast.Call | None) -> list[str] | None:
+    """Assignments that give the parameters what a call does; None where a call does not fit."""
+    if call is None or any(isinstance(argument, ast.Starred) for argument in call.args):
+        return None
+    arguments = function.args
+    names = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
+    behind = names[len(names) - len(arguments.defaults) :]
+    given: dict[str | None, ast.expr | None] = dict(zip(behind, arguments.defaults, strict=True))
+    given |= dict(zip((one.arg for one in arguments.kwonlyargs), arguments.kw_defaults, strict=True))
+    given |= dict(zip(names, call.args, strict=False))
+    given |= {keyword.arg: keyword.value for keyword in call.keywords}
+    wanted = [*names, *(one.arg for one in arguments.kwonlyargs)]
+    if len(call.args) > len(names) or set(given) - set(wanted):
+        return None
+    values = [given.get(name) for name in wanted]
+    if None in values:
+        return None
+    return [f"{name} = {ast.unparse(value)}" for name, value in zip(wanted, values, strict=True) if value]
+
+
+def _mentions(function: ast.FunctionDef, name: str) -> bool:
+    names = (node for statement in function.body for node in ast.walk(statement))
+    return any(isinstance(node, ast.Name) and node.id == name for node in names)
