@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import ast
 import json
+import os
+import platform
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import islice, product
+from dataclasses import asdict, dataclass
+from itertools import product
+from math import prod
+from pathlib import Path
 from typing import Any
 
 import click
@@ -26,7 +31,8 @@ CONSTANT = ""  # a literal that is no quantity of the story
 ROUNDS = 4
 TRAINING_PROBLEMS = 400  # the model as it comes solves too few to find many that are right by luck
 DISTINCT_SHARE = 0.5
-MAX_MATCHINGS = 4096
+MAX_MATCHINGS = 512
+MOST_SHOWN = 50  # of those about which the check is wrong
 
 
 @click.command()
@@ -34,44 +40,76 @@ MAX_MATCHINGS = 4096
 @click.option("--samples", type=COUNT, default=40, show_default=True, help="Samples of each.")
 @click.option("--temperature", default=1.0, show_default=True, help="Their temperature.")
 @click.option("--seed", default=0, show_default=True, help="Of stories and samples.")
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the JSON object here too."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(problems: int, samples: int, temperature: float, seed: int, as_json: bool) -> None:
+def command(
+    problems: int, samples: int, temperature: float, seed: int, out: Path | None, as_json: bool
+) -> None:
     """Precision and recall of `spurious`, on samples labelled with the true relation of each story.
 
     \b
     Examples:
-      python -m benchmarks spurious
+      python -m benchmarks spurious --out spurious.json
       python -m benchmarks spurious --problems 50 --samples 20 --json
     """
     stories = generate_problems(problems, seed=seed)
-    counts: Counter[tuple[bool, str]] = Counter(
-        (is_lucky(story, solution), PYTHON.audit(story.reference, solution, story.question).verdict)
+    judged = [
+        Judged.of(story, solution)
         for story, solution in right_samples(stories, samples, temperature, seed)
         if story.reference is not None
-    )
-    result = summary(counts)
+    ]
+    numbers = summary(Counter((one.is_lucky, one.verdict) for one in judged))
+    wrong = [asdict(one) for one in judged if one.is_wrong]
+    settings = {"problems": problems, "samples": samples, "temperature": temperature, "seed": seed}
+    machine = {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()}
+    result = {**settings, **machine, **numbers, "wrong": wrong[:MOST_SHOWN]}
+    if out is not None:
+        out.write_text(json.dumps(result, indent=1), encoding="utf-8")
     if as_json:
         click.echo(json.dumps(result))
-    else:
-        rows = [
-            (key, f"{value:.3f}" if isinstance(value, float) else str(value)) for key, value in result.items()
-        ]
-        print_table("solutions with the right answer", ["", "measured"], rows)
+        return
+    rows = [
+        (key, f"{value:.3f}" if isinstance(value, float) else str(value)) for key, value in numbers.items()
+    ]
+    print_table("solutions with the right answer", ["", "measured"], rows)
 
 
-def summary(counts: Mapping[tuple[bool, str], int]) -> dict[str, float]:
+@dataclass(frozen=True)
+class Judged:
+    """A solution with the right answer: what it is in truth, None if nobody can say, and what was said."""
+
+    story: str
+    solution: str
+    is_lucky: bool | None
+    verdict: str
+    reason: str
+
+    @classmethod
+    def of(cls, story: Problem, solution: Solution) -> Judged:
+        """Label a solution, and ask the check about it."""
+        assert story.reference is not None, "stories are generated with their references"
+        found = PYTHON.audit(story.reference, solution, story.question)
+        return cls(story.id, solution.text, is_lucky(story, solution), found.verdict, found.reason)
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the check says the opposite of the truth."""
+        return (self.is_lucky, self.verdict) in ((True, "confirmed"), (False, "spurious"))
+
+
+def summary(counts: Mapping[tuple[bool | None, str], int]) -> dict[str, float]:
     """How labels and verdicts meet; precision and recall of the verdict `spurious`."""
-    lucky = sum(count for (is_lucky, _), count in counts.items() if is_lucky)
-    accused = sum(count for (_, verdict), count in counts.items() if verdict == "spurious")
-    found = counts.get((True, "spurious"), 0)
-    cells = {
-        f"{'lucky' if label else 'right'}, {verdict}": n for (label, verdict), n in sorted(counts.items())
-    }
+    labels = {True: "lucky", False: "right", None: "unlabelled"}
+    lucky = sum(count for (label, _), count in counts.items() if label)
+    found, alarms = counts.get((True, "spurious"), 0), counts.get((False, "spurious"), 0)
+    cells = {f"{labels[label]}, {verdict}": n for (label, verdict), n in sorted(counts.items(), key=str)}
     return {
         "solutions": sum(counts.values()),
         "right by luck": lucky,
         **cells,
-        "precision": found / max(1, accused),
+        "precision": found / max(1, found + alarms),
         "recall": found / max(1, lucky),
     }
 
@@ -97,23 +135,25 @@ def right_samples(
             yield story, solution
 
 
-def is_lucky(story: Problem, solution: Solution) -> bool:
+def is_lucky(story: Problem, solution: Solution) -> bool | None:
     """Whether no reading of a solution's numbers as the story's quantities makes it the story's relation.
 
-    Unlike the check, this knows which number is which, changes all of them (2 and 3 too), and by far.
+    Unlike the check, this knows which number is which, and changes all of them (2 and 3 too), by far. None if
+    there are too many readings to try.
     """
     tree = ast.parse(solution.text)
     literals = [n for n in ast.walk(tree) if isinstance(n, ast.Constant) and type(n.value) in (int, float)]
     values: list[Any] = [literal.value for literal in literals]
     numbers: Mapping[str, Any] = {**story.meta["numbers"], **story.meta["distractors"]}
     names = [[*(name for name in numbers if numbers[name] == value), CONSTANT] for value in values]
+    if prod(map(len, names)) > MAX_MATCHINGS:
+        return None
     rng = random.Random(story.id)
     rounds = [{name: rng.randrange(1009, 99991) for name in numbers} for _ in range(ROUNDS)]
     expected = PYTHON.trace_all([_relation(story, changed) for changed in rounds])
-    for matching in islice(product(*names), MAX_MATCHINGS):
-        if _agrees(tree, literals, values, matching, rounds, expected):
-            return False
-    return True
+    return not any(
+        _agrees(tree, literals, values, matching, rounds, expected) for matching in product(*names)
+    )
 
 
 def _agrees(

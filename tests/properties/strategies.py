@@ -79,11 +79,14 @@ def small_programs(draw: st.DrawFn) -> str:
     for index in range(draw(st.integers(1, 4))):
         known = [f"v{i}" for i in range(index)]
         operand = st.sampled_from([*known, "1", "2"])
-        shape = draw(st.sampled_from(["constant", "sum", "product", "failing"] if index else ["constant"]))
+        shape = draw(
+            st.sampled_from(["constant", "sum", "product", "quotient", "failing"] if index else ["constant"])
+        )
         right = {
             "constant": draw(small),
             "sum": f"{draw(operand)} + {draw(operand)}",
             "product": f"{draw(operand)} * {draw(operand)}",
+            "quotient": f"{draw(operand)} / 1",  # 2.0 is the same value as 2, but not for every operation
             "failing": "1 / 0" if draw(st.integers(0, 5)) == 0 else draw(operand),
         }[shape]
         lines.append(f"v{index} = {right}")

@@ -30,6 +30,7 @@ class SolutionBuffer:
     """B and M of one problem; `consider` is the only thing that changes them."""
 
     __slots__ = (
+        "_doubts",
         "_flags",
         "_fully_correct",
         "_known",
@@ -57,6 +58,7 @@ class SolutionBuffer:
         self._partially_correct: dict[Prefix, int] = {}
         self._stitched: dict[Prefix, int] = {}
         self._flags: dict[Prefix, str] = {}  # why a fully-correct one may be right by luck
+        self._doubts: dict[Solution, str] | None = None  # where there is no reference; None when not known
         self._seams: dict[Prefix, Prefix] = {}  # the sampled part of a stitched solution -> the solution
         self._witnesses: dict[Prefix, Witness] = {}  # of partially-correct ones
         self._routes: dict[Prefix, Route | None] = {}  # of all kept ones, made when first needed
@@ -97,11 +99,12 @@ class SolutionBuffer:
 
         Without a reference those are believed that most agree with when the question's numbers are changed.
         """
-        found = {leaf.solution: reason for leaf, reason in self._flags.items()}
         if self.rules.spurious == "keep" or self.problem.reference is not None:
-            return found
-        audits = audit_together(self.fully_correct, self.problem.question, self.programs)
-        return {solution: one.reason for solution, one in audits.items() if one.verdict == "spurious"}
+            return {leaf.solution: reason for leaf, reason in self._flags.items()}
+        if self._doubts is None:  # every learning step asks, and running them all again takes long
+            audits = audit_together(self.fully_correct, self.problem.question, self.programs)
+            self._doubts = {s: one.reason for s, one in audits.items() if one.verdict == "spurious"}
+        return self._doubts
 
     @property
     def learned(self) -> tuple[Solution, ...]:
@@ -346,6 +349,7 @@ class SolutionBuffer:
             if self._routes.pop(prefix, None) is not None:
                 self._ways = None
         kept[leaf] = found
+        self._doubts = None
         if self.rules.max_solutions is not None and len(self) > self.rules.max_solutions:
             self._forget_oldest()
         return leaf
