@@ -1,5 +1,6 @@
 """A real model of 135 million parameters: sampled and learned from as its own plain forward says."""
 
+import copy
 import re
 import runpy
 from pathlib import Path
@@ -23,6 +24,7 @@ from scoring_cases import TOLERANCE, largest_error, learn, reference_loss
 
 pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).parents[2] / "examples"
+LAYERS = 6  # of 30
 
 
 @pytest.fixture(scope="module")
@@ -34,13 +36,23 @@ def language_model() -> LanguageModel:
     return load_model("smollm2")
 
 
-def test_the_example_trains_an_adapter(language_model: LanguageModel, tmp_path, monkeypatch, capsys) -> None:
+@pytest.fixture(scope="module")
+def shallow(language_model: LanguageModel, tmp_path_factory) -> Path:
+    """The same model up to its sixth layer, saved: learning takes a fifth of the time, with real weights."""
+    folder = tmp_path_factory.mktemp("shallow")
+    model = copy.deepcopy(language_model.model)
+    model.model.layers = model.model.layers[:LAYERS]
+    model.config.num_hidden_layers = LAYERS
+    with no_progress_bar():
+        model.save_pretrained(folder)
+        language_model.codec.tokenizer.save_pretrained(folder)
+    return folder
+
+
+def test_the_example_trains_an_adapter(shallow: Path, monkeypatch, capsys) -> None:
     pytest.importorskip("peft")
-    with no_progress_bar():  # saved once, since reading the packed weights takes long
-        language_model.model.save_pretrained(tmp_path)
-        language_model.codec.tokenizer.save_pretrained(tmp_path)
     monkeypatch.setattr(
-        "partway.training.preparation.load_model", lambda name, **options: load_model(tmp_path, **options)
+        "partway.training.preparation.load_model", lambda name, **options: load_model(shallow, **options)
     )
     monkeypatch.setattr("sys.argv", ["lora_smollm2.py", "1"])
     runpy.run_path(str(EXAMPLES / "lora_smollm2.py"), run_name="__main__")
@@ -91,20 +103,17 @@ def test_it_is_unpacked_once_and_again_if_damaged(tmp_path, monkeypatch) -> None
     assert len(unpacked) == 3
 
 
-def test_it_learns_as_it_would_from_each_target_alone(language_model: LanguageModel) -> None:
+def test_it_learns_as_it_would_from_each_target_alone(shallow: Path) -> None:
+    language_model = load_model(shallow)
     codec, model = language_model.codec, language_model.model
     texts = ("n0 = 3\nn1 = 4\n", "n0 = 4\n", "n0 = 3\nn1 = 2\n")
     prompt = tuple(codec.prompt("Ann has 3 pens and buys 4. How many now?"))
     batch = [Targets.of(prompt, tuple(tuple(codec.encode(text)) for text in texts))]
     scorer = Scorer(model, codec.pad_id, tokens_per_pass=64)
     assert scorer.layout.name == "tree"
-    learned = {
-        name: learn(scorer, model, scorer.plan(batch), objective(name)) for name in ("mle_aug", "beta_mml")
-    }
-    # In 30 layers of float32 it is the rows of one target each that stray, by 4e-4; in float64 they do not.
+    losses, found = learn(scorer, model, scorer.plan(batch), objective("beta_mml"))
+    # In many layers of float32 it is the rows of one target each that stray (4e-4 in 30); in float64 not.
     model.double()
-    for name, (losses, found) in learned.items():
-        expected_losses, expected = reference_loss(model, batch, objective(name))
-        torch.testing.assert_close(losses, expected_losses, rtol=TOLERANCE, atol=0)
-        assert largest_error(found, expected) < TOLERANCE
-    model.float()
+    expected_losses, expected = reference_loss(model, batch, objective("beta_mml"))
+    torch.testing.assert_close(losses, expected_losses, rtol=TOLERANCE, atol=0)
+    assert largest_error(found, expected) < TOLERANCE
