@@ -11,7 +11,7 @@ help:
 	@echo "make install   create $(VENV) with pinned dependencies"
 	@echo "make demo      train MLE against self-sampling on built-in problems: a table and a page"
 	@echo "make test      lint, types and tests, as CI runs them"
-	@echo "make test-quick   the tests that take no time: no processes, in two minutes"
+	@echo "make test-quick   the tests that take no time: no processes, no training, in a minute"
 	@echo "make coverage  the same tests, measured: which lines they run"
 	@echo "make check     lint and types only"
 	@echo "make bench     tracing, sampling, learning and training against their baselines"
@@ -44,7 +44,7 @@ coverage: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --cov --cov-report=term:skip-covered
 
 test-quick: $(READY)
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow and not volume and not processes"
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow and not volume and not processes and not models"
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks trace

@@ -10,6 +10,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PROCESSES = {"end_to_end", "benchmarks", "test_docs.py"}
 PROCESSES |= {"test_workers.py", "test_isolation.py", "test_takeover.py"}
+MODELS = {"test_beyond_training.py", "test_drafts.py", "test_layouts.py", "test_scoring.py"}
+MODELS |= {"test_settings_arrive.py", "test_training_algorithm.py", "test_training_engine.py"}
+MODELS |= {"test_training_loop.py", "test_training_progress.py", "test_sampling_tree.py", "test_prompts.py"}
 
 # Tests run side by side, one process to a core; before torch is imported, and for the processes they start.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -17,11 +20,24 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 
+def pytest_configure() -> None:
+    """Do not wait for the disk: no test pulls the plug, and killed processes need no `fsync`."""
+    os.fsync = lambda descriptor: None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what starts programs of its own."""
+    """Mark what starts programs of its own and what computes with models."""
     for item in items:
         if PROCESSES & set(item.path.parts):
             item.add_marker(pytest.mark.processes)
+        if item.path.name in MODELS:
+            item.add_marker(pytest.mark.models)
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: garbage collections, one in every training, need not look at it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -47,6 +63,13 @@ def no_collecting() -> Iterator[None]:
     gc.disable()
     yield
     gc.enable()
+
+
+@pytest.fixture
+def unrendered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are laid out but not painted, which takes most of the time of a report."""
+    monkeypatch.setattr("partway.reports.report._save_png", lambda figure, path: path.touch())
+    monkeypatch.setattr("partway.reports.report._svg", lambda figure: "<svg></svg>")
 
 
 @pytest.fixture(scope="session")

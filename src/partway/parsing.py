@@ -17,7 +17,7 @@ from typing import TypeAlias
 Expression: TypeAlias = "int | float | str | tuple[str, Expression] | tuple[str, Expression, Expression]"
 """Arithmetic: a number, a name, ("neg", operand) or (operator, left, right)."""
 
-MAX_CHARACTERS = 16_384  # so that no text keeps this process busy for more than 50 ms
+MAX_CHARACTERS = 12_288  # so that no text keeps this process busy for more than 50 ms
 MAX_RETRIED = 3 * MAX_CHARACTERS  # read again in search of the longest beginning that parses
 MAX_CACHED_BYTES = 96 << 20
 MAX_ARITHMETIC = 300  # characters; longer lines are left to `ast`

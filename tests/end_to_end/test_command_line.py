@@ -157,7 +157,7 @@ def test_every_command_with_json_is_tested():
 
 
 @pytest.mark.parametrize("name", FOR_MACHINES)
-def test_quiet_and_json_print_one_document_and_nothing_else(partway, folder, tmp_path, name):
+def test_quiet_and_json_print_one_document_and_nothing_else(partway, folder, tmp_path, name, unrendered):
     words = [word.format(folder=folder, new=tmp_path / "new") for word in FOR_MACHINES[name]]
     code, out, err = partway("--quiet", *name.split(), *words, "--json")
     assert (code, err) == (0, ""), err
@@ -274,7 +274,7 @@ def test_ctrl_c_is_not_lost_in_an_import_that_would_swallow_it(tmp_path):
 
 @pytest.mark.slow
 def test_a_terminated_demo_leaves_no_process_behind(tmp_path):
-    terminal = Terminal("demo", "--quick", "--out", tmp_path)
+    terminal = Terminal("demo", "--quick", "--jobs", 1, "--out", tmp_path)
     terminal.read(until="seed 0, training")
     terminal.process.terminate()
     assert terminal.end() == 143, "which reads until nobody holds the terminal any more"

@@ -73,7 +73,7 @@ def test_both_arms_have_the_same_problems_and_seed(finished):
     assert different == {"output_dir", "self_sampling", "objective"}
 
 
-def test_again_nothing_is_trained_and_the_numbers_are_the_same(finished, without_processes):
+def test_again_nothing_is_trained_and_the_numbers_are_the_same(finished, without_processes, unrendered):
     directory, _ = finished
     before = (directory / "mle-seed0" / "final" / "model.safetensors").stat().st_mtime_ns
     numbers = json.loads(run_demo(directory, "--jobs", "1", "--json").stdout)
@@ -86,7 +86,9 @@ def test_again_nothing_is_trained_and_the_numbers_are_the_same(finished, without
     assert arm["solutions_per_problem"]["fcs"] >= 1
 
 
-def test_the_table_the_page_and_every_json_show_the_same_intervals(finished, without_processes, partway):
+def test_the_table_the_page_and_every_json_show_the_same_intervals(
+    finished, without_processes, partway, unrendered
+):
     directory, result = finished
     runs = [directory / "mle-seed0", directory / "fcs-pcs-seed0"]
     numbers = json.loads(run_demo(directory, "--json").stdout)["arms"]
@@ -121,7 +123,7 @@ def own_problems(tmp_path) -> Path:
 
 
 def test_own_problems_and_model_take_the_place_of_the_built_in_ones(
-    own_problems, tmp_path, small, without_processes
+    own_problems, tmp_path, small, without_processes, unrendered
 ):
     words = ["--data", own_problems, "--model", "tiny-storyproblems", "--jobs", "2", "--json"]
     result = run_demo(tmp_path / "demo", *map(str, words))

@@ -7,6 +7,7 @@ from partway.cli import doctor
 from partway.errors import SandboxError
 from partway.execution import attacks, workers
 from partway.execution.attacks import ATTACKS
+from partway.execution.isolation import LANDLOCK
 from partway.execution.workers import SandboxReport
 
 WALLS = {"landlock": "active", "seccomp": "active"}
@@ -58,6 +59,11 @@ def test_a_missing_wall_is_named(found):
     found(SandboxReport(WALLS | {"landlock": "inactive: old kernel"}, {"read a file": True}))
     assert "good" in run().stdout
     assert "without landlock" in " ".join(run().stdout.split())
+
+
+def test_a_kernel_with_one_of_its_two_walls_is_weak(found):
+    found(SandboxReport(WALLS | {LANDLOCK: "inactive: old kernel"}, {"read a file": True}))
+    assert json.loads(run("--json").stdout)["sandbox"]["strength"].startswith("weak: a hole in one wall")
 
 
 def test_what_a_program_could_do_is_named(found):

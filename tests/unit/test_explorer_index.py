@@ -189,16 +189,16 @@ def test_a_damaged_file_is_named(tmp_path):
 
 
 @pytest.mark.volume
-def test_a_search_among_a_hundred_thousand_problems_takes_less_than_200_milliseconds(tmp_path):
-    explorer = Explorer(write_large_run(tmp_path, 100_000))
-    assert explorer.page(Query())["total"] == 100_000
+def test_a_search_takes_less_than_two_milliseconds_per_thousand_problems(tmp_path):
+    explorer = Explorer(write_large_run(tmp_path, 25_000))
+    assert explorer.page(Query())["total"] == 25_000
     asked = [
         {"text": "apples"},
-        {"text": "99999"},
+        {"text": "24999"},
         {"text": "box things zzzz"},
         {"text": "holds", "order": "solutions"},
         {"least": "3", "partial": "yes", "order": "found"},
-        {"text": "pens", "page": "1500"},
+        {"text": "pens", "page": "400"},
     ]
     seconds = {}
     for query in asked:
@@ -207,8 +207,8 @@ def test_a_search_among_a_hundred_thousand_problems_takes_less_than_200_millisec
         page = explorer.page(Query.of(query))
         seconds[str(query)] = time.thread_time() - start
         assert len(json.dumps(page)) < 50_000
-    assert max(seconds.values()) < 0.2, seconds
-    assert explorer.page(Query.of({"text": "p-77777"}))["rows"][0]["key"] == "train/77778"
+    assert max(seconds.values()) < 0.05, seconds
+    assert explorer.page(Query.of({"text": "p-17777"}))["rows"][0]["key"] == "train/17778"
 
 
 def test_a_swapped_solution_is_one_of_the_kept(explorer):

@@ -115,7 +115,7 @@ def test_its_finished_evaluation_is_shown_and_not_done_again(run):
     assert compare(path, path).difference["pass@8"].value == 0.0
 
 
-def test_it_can_be_reported(run, tmp_path):
+def test_it_can_be_reported(run, tmp_path, unrendered):
     summary = summarize(run)
     assert summary.results["test"].metrics["pass@8"].value == 1.0
     assert summary.missing == ()

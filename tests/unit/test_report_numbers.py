@@ -94,7 +94,7 @@ def test_a_run_without_its_environment_is_listed_all_the_same(tmp_path):
     assert known[:5] == unknown[:5] == ["run", "FCS+PCS + MLE-Aug", 0, "finished", 40]
 
 
-def test_runs_and_the_place_for_a_report_may_be_texts(tmp_path):
+def test_runs_and_the_place_for_a_report_may_be_texts(tmp_path, unrendered):
     run = write_run(tmp_path / "run")
     page = write_report([str(run.directory), run.directory, run], str(tmp_path / "report"))
     assert page == tmp_path / "report" / "report.html"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from decimal import Decimal
 from fractions import Fraction
 
@@ -14,7 +15,7 @@ from partway.errors import ProblemError, RunError
 from partway.evaluation import Evaluation, EvaluationPlan, ProblemResult
 from partway.execution import PythonPrograms
 from partway.problem import Problem
-from partway.runs import Run, SelfSample, json_line
+from partway.runs import Run, SelfSample, json_line, read_rows
 from partway.solution import Solution
 
 OIL = Problem("oil", "10 ml for each of 2 wheels?", 20, "n0 = 10\nanswer = n0 * 2", {"split": "train"})
@@ -174,3 +175,46 @@ def test_a_line_separator_inside_a_question_is_no_line_end(run):
     problem = Problem("ls", "first\u2028second", 1)
     run.write_problems("train", [problem])
     assert run.problems() == [problem]
+
+
+SAMPLE = {"step": 1, "problem": "a", "prefix": "", "completion": "x", "count": 1, "finished": True}
+SAMPLE |= {"verdict": "incorrect", "log_prob": None}
+KEPT = {"kind": "fully_correct", "steps": ["answer = 1"], "states": ["1"], "found": 0}
+BUFFER = {"id": "a", "rules": {}, "max_length": 1, "solutions": [KEPT]}
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "complaint"),
+    [
+        ("samples/00000001.jsonl", {"step": 1}, "no 'problem'"),
+        ("samples/00000001.jsonl", SAMPLE | {"verdict": "fine"}, "verdict is 'fine', expected one of"),
+        ("samples/00000001.jsonl", SAMPLE | {"count": "many"}, "count is 'many', expected int"),
+        ("samples/00000001.jsonl", SAMPLE | {"step": True}, "step is True, expected int"),
+        ("final/buffer.jsonl", {"id": "a"}, "no 'rules'"),
+        (
+            "final/buffer.jsonl",
+            BUFFER | {"solutions": [{**KEPT, "kind": "gold"}]},
+            "kind is 'gold', expected",
+        ),
+        ("final/buffer.jsonl", BUFFER | {"solutions": [5]}, "solutions is 5, expected dict"),
+        ("final/buffer.jsonl", BUFFER | {"solutions": [{**KEPT, "steps": [1]}]}, "steps is 1, expected str"),
+        ("final/buffer.jsonl", BUFFER | {"solutions": [{**KEPT, "states": []}]}, "as many states as steps"),
+        ("problems/train.jsonl", {"id": "a", "question": "?"}, "no 'answer'"),
+        ("evaluations/step-1.pass1.jsonl", {"task_id": "a", "completion": "x"}, "no 'passed'"),
+    ],
+)
+def test_a_row_that_is_not_what_it_should_be_is_named_with_its_line(tmp_path, name, row, complaint):
+    path = tmp_path / name
+    path.parent.mkdir()
+    good = {"samples": SAMPLE, "final": BUFFER, "problems": {"id": "b", "question": "?", "answer": 1}}
+    good["evaluations"] = {"task_id": "a", "completion": "x", "passed": True}
+    path.write_text(f"{json.dumps(good[path.parent.name])}\n{json.dumps(row)}\n")
+    with pytest.raises(RunError, match=rf"{path.name}, line 2: {re.escape(complaint)}.*; was it changed\?"):
+        list(read_rows(path))
+
+
+def test_samples_of_a_newer_version_are_read_as_far_as_they_are_known(tmp_path):
+    run = Run(tmp_path)
+    (tmp_path / "samples").mkdir()
+    (tmp_path / "samples" / "00000001.jsonl").write_text(json.dumps(SAMPLE | {"engine": "new"}) + "\n")
+    assert [sample.verdict.value for sample in run.samples()] == ["incorrect"]

@@ -77,7 +77,7 @@ def workers_without_a_screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def run(*codes: str, second: bool = False) -> list[Execution]:
     programs = [tuple(ast.unparse(node) for node in ast.parse(code).body) for code in codes]
-    limits = Limits(cpu_seconds=0.5, wall_seconds=5.0)
+    limits = Limits(cpu_seconds=0.2, wall_seconds=5.0)
     return run_isolated(programs, answer_variable="answer", limits=limits, second=second)
 
 

@@ -180,7 +180,7 @@ def test_ten_megabytes_of_text_are_refused_at_once():
     started = time.process_time()
     found = trace("x = 1\n" * 1_700_000)
     assert found.failure is not None
-    assert "at most 16,384" in found.failure.message
+    assert "at most 12,288" in found.failure.message
     assert time.process_time() - started < 1
 
 
@@ -200,29 +200,30 @@ def test_integers_grow_only_so_far_in_either_room(text: str):
     assert len(found.states) == len(found.solution) - (3 if "*=" in text else 1)
 
 
-LARGE = "".join(f"x{n} = 1<<13999\n" for n in range(1000))
+LARGE = "".join(f"x{n}=1<<13999\n" for n in range(870))
 LCM = ", ".join(f"(1 << 2000) + {n}" for n in range(500))
 COSTLY = {
-    "a thousand large integers": LARGE,
-    "a hundred and ten, and nothing more": "".join(LARGE.splitlines(True)[:110]) + "pass\n" * 2900,
+    "hundreds of large integers": LARGE,
+    "a hundred and ten, and nothing more": "".join(LARGE.splitlines(True)[:110]) + "pass\n" * 2100,
     "a large product": "import math\nx = math.perm(1 << 13999, 1500)",
     "a large multiple": f"import math\nx = math.lcm({LCM})",
     "large decimals": "from decimal import Decimal\n"
     + "".join(f"x{n} = [Decimal('1E+3998')] * 1990\n" for n in range(15)),
     "a signalling NaN": "from decimal import Decimal\nx = [Decimal('sNaN')]\nanswer = x[0]",
-    "many variables": "".join(f"a{n}=1\n" for n in range(2100)),
-    "many steps": "a=1;" * 4000,
-    "a long list": "x = [" + "0," * 8000 + "]",
-    "a long loop": "for i in x:\n" + " a=1\n" * 3200,
+    "many variables": "".join(f"a{n}=1\n" for n in range(1500)),
+    "many steps": "a=1;" * 3072,
+    "a long list": "x = [" + "0," * 6100 + "]",
+    "a long loop": "for i in x:\n" + " a=1\n" * 2450,
     "large changes": "x = [1.5] * 7000\n" + "x[0] += 1\n" * 1000,
-    "texts that cost little to write": "x = ['a'] * 5000\n" + "x.append('b')\n" * 1000,
-    "dictionaries": "x = {i: {i: ()} for i in range(1000)}\n" + "x[0] = 1\nx[0] = 2\n" * 700,
-    "brackets that never close": "if x:\n" + "  y = (\n" * 1800,
+    "texts that cost little to write": "x = ['a'] * 5000\n" + "x.append('b')\n" * 850,
+    "dictionaries": "x = {i: {i: ()} for i in range(1000)}\n" + "x[0] = 1\nx[0] = 2\n" * 600,
+    "brackets that never close": "if x:\n" + "  y = (\n" * 1500,
     "a lone surrogate": "raise ValueError('\\ud800')",
     "long texts in a set": "x = {'a' * 40000, 'b'}\nanswer = len(x)",
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COSTLY)
 def test_no_program_costs_this_process_much_time_or_memory(name: str, no_collecting: None):
     trace("x = [1]")  # starts the workers

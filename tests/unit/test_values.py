@@ -5,7 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from partway.execution.values import MAX_TEXT, Opaque, canonical, state_of, strict
+from partway.execution.states import states_of
+from partway.execution.values import MAX_TEXT, Opaque, canonical, strict
 
 SAME = [
     (2, 2.0),
@@ -77,9 +78,10 @@ def test_large_values_are_stood_for_by_a_digest():
 
 
 def test_a_state_is_a_multiset_unless_told_otherwise():
-    assert state_of(["2", "2"]) != state_of(["2"])
-    assert state_of(["2", "2"], "set") == state_of(["2"], "set")
-    assert state_of(["3", "2"]) == state_of(["2", "3"])
+    twice, once, other_order = {"x": (2,), "y": (2,)}, {"x": (2,)}, {"y": (3,), "x": (2,)}
+    assert states_of([twice], "multiset") != states_of([once], "multiset")
+    assert states_of([twice], "set") == states_of([once], "set")
+    assert states_of([other_order], "multiset") == states_of([{"x": (2,), "y": (3,)}], "multiset")
 
 
 def test_kinds_nobody_expects_are_our_mistake():

@@ -18,7 +18,7 @@ from hostile_runner import living_sessions
 from partway import trace
 from partway.errors import SandboxError
 from partway.execution import worker_process, workers
-from partway.execution.isolation import ACTIVE, SECCOMP
+from partway.execution.isolation import ACTIVE, LANDLOCK, SECCOMP
 from partway.execution.traces import Execution
 from partway.execution.values import MAX_INTEGER_BITS, Opaque
 from partway.execution.workers import Limits, run_isolated
@@ -325,27 +325,34 @@ def test_an_interpreter_that_does_not_start_is_an_error_with_advice(fresh_pool, 
             run("x = [1]")
 
 
-@pytest.fixture
-def without_seccomp(fresh_pool, monkeypatch):
-    """Workers on a system that has no seccomp."""
-    walls = "from partway.execution import isolation\nisolation._FILTER = None\nmain()"
+WITHOUT = {"seccomp": "isolation._FILTER = None", "landlock": "isolation._LANDLOCK_CREATE_RULESET = 100_000"}
+
+
+@pytest.fixture(params=WITHOUT)
+def missing(request, fresh_pool, monkeypatch) -> str:
+    """A wall that workers of this test do not have."""
+    walls = f"from partway.execution import isolation\n{WITHOUT[request.param]}\nmain()"
     monkeypatch.setattr(worker_process, "_BOOT", worker_process._BOOT.replace("main()", walls))
     monkeypatch.delenv(worker_process.ALLOW_WEAK, raising=False)
+    return request.param
 
 
 @linux_only
-def test_without_the_kernels_walls_general_programs_are_refused_with_the_way_out(without_seccomp):
-    with pytest.raises(SandboxError, match=r"seccomp.*inactive.*--allow-weak-sandbox or PARTWAY_ALLOW_WEAK"):
+def test_without_either_of_the_kernels_walls_general_programs_are_refused_with_the_way_out(missing):
+    with pytest.raises(
+        SandboxError, match=rf"{missing}.*inactive.*--allow-weak-sandbox or PARTWAY_ALLOW_WEAK"
+    ):
         run("x = [1]")
     assert trace("x = 1").states == ("1",)  # the interpreter needs none
-    assert workers.inspect_sandbox().protections[SECCOMP] != ACTIVE
+    found = workers.inspect_sandbox().protections
+    assert {name.split()[0] for name in (SECCOMP, LANDLOCK) if found[name] != ACTIVE} == {missing}
     with pytest.raises(SandboxError, match="refused on this system"):
         run("x = [1]")  # also in the worker that was inspected
 
 
 @linux_only
 @pytest.mark.parametrize("answer", ["1", "0"])
-def test_who_accepts_a_weak_sandbox_gets_it(answer, without_seccomp, monkeypatch):
+def test_who_accepts_a_weak_sandbox_gets_it(answer, missing, monkeypatch):
     monkeypatch.setenv(worker_process.ALLOW_WEAK, answer)
     if answer == "1":
         assert values(run("x = [1]")) == {"x": [1]}

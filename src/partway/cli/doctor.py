@@ -161,6 +161,7 @@ def devices() -> Iterator[str]:
 def examine_sandbox() -> Sandbox:
     """Start a worker, let it run against its walls, and attack it."""
     from partway.execution.attacks import withstood
+    from partway.execution.isolation import LANDLOCK, SECCOMP
     from partway.execution.workers import inspect_sandbox
 
     start = time.perf_counter()
@@ -180,6 +181,8 @@ def examine_sandbox() -> Sandbox:
         strength = f"broken: a program managed to {through}; please report this"
     elif allowed:
         strength = f"weak: past the screen of its code, a program could {', '.join(allowed)}; {WEAK}"
+    elif {SECCOMP, LANDLOCK} & set(inactive):
+        strength = f"weak: a hole in one wall would do, without {', '.join(inactive)}; {WEAK}"
     elif inactive:
         strength = f"good: every attempt was refused, though without {', '.join(inactive)}"
     else:

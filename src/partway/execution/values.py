@@ -6,7 +6,6 @@ its values. Equal states are equal strings, in every process and on every machin
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -53,11 +52,6 @@ def strict(value: Any) -> str:
     """The value as Python spells it, for those who need the authors' textual comparison."""
     text = repr(value)
     return text if len(text) <= MAX_TEXT else _digest(text)
-
-
-def state_of(texts: Iterable[str], mode: StateMode = "multiset") -> State:
-    """The state whose variables have values with these canonical texts."""
-    return ", ".join(sorted(set(texts) if mode == "set" else texts))
 
 
 def printable(text: str) -> str:

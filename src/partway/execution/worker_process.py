@@ -81,10 +81,10 @@ class WorkerProcess:
 
     def check_walls(self, allow_weak: bool) -> None:
         """Refuse to run programs where the kernel would not stop one that gets past the screen."""
-        missing = {name: self.protections.get(name, "unknown") for name in (SECCOMP, LANDLOCK)}
-        if self.protections.get(SECCOMP) == ACTIVE or allow_weak:
+        walls = {name: self.protections.get(name, "unknown") for name in (SECCOMP, LANDLOCK)}
+        if allow_weak or all(state == ACTIVE for state in walls.values()):
             return
-        states = ", ".join(f"{name}: {state}" for name, state in missing.items())
+        states = ", ".join(f"{name}: {state}" for name, state in walls.items())
         raise SandboxError(
             f"general programs are refused on this system, whose kernel would not stop them ({states}); "
             f"--allow-weak-sandbox or {ALLOW_WEAK}=1 runs them all the same: partway doctor"

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from partway.documents import Unreadable, parse_json, parse_yaml, read_object
 from partway.errors import RunError
+from partway.runs.shapes import flaw_of
 
 Row = dict[str, Any]
 Stamp = tuple[int, int, int]
@@ -113,6 +114,8 @@ def _parsed(line: bytes, path: Path, start: int) -> Row:
         raise RunError(f"{path}, line {_line_number(path, start)}: not JSON ({error})") from None
     if not isinstance(row, dict):
         raise RunError(f"{path}, line {_line_number(path, start)}: expected a JSON object")
+    if flaw := flaw_of(row, path):
+        raise RunError(f"{path}, line {_line_number(path, start)}: {flaw}; was it changed?")
     return row
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
@@ -26,9 +26,9 @@ from partway.files import atomic_writer
 from partway.problem import Problem
 from partway.runs.evaluations import PASS1, SAMPLES, SUMMARY, samples_beside
 from partway.runs.rows import Row, append_rows, numbered, read_json, read_rows, read_yaml, synced_size
+from partway.runs.shapes import BUFFERS
 
 TRAINER_STATE = "trainer_state.json"  # as transformers writes it, in a checkpoint
-BUFFERS = "buffer.jsonl"  # beside the weights, in a checkpoint and in the final model
 STEPS_PER_SAMPLE_FILE = 1000
 
 
@@ -193,7 +193,8 @@ class Run:
         """Every self-sample, in the order drawn."""
         for path in self.sample_files():
             for row in read_rows(path):
-                yield SelfSample(**{**row, "verdict": Verdict(row["verdict"])})
+                known = {field.name: row[field.name] for field in fields(SelfSample) if field.name in row}
+                yield SelfSample(**known | {"verdict": Verdict(row["verdict"])})
 
     def sample_files(self) -> list[Path]:
         """The files of self-samples, in the order of their steps."""
