@@ -43,7 +43,7 @@ def _flaw(name: str, value: Any, shape: Any) -> str | None:
         is_known = isinstance(value, str) and value in shape
         return None if is_known else f"{name} is {_shown(value)}, expected one of {', '.join(sorted(shape))}"
     kind = shape if isinstance(shape, type) else type(shape)
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+    if not _is_a(kind, value):
         return f"{name} is {_shown(value)}, expected {kind.__name__}"
     if isinstance(shape, list):
         return next((flaw for one in value if (flaw := _flaw(name, one, shape[0]))), None)
@@ -53,6 +53,10 @@ def _flaw(name: str, value: Any, shape: Any) -> str | None:
         if flaw := _flaw(key, value[key], expected):
             return flaw
     return "as many states as steps are needed" if shape is _KEPT and _is_uneven(value) else None
+
+
+def _is_a(kind: type, value: object) -> bool:
+    return isinstance(value, kind) and not (kind is int and isinstance(value, bool))
 
 
 def _is_uneven(kept: Mapping[str, Any]) -> bool:
