@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+from api_page import api_page
 from setting_tables import updated
 
 from partway.cli import app
@@ -72,7 +73,7 @@ def training_page() -> str:
     return updated(read(DOCS / "training.md"))
 
 
-PAGES = {"cli.md": cli_page, "code.md": code_page, "training.md": training_page}
+PAGES = {"api.md": api_page, "cli.md": cli_page, "code.md": code_page, "training.md": training_page}
 
 
 def main() -> int:

@@ -308,6 +308,13 @@ def test_a_closed_pipe_is_no_error(folder, words):
         ("partway tr", {"trace", "train"}),
         ("partway data st", {"storyproblems"}),
         ("partway evaluate --te", {"--temperature"}),
+        (
+            "partway train config.yaml --lora_",
+            {"--lora_r", "--lora_alpha", "--lora_dropout", "--lora_target_modules"},
+        ),
+        ("partway train config.yaml --gradient_acc", {"--gradient_accumulation_steps"}),
+        ("partway train config.yaml --self_sampling f", {"fcs", "fcs+pcs"}),
+        ("partway train config.yaml --stitch t", {"true"}),
     ],
 )
 def test_the_shell_completes_commands_and_options(words, offered, monkeypatch, partway):

@@ -31,9 +31,27 @@ def test_against_marks_the_last_state_in_common(tmp_path: Path):
     (tmp_path / "reference.py").write_text(REFERENCE)
     (tmp_path / "sample.py").write_text(SAMPLE)
     result = partway("trace", tmp_path / "sample.py", "--against", tmp_path / "reference.py")
-    shown = result.stdout.decode()
-    assert "{10, 2, 5}  = step 3 of the reference" in shown
-    assert "right up to step 3" in shown
+    lines = result.stdout.decode().splitlines()
+    (meeting,) = [line.split("  ") for line in lines if " = " in line and line.split().count("=") == 3]
+    assert [part.strip() for part in meeting if part.strip()] == [
+        "n2 = 5", "{2, 5, 10}", "=", "n2 = 2", "{2, 5, 10}"
+    ]  # fmt: skip
+    assert any("{2, 2, 5, 10}" in line for line in lines), "states are sorted as numbers"
+    assert "right up to step 3" in lines[-1]
+
+
+def test_a_state_met_at_another_length_stands_in_one_row_and_80_columns_are_enough(tmp_path: Path):
+    (tmp_path / "reference.py").write_text("n0 = 100\nn1 = 20\nn2 = 3\nanswer = n0 + n1 + n2")
+    (tmp_path / "sample.py").write_text("n0, n1 = (100, 20)\nn2 = 3\nanswer = n0 -\n")
+    command = [sys.executable, "-m", "partway", "trace", "sample.py", "--against", "reference.py"]
+    environment = {**os.environ, "COLUMNS": "80"}
+    result = subprocess.run(command, capture_output=True, timeout=60, env=environment, cwd=tmp_path)
+    lines = result.stdout.decode().splitlines()
+    assert max(map(len, lines)) <= 80
+    (row,) = [line for line in lines if "{3, 20, 100}" in line]
+    assert row.count("{3, 20, 100}") == 2
+    assert any("answer = n0 -" in line for line in lines), "what was written is shown"
+    assert any("SyntaxError" in line for line in lines)
 
 
 def test_json_is_one_object_per_solution(tmp_path: Path):

@@ -61,6 +61,24 @@ def test_a_terminal_gets_a_bar_that_leaves_it_as_it_was():
     assert output.count("\x1b[?25l") == output.count("\x1b[?25h") == 1, "the cursor is shown again"
 
 
+def test_every_evaluation_leaves_a_line_above_the_bar_and_nothing_is_cut_at_80_columns():
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
+    live = LiveDisplay(console)
+    with live:
+        live.on_train_begin(None, state(0), None)
+        for step, share in ((10, 0.25), (20, 0.5)):
+            live.on_log(None, state(step), None, logs=LINE)
+            live.on_log(None, state(step), None, logs={"eval_pass@1": share, "eval_pass@100": 0.75})
+        shown = live.bar.tasks[0].fields["text"]
+    assert shown.startswith("step 20/100  ")
+    assert " left  loss 12.346" in shown
+    assert len(shown) <= 80 - len("training ") - 21
+    output = console.file.getvalue()
+    assert "step 10/100  loss 12.346  pass@1 25.0%, pass@100 75.0%" in output
+    assert "step 20/100  loss 12.346  pass@1 50.0%, pass@100 75.0%" in output
+    assert "\u2026" not in output, "nothing is cut"
+
+
 def test_the_bar_says_how_far_an_evaluation_is():
     live = LiveDisplay(Console(file=io.StringIO(), force_terminal=True))
     live.evaluating(EvaluationProgress(5, 20, 0))

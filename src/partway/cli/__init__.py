@@ -29,6 +29,7 @@ COMMANDS = {
     "trace": "Run a solution step by step and show its states.",
     "buffer": "What a run has kept; export and import it.",
     "report": "One page of tables and figures for one or several runs.",
+    "browse": "Read what a run sampled in the terminal: pages, filters, states.",
     "explore": "A local page to look at problems, solutions and their states.",
     "doctor": "Versions, devices, sandbox strength, and what is missing.",
 }

@@ -165,7 +165,7 @@ def _cell(estimate: Estimate, sign: str = "") -> str:
 
 def show_examples(outcomes: Sequence[Outcome]) -> None:
     """Problems for which the model found another solution and a beginning of one, with their states."""
-    from partway.cli.trace import show
+    from partway.cli.trace_tables import Shown, show_against
     from partway.execution import trace
 
     run = of_arm(outcomes, "FCS+PCS")[0].run
@@ -176,15 +176,12 @@ def show_examples(outcomes: Sequence[Outcome]) -> None:
         if len(buffer.fully_correct) < 2 or not buffer.partially_correct:
             continue
         click.echo(f"\n{problem.question}")
-        reference = trace(buffer.fully_correct[0])
-        show(
-            [
-                ("given", reference),
-                ("self-sampled, fully correct", trace(buffer.fully_correct[1])),
-                ("self-sampled, partially correct", trace(buffer.partially_correct[0])),
-            ],
-            reference,
-        )
+        found = {
+            "self-sampled, fully correct": buffer.fully_correct[1],
+            "self-sampled, partially correct": buffer.partially_correct[0],
+        }
+        reference = Shown("given", trace(buffer.fully_correct[0]))
+        show_against(reference, [Shown(name, trace(solution)) for name, solution in found.items()])
         shown += 1
         if shown == EXAMPLES:
             break

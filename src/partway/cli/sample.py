@@ -26,7 +26,6 @@ from partway.cli.options import (
     takes,
 )
 from partway.cli.trace import as_object as trace_object
-from partway.cli.trace import show as show_traces
 from partway.errors import ProblemError, SolutionError
 
 if TYPE_CHECKING:
@@ -75,6 +74,7 @@ class Sampled:
     count: int
     finished: bool
     log_prob: float
+    text: str
     trace: Trace
     verdict: Verdict | None
 
@@ -100,14 +100,16 @@ def command(ctx: click.Context, /, show: int, as_json: bool, **options: Any) -> 
     """
     chosen = SampleOptions(**options)
     with _status(shown=not ctx.obj["quiet"]) as say:
-        problem, prefix, solutions = _sample(chosen, say)
+        problem, prefix, solutions, programs = _sample(chosen, say)
     if as_json:
         click.echo(json.dumps(as_object(problem, prefix, solutions), ensure_ascii=False))
     else:
-        show_solutions(solutions, show)
+        show_solutions(solutions, show, programs)
 
 
-def _sample(options: SampleOptions, say: Callable[[str], None]) -> tuple[Problem, Solution, list[Sampled]]:
+def _sample(
+    options: SampleOptions, say: Callable[[str], None]
+) -> tuple[Problem, Solution, list[Sampled], Programs]:
     """All that can be wrong with the options is found before the model is loaded."""
     from partway.models.engine import Request
     from partway.models.settings import SamplingSettings
@@ -133,7 +135,7 @@ def _sample(options: SampleOptions, say: Callable[[str], None]) -> tuple[Problem
     say(f"sampling from {options.model}")
     engine = LocalEngine(language_model, programs=programs)
     [draws] = engine.complete([Request(problem, prefix, options.samples)], settings, options.seed)
-    return problem, prefix, judge(draws, problem, programs)
+    return problem, prefix, judge(draws, problem, programs), programs
 
 
 def read_question(text: str) -> str:
@@ -176,6 +178,7 @@ def judge(draws: Sequence[Draw], problem: Problem, programs: Programs) -> list[S
             sum(draw.count for draw in same),
             all(draw.finished for draw in same),
             _log_sum([draw.log_prob or 0.0 for draw in same]),
+            same[0].text,
             found,
             verdict,
         )
@@ -217,15 +220,21 @@ def _solution_object(sampled: Sampled) -> dict[str, Any]:
         "finished": sampled.finished,
         "log_prob": round(sampled.log_prob, 4),
         "verdict": sampled.verdict,
+        "text": sampled.text,
         "solution": sampled.trace.solution.text,
         **traced,
     }
 
 
-def show_solutions(solutions: Sequence[Sampled], limit: int) -> None:
+def show_solutions(solutions: Sequence[Sampled], limit: int, programs: Programs) -> None:
     """A table for each of the first `limit` solutions, titled with its share and verdict."""
+    from partway.cli.trace_tables import Shown
+    from partway.cli.trace_tables import show as show_traces
+
     total = sum(sampled.count for sampled in solutions)
-    show_traces([(_title(sampled, total), sampled.trace) for sampled in solutions[:limit]], None)
+    show_traces(
+        [Shown.of(_title(one, total), one.text, one.trace, programs) for one in solutions[:limit]], programs
+    )
     if rest := solutions[limit:]:
         click.echo(f"and {len(rest)} more, drawn {sum(sampled.count for sampled in rest)} times; see --show")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,16 +14,13 @@ from partway.errors import SolutionError
 from partway.execution import PYTHON, PythonPrograms, Trace, trace_all
 from partway.execution.values import StateMode
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
 MAX_BYTES = 1_000_000
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE|-...")
 @click.option(
-    "--against", metavar="REFERENCE", help="A known solution; mark the last state that it also reaches."
+    "--against", metavar="REFERENCE", help="A known solution to show beside; '=' marks what is right."
 )
 @click.option(
     "--state",
@@ -46,15 +43,21 @@ def command(
       echo 'n0 = 48; t0 = n0 / 2; answer = n0 + t0' | partway trace -
       partway trace sample1.py sample2.py --against reference.py
     """
+    from partway.cli.trace_tables import Shown, show, show_against
+
     names = [*([against] if against else []), *files]
-    traces = trace_all([read(name) for name in names], PythonPrograms(answer_variable, state))
-    reference = traces[0] if against else None
-    shown = list(zip(names, traces, strict=True))
+    programs, texts = PythonPrograms(answer_variable, state), [read(name) for name in names]
+    traces = trace_all(texts, programs)
+    shown = [Shown.of(*one, programs) for one in zip(names, texts, traces, strict=True)]
+    solutions = shown[1:] if against else shown
     if as_json:
-        for name, found in shown[1:] if against else shown:
-            click.echo(json.dumps(as_object(name, found, reference), ensure_ascii=False))
-        return
-    show(shown, reference)
+        for one in solutions:
+            found = as_object(one.name, one.trace, traces[0] if against else None)
+            click.echo(json.dumps(found, ensure_ascii=False))
+    elif against:
+        show_against(replace(shown[0], name=f"{against} (reference)"), solutions, programs)
+    else:
+        show(solutions, programs)
 
 
 def read(name: str) -> str:
@@ -94,69 +97,5 @@ def as_object(name: str, found: Trace, reference: Trace | None) -> dict[str, Any
     }
     if reference is not None:
         result["matching_length"] = PYTHON.longest_known_prefix(found, reference.states)
-        result["is_correct"] = is_right(found, reference)
+        result["is_correct"] = reference.has_answer and PYTHON.is_correct(found, reference.answer)
     return result
-
-
-def is_right(found: Trace, reference: Trace) -> bool:
-    """Whether a solution answers as the reference does."""
-    return reference.has_answer and PYTHON.is_correct(found, reference.answer)
-
-
-def show(traces: list[tuple[str, Trace]], reference: Trace | None) -> None:
-    """Tables side by side, as many as fit."""
-    from rich.columns import Columns
-    from rich.console import Console
-
-    tables = [_table(name, found, reference) for name, found in traces]
-    Console().print(Columns(tables, padding=(1, 2)) if len(tables) > 1 else tables[0])
-
-
-def _table(name: str, found: Trace, reference: Trace | None) -> Table:
-    from rich.markup import escape
-    from rich.table import Table
-
-    is_reference = found is reference
-    table = Table(title=escape(name) + (" (reference)" if is_reference else ""), title_justify="left")
-    table.add_column("", justify="right", style="dim")
-    for heading in ("step", "sets", "state"):
-        table.add_column(heading, overflow="fold")
-    known = () if reference is None or is_reference else reference.states
-    matching = PYTHON.longest_known_prefix(found, known)
-    for number, step in enumerate(found.solution.steps, 1):
-        if number <= len(found.states):
-            row, style = _executed_row(found, number, matching, reference)
-        else:
-            row, style = ("", _why(found) if number == len(found.states) + 1 else "not run"), "red"
-        table.add_row(str(number), escape(step), *map(escape, row), style=style)
-    if found.failure is not None and found.failure.step == len(found.solution):
-        table.add_row(str(found.failure.step + 1), "", "", escape(_why(found)), style="red")
-    table.caption = None if is_reference else escape(_summary(found, reference, matching))
-    table.caption_justify = "left"
-    return table
-
-
-def _executed_row(
-    found: Trace, number: int, matching: int, reference: Trace | None
-) -> tuple[tuple[str, str], str]:
-    changed = found.changes[number - 1]
-    sets = ", ".join(f"{key} = {value[0]!r}" if value else f"{key} removed" for key, value in changed.items())
-    state = f"{{{found.states[number - 1]}}}"
-    if reference is not None and number == matching:
-        state += f"  = step {reference.states.index(found.states[number - 1]) + 1} of the reference"
-        return (sets, state), "bold green"
-    return (sets, state), ""
-
-
-def _why(found: Trace) -> str:
-    assert found.failure is not None, "only a failed solution has steps that did not run"
-    return f"{found.failure.kind}: {found.failure.message}"
-
-
-def _summary(found: Trace, reference: Trace | None, matching: int) -> str:
-    answer = f"answer {found.answer!r}" if found.has_answer else "no answer"
-    if reference is None:
-        return answer
-    if is_right(found, reference):
-        return f"{answer}: fully correct"
-    return f"{answer}: right up to step {matching}" if matching else f"{answer}: no state in common"

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.shell_completion import CompletionItem
 
+from partway.cli.training_keys import training_keys
 from partway.config import checked, parse_overrides, read_settings, suggestion
 from partway.errors import ConfigError, ProblemError
 
@@ -21,7 +23,15 @@ NAMED = 5  # left-out problems that are named one by one
 
 
 class Command(click.Command):
-    """A command whose `--resume` takes a word only if it is `auto`: what follows may be the config."""
+    """A command whose `--resume` takes a word only if it is `auto`: what follows may be the config.
+
+    Its keys and their values are known to the shell's completion.
+    """
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        keys = training_keys()
+        found = [f"--{key}" for key in keys if f"--{key}".startswith(incomplete or "--")]
+        return [*super().shell_complete(ctx, incomplete), *map(CompletionItem, found)]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         words: list[str] = []
@@ -33,9 +43,32 @@ class Command(click.Command):
         return super().parse_args(ctx, ["--resume=yes" if word == "--resume" else word for word in words])
 
 
+def _values(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The words that the key before the cursor can take."""
+    words = ctx.params.get("pairs") or ctx.args or ctx.protected_args
+    key = str(words[-1]).removeprefix("--").replace("-", "_") if words else ""
+    return [CompletionItem(word) for word in training_keys().get(key, ()) if word.startswith(incomplete)]
+
+
+def _print_schema(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from partway.training.schema import config_schema
+
+        click.echo(json.dumps(config_schema(), indent=2))
+        ctx.exit()
+
+
 @click.command(cls=Command, context_settings={"ignore_unknown_options": True})
 @click.argument("config", metavar="CONFIG.yaml")
-@click.argument("pairs", nargs=-1, type=click.UNPROCESSED, metavar="[--KEY VALUE]...")
+@click.argument("pairs", nargs=-1, type=click.UNPROCESSED, metavar="[--KEY VALUE]...", shell_complete=_values)
+@click.option(
+    "--schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_schema,
+    help="Print the JSON Schema of CONFIG.yaml, for editors, and exit.",
+)
 @click.option(
     "--resume",
     type=click.Choice(["yes", "auto"]),
@@ -69,6 +102,7 @@ def command(
       partway train configs/storyproblems_tiny.yaml
       partway train configs/storyproblems_tiny.yaml --self_sampling none --objective mle --output_dir runs/mle
       partway train runs/mle/config.yaml --resume
+      partway train --schema > partway.schema.json
       accelerate launch --num_processes 2 -m partway train configs/storyproblems_tiny.yaml
     """
     settings, overrides = read_settings(config), parse_overrides(pairs)

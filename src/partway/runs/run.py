@@ -189,10 +189,14 @@ class Run:
         """The last step that left a line."""
         return max((int(line["step"]) for line in read_rows(self._metrics_file)), default=0)
 
-    def samples(self) -> Iterator[SelfSample]:
-        """Every self-sample, in the order drawn."""
+    def samples(self, after: int = 0) -> Iterator[SelfSample]:
+        """Every self-sample of the steps after one, in the order drawn."""
         for path in self.sample_files():
+            if int(path.stem) + STEPS_PER_SAMPLE_FILE <= after + 1:  # all of its steps are before
+                continue
             for row in read_rows(path):
+                if row["step"] <= after:
+                    continue
                 known = {field.name: row[field.name] for field in fields(SelfSample) if field.name in row}
                 yield SelfSample(**known | {"verdict": Verdict(row["verdict"])})
 

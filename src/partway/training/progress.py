@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Column
 from transformers import TrainerCallback
 
 from partway.buffer import Verdict
 from partway.evaluation import EvaluationProgress
 
+TRAINING, BAR = "training", 20
 SHORT = {
     Verdict.NEW_FULLY_CORRECT: "new full",
     Verdict.KNOWN_FULLY_CORRECT: "known full",
@@ -52,12 +54,12 @@ class Display(TrainerCallback):  # type: ignore[misc]
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any], **_: Any) -> None:
         self.latest |= logs
 
-    def pace(self, state: Any) -> str:
-        """Steps per second and the time left."""
+    def pace(self, state: Any) -> tuple[str, str]:
+        """The time left, and steps per second."""
         done = state.global_step - self.first_step
         rate = done / max(time.monotonic() - self.started, 1e-9)
         left = (state.max_steps - state.global_step) / rate if rate else 0.0
-        return f"{rate:.2f} steps/s, {duration(left)} left"
+        return f"{duration(left)} left", f"{rate:.2f} steps/s"
 
 
 class PlainDisplay(Display):
@@ -70,18 +72,20 @@ class PlainDisplay(Display):
         super().on_log(args, state, control, logs)
         if text := describe(logs):
             head = f"step {state.global_step}/{state.max_steps}"
-            tail = f"  ({self.pace(state)})" if "loss" in logs else ""
+            left, rate = self.pace(state)
+            tail = f"  ({rate}, {left})" if "loss" in logs else ""
             print(f"{head}  {text}{tail}", file=sys.stderr, flush=True)
 
 
 class LiveDisplay(Display):
-    """A bar that stays in place, for a terminal."""
+    """A bar that stays in place, for a terminal; above it a line for every evaluation, which stay."""
 
     def __init__(self, console: Console) -> None:
         super().__init__()
-        columns = (TextColumn("{task.description}"), BarColumn(20), TextColumn("{task.fields[text]}"))
+        text = TextColumn("{task.fields[text]}", table_column=Column(no_wrap=True))
+        columns = (TextColumn("{task.description}"), BarColumn(BAR), text)
         self.bar = Progress(*columns, console=console)
-        self.task = self.bar.add_task("training", text="")
+        self.task = self.bar.add_task(TRAINING, text="")
 
     def __enter__(self) -> Self:
         self.bar.start()
@@ -102,12 +106,21 @@ class LiveDisplay(Display):
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any], **_: Any) -> None:
         super().on_log(args, state, control, logs)
+        if any(key.startswith("eval_pass@") for key in logs):
+            line = f"step {state.global_step}/{state.max_steps}  {describe(self.latest)}"
+            self.bar.console.print(line, highlight=False, markup=False)
         self._show(state)
 
     def _show(self, state: Any) -> None:
-        text = f"step {state.global_step}/{state.max_steps}  {self.pace(state)}  {describe(self.latest)}"
+        left, rate = self.pace(state)
+        parts = [f"step {state.global_step}/{state.max_steps}", left, *glances(self.latest), rate]
+        room = self.bar.console.width - len(TRAINING) - BAR - 2
         self.bar.update(
-            self.task, description="training", total=state.max_steps, completed=state.global_step, text=text
+            self.task,
+            description=TRAINING,
+            total=state.max_steps,
+            completed=state.global_step,
+            text=fitting(parts, room),
         )
 
 
@@ -132,20 +145,38 @@ def display(quiet: bool, console: Console | None = None) -> Display:
 
 def describe(metrics: Mapping[str, Any]) -> str:
     """The metrics worth a glance, in one line."""
+    return "  ".join(glances(metrics))
+
+
+def fitting(parts: Sequence[str], room: int) -> str:
+    """As many of the parts as fit whole, the first ones first.
+
+    >>> fitting(["step 10/100", "1:15 left", "samples: new full 25%", "loss 1.2"], 35)
+    'step 10/100  1:15 left  loss 1.2'
+    """
+    line = ""
+    for part in parts:
+        longer = f"{line}  {part}" if line else part
+        line = longer if len(longer) <= room else line
+    return line
+
+
+def glances(metrics: Mapping[str, Any]) -> list[str]:
+    """The metrics worth a glance, what matters most first."""
     parts = []
     if "loss" in metrics:
         parts.append(f"loss {metrics['loss']:.3f}")
+    if passes := [f"{key[5:]} {value:.1%}" for key, value in metrics.items() if key.startswith("eval_pass@")]:
+        parts.append(", ".join(passes))
     if "buffer/fcs_per_problem" in metrics:
         full, partial = metrics["buffer/fcs_per_problem"], metrics["buffer/pcs_per_problem"]
         parts.append(f"kept {full:.2f} full + {partial:.2f} part per problem")
     shares = {short: metrics.get(f"samples/frac_{verdict}") for verdict, short in SHORT.items()}
     if shown := [f"{short} {share:.0%}" for short, share in shares.items() if share]:
         parts.append("samples: " + ", ".join(shown))
-    if passes := [f"{key[5:]} {value:.1%}" for key, value in metrics.items() if key.startswith("eval_pass@")]:
-        parts.append(", ".join(passes))
     if "train_loss" in metrics:
         parts.append("finished")
-    return "  ".join(parts)
+    return parts
 
 
 def duration(seconds: float) -> str:

@@ -52,6 +52,7 @@ from partway.training.preparation import (
     with_references,
 )
 from partway.training.recording import RecordingTrainer
+from partway.training.trackers import SampleTables
 
 if TYPE_CHECKING:
     from peft import PeftConfig
@@ -136,6 +137,8 @@ class SelfSamplingTrainer(RecordingTrainer):
         if remark is not None:
             self.say(remark)
         self.add_callback(Turns(self))
+        questions = {problem.id: problem.question for problem in (*dev, *problems)}
+        self.add_callback(SampleTables(self.run, questions))
         if args.early_stopping_patience is not None:
             self.add_callback(EarlyStoppingCallback(args.early_stopping_patience))
         self.scorer = self._scorer()

@@ -1,0 +1,133 @@
+"""States as tables: the steps of a solution one under the other, or beside a reference's (Figure 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from partway.cli.tables import visible
+from partway.errors import SolutionError
+from partway.execution import PYTHON, Programs, Trace
+from partway.execution.state_tables import values_by_step
+from partway.execution.traces import Changed
+
+ABSENT = ("", "", "")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A traced solution, what to call it, and the end of its text that is no program."""
+
+    name: str
+    trace: Trace
+    unread: str = ""
+
+    @classmethod
+    def of(cls, name: str, text: str, trace: Trace, programs: Programs) -> Shown:
+        """What `text` is, also where it does not parse."""
+        is_cut = trace.failure is not None and trace.failure.step == len(trace.solution)
+        return cls(name, trace, visible(unread(text, programs)) if is_cut else "")
+
+
+def unread(text: str, programs: Programs = PYTHON) -> str:
+    """The lines behind the longest beginning that parses.
+
+    >>> unread("n0 = 1\\nn1 = n0 +\\nanswer = 2")
+    'n1 = n0 +\\nanswer = 2'
+    """
+    lines = text.rstrip("\n").split("\n")
+    for length in range(len(lines), 0, -1):
+        try:
+            programs.parse("\n".join(lines[:length]))
+        except SolutionError:
+            continue
+        return "\n".join(lines[length:])
+    return "\n".join(lines)
+
+
+def show(solutions: Sequence[Shown], programs: Programs = PYTHON) -> None:
+    """A table for each solution, side by side as far as they fit."""
+    from rich.columns import Columns
+
+    tables = [_table(shown, programs) for shown in solutions]
+    Console().print(Columns(tables, padding=(1, 2)) if len(tables) > 1 else tables[0])
+
+
+def show_against(reference: Shown, solutions: Sequence[Shown], programs: Programs = PYTHON) -> None:
+    """Each solution beside the reference, the last state they share in one row."""
+    for shown in solutions:
+        Console().print(_side_by_side(reference, shown, programs))
+
+
+def state_texts(trace: Trace, programs: Programs) -> list[str]:
+    """The state after each executed step, numbers by size."""
+    return [f"{{{', '.join(text for text, _ in values)}}}" for values in values_by_step(trace, programs)]
+
+
+def _table(shown: Shown, programs: Programs) -> Table:
+    table = Table(title=escape(shown.name), title_justify="left", caption_justify="left")
+    table.add_column("", justify="right", style="dim")
+    for heading in ("step", "sets", "state"):
+        table.add_column(heading, overflow="fold")
+    sets = [_sets(changes) for changes in shown.trace.changes]
+    for number, (step, state, style) in enumerate(_rows(shown, programs), 1):
+        cells = (step, sets[number - 1] if number <= len(sets) else "", state)
+        table.add_row(str(number), *map(escape, cells), style=style)
+    table.caption = escape(_answer(shown.trace))
+    return table
+
+
+def _side_by_side(reference: Shown, shown: Shown, programs: Programs) -> Table:
+    matching = programs.longest_known_prefix(shown.trace, reference.trace.states)
+    left, right = _rows(reference, programs), _rows(shown, programs)
+    if matching:  # blank rows bring the state they share into one row
+        known = reference.trace.states.index(shown.trace.states[matching - 1]) + 1
+        left = _moved(left, known, matching)
+        right = _moved(right, matching, known)
+        meeting = max(known, matching)
+    table = Table(box=None, pad_edge=False, header_style="bold", caption_justify="left")
+    for heading in (escape(reference.name), "state after it", "", escape(shown.name), "state after it"):
+        table.add_column(heading, overflow="fold", vertical="bottom")
+    for number, (ours, theirs) in enumerate(zip_longest(left, right, fillvalue=ABSENT), 1):
+        is_meeting = bool(matching) and number == meeting
+        cells = (*ours[:2], "=" if is_meeting else "", *theirs[:2])
+        table.add_row(*map(escape, cells), style="bold green" if is_meeting else theirs[2] or ours[2])
+    table.caption = escape(_summary(shown.trace, reference.trace, matching, programs))
+    return table
+
+
+def _moved(rows: list[tuple[str, str, str]], own: int, other: int) -> list[tuple[str, str, str]]:
+    """Rows whose row `own` comes down to `other`, if that is further down."""
+    return [*rows[: own - 1], *[ABSENT] * max(0, other - own), *rows[own - 1 :]]
+
+
+def _rows(shown: Shown, programs: Programs) -> list[tuple[str, str, str]]:
+    """Step, state and style of each step; a step that did not run has the reason as its state."""
+    trace, states = shown.trace, state_texts(shown.trace, programs)
+    rows = [(step, state, "") for step, state in zip(trace.solution.steps, states, strict=False)]
+    if trace.failure is None:
+        return rows
+    steps = [*trace.solution.steps[len(states) :], *([shown.unread] if shown.unread else [])] or [""]
+    why = f"{trace.failure.kind}: {trace.failure.message}"
+    return [*rows, (steps[0], why, "red"), *((step, "not run", "red") for step in steps[1:])]
+
+
+def _sets(changes: Changed) -> str:
+    parts = (f"{key} = {value[0]!r}" if value else f"{key} removed" for key, value in changes.items())
+    return ", ".join(parts)
+
+
+def _answer(found: Trace) -> str:
+    return f"answer {found.answer!r}" if found.has_answer else "no answer"
+
+
+def _summary(found: Trace, reference: Trace, matching: int, programs: Programs) -> str:
+    if reference.has_answer and programs.is_correct(found, reference.answer):
+        return f"{_answer(found)}: fully correct"
+    judgement = f"right up to step {matching}" if matching else "no state in common"
+    return f"{_answer(found)}: {judgement}"

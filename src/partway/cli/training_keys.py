@@ -1,0 +1,43 @@
+"""The keys of `partway train` for the shell's completion, read from source: TAB does not wait for torch."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import partway
+
+Choices = dict[str, tuple[str, ...]]
+
+
+@cache
+def training_keys() -> Choices:
+    """Every key with the values it can take, if they are a few words; ours first."""
+    ours = _fields(Path(partway.__file__).parent / "training" / "config.py", "SelfSamplingConfig")
+    spec = find_spec("transformers")
+    if spec is None or spec.origin is None:
+        return ours
+    return {**ours, **_fields(Path(spec.origin).parent / "training_args.py", "TrainingArguments"), **ours}
+
+
+def _fields(path: Path, name: str) -> Choices:
+    """The annotated fields of a class, by name."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    owner = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
+    return {
+        node.target.id: _choices(node.annotation)
+        for node in owner.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+        if not node.target.id.startswith("_")
+    }
+
+
+def _choices(annotation: ast.expr) -> tuple[str, ...]:
+    match annotation:
+        case ast.Name(id="bool"):
+            return ("true", "false")
+        case ast.Subscript(value=ast.Name(id="Literal"), slice=ast.Tuple(elts=words)):
+            return tuple(str(word.value) for word in words if isinstance(word, ast.Constant))
+    return ()

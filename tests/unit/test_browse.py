@@ -1,0 +1,90 @@
+"""Reading a run in the terminal: pages, filters, states."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from partway import Problem
+from partway.buffer import Verdict
+from partway.cli import app
+from partway.cli.browse import View, browse, show_page
+from partway.runs import Run, SelfSample
+
+OIL = Problem("oil", "10 ml for each of 2 wheels?", 20, "n0 = 10\nn1 = 2\nanswer = n0 * n1")
+TEA = Problem("tea", "3 cups of 20 ml?", 60)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    run = Run(tmp_path / "run")
+    run.directory.mkdir()
+    run.write_problems("train", [OIL, TEA])
+    run.write_config({"answer_variable": "answer"})
+    beginning = SelfSample(
+        1, "oil", "", "n0 = 2\nn1 = 10\nanswer = n0 + n1\n", 3, True, Verdict.NEW_PARTIALLY_CORRECT
+    )
+    others = [SelfSample(n, "tea", "", f"answer = {n}\n", 1, True, Verdict.INCORRECT) for n in range(2, 14)]
+    broken = SelfSample(14, "oil", "n0 = 2\n", "n1 = = [bold]\x1b[2J\n", 1, False, Verdict.NOT_EXECUTABLE)
+    run.append_samples([beginning, *others, broken])
+    return run
+
+
+def shown(run: Run, *options: str) -> str:
+    result = CliRunner().invoke(app, ["browse", str(run.directory), *options], env={"COLUMNS": "100"})
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_pages_have_so_many_rows_and_say_whether_more_follow(run: Run) -> None:
+    first, last = shown(run, "--rows", "10"), shown(run, "--rows", "10", "--page", "2")
+    assert "new partially correct x3" in first
+    assert first.endswith("page 1, more follow\n")
+    assert "answer = 13" in last
+    assert "answer = 2" not in last
+    assert last.endswith("page 2, the last\n")
+    assert shown(run, "--page", "9") == "no samples here\n"
+
+
+def test_samples_are_filtered_by_verdict_and_problem(run: Run) -> None:
+    assert "answer = " not in shown(run, "--verdict", "not_executable")
+    assert "n1 = = [bold]\\x1b[2J" in shown(run, "--verdict", "not_executable"), "what was written, no markup"
+    assert "tea" not in shown(run, "--problem", "WHEELS")
+    assert shown(run, "--problem", "nothing").startswith("no samples here with this verdict or text")
+
+
+def test_states_stand_beside_those_of_the_reference(run: Run) -> None:
+    output = shown(run, "--states", "1")
+    assert "10 ml for each of 2 wheels?" in output
+    assert [line for line in output.splitlines() if line.count("{2, 10}") == 2], "the state both reach"
+    assert "answer 12: right up to step 2" in output
+    assert "{2}" in shown(run, "--problem", "tea", "--states", "1"), "a problem without a reference"
+    assert "SyntaxError" in shown(run, "--verdict", "not_executable", "--states", "1")
+
+
+def test_a_number_that_is_not_on_the_page_is_refused(run: Run) -> None:
+    result = CliRunner().invoke(app, ["browse", str(run.directory), "--rows", "3", "--states", "4"])
+    assert "there is no sample 4 on this page; it has 3" in str(result.exception)
+
+
+def test_words_turn_pages_set_filters_and_show_states(run: Run, capsys: Any) -> None:
+    problems, view = {"oil": OIL, "tea": TEA}, View(rows=5)
+    words = iter(["", "p", "1", "99", "v not_executable", "v", "/ tea", "what", "q"])
+    browse(run, problems, view, show_page(run, problems, view), lambda: next(words))
+    pages = [
+        line
+        for line in capsys.readouterr().out.splitlines()
+        if line.startswith(("page", "there is", "'what'", "answer 12"))
+    ]
+    assert [page.partition(";")[0].rstrip() for page in pages] == [
+        "page 1, more follow",
+        "page 2, more follow",
+        "page 1, more follow",
+        "answer 12: right up to step 2",
+        "there is no sample 99 on this page",
+        "page 1, the last",
+        "page 1, more follow",
+        "page 1, more follow",
+        "'what' means nothing here",
+    ]
