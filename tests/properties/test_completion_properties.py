@@ -89,6 +89,23 @@ def test_exact_equality_with_a_completable_beginning_is_contained_in_live(
 
 
 @thorough
+@given(st.sampled_from(PROBLEMS[:2]), small_programs(), tolerances)
+def test_what_the_papers_letter_keeps_and_the_reference_can_follow_is_right_under_live(
+    problem: Problem, text: str, tolerance: int
+) -> None:
+    """Told without looking for a completion: sums of equal values are equal, whatever their names."""
+    paper, [(by_letter, _)] = judged(problem, [text], length_tolerance=tolerance)
+    if by_letter is not Verdict.NEW_PARTIALLY_CORRECT:
+        return
+    (beginning,) = paper.partially_correct
+    known = trace(problem.reference or "").states
+    places = [j for j, state in enumerate(known[:-1], 1) if state == trace(beginning).states[-1]]
+    if any(len(beginning) + len(known) - j <= len(known) + tolerance for j in places):
+        _, [(verdict, _)] = judged(problem, [text], equivalence="live", length_tolerance=tolerance)
+        assert verdict in (Verdict.NEW_PARTIALLY_CORRECT, Verdict.KNOWN_PARTIALLY_CORRECT)
+
+
+@thorough
 @given(st.sampled_from(PROBLEMS), many, tolerances, st.sampled_from(["exact", "live"]))
 def test_stitching_never_keeps_a_duplicate_or_an_overlong_one(
     problem: Problem, texts: list[str], tolerance: int, equivalence: str
