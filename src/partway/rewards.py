@@ -38,7 +38,7 @@ def trace_credits(
         traces = programs.trace_all([code_in(text) for text in texts])
         solutions = [_solutions(one, programs) for one in known]
         return [
-            1.0 if programs.is_correct(trace, answer) else alpha * _share(trace, of_problem, programs)
+            1.0 if programs.is_correct(trace, answer) else alpha * _share(trace, of_problem, answer, programs)
             for trace, answer, of_problem in zip(traces, answers, solutions, strict=True)
         ]
     except SandboxError:
@@ -87,8 +87,9 @@ def _solutions(known: SolutionBuffer | Solution | str | None, programs: Programs
     return programs.trace_all([str(solution) for solution in whole])
 
 
-def _share(trace: Trace, solutions: Sequence[Trace], programs: Programs) -> float:
+def _share(trace: Trace, solutions: Sequence[Trace], answer: Any, programs: Programs) -> float:
     """The largest share of a known solution that the longest known beginning stands for."""
+    trace, *solutions = (programs.entered(one, answer) for one in (trace, *solutions))
     shares = {
         state: max(_reach(state, solution) for solution in solutions)
         for solution in solutions

@@ -7,6 +7,7 @@ import pytest
 from partway import Problem, PythonPrograms, Solution, SolutionBuffer, Verdict, trace
 from partway.buffer import Rules
 from partway.execution.checkers import TESTS
+from partway.rewards import trace_credits
 
 TESTED = PythonPrograms(checker=TESTS, program_forms="written")
 AREA = """\
@@ -140,6 +141,12 @@ def test_live_values_and_stitching_work_inside_the_function():
     restored = SolutionBuffer.from_json(buffer.problem, buffer.to_json(), TESTED)
     assert restored.stitched == buffer.stitched
     assert restored.consider(trace(sample, TESTED)) is Verdict.KNOWN_PARTIALLY_CORRECT
+
+
+def test_rewards_give_credit_for_a_right_beginning_of_a_function():
+    wrong = "def area(a, b, k=1):\n    high = b - 2 * k\n    wide = a - 2 * k\n    return wide + high"
+    scores = trace_credits([wrong, AREA], [TESTS_OF_AREA] * 2, [AREA] * 2, alpha=0.6, programs=TESTED)
+    assert scores == [pytest.approx(0.4), 1.0]
 
 
 def test_without_the_key_a_function_is_one_step_as_before():
