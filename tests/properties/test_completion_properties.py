@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partway import Problem, Solution, SolutionBuffer, Trace, Verdict, is_correct, trace
+from partway import PYTHON, Problem, Solution, SolutionBuffer, Trace, Verdict, is_correct, trace
 from partway.buffer import Rules
 from partway.execution.completion import Equivalence, Match, Route, Values, Ways, route_of, values_along
 from partway.execution.liveness import effects_of
@@ -50,12 +50,12 @@ def test_the_index_finds_what_looking_everywhere_finds(
     texts: list[str], text: str, limit: int | None, equivalence: Equivalence
 ) -> None:
     traces = [found for found in map(trace, texts) if found.failure is None]
-    routes = [route for found in traces if (route := route_of(found, str)) is not None]
+    routes = [route for found in traces if (route := route_of(found, PYTHON.spell)) is not None]
     ways = Ways(equivalence)
     for route in routes:
         ways.add(route, 0)
     sample = trace(text)
-    along = values_along(sample, str)
+    along = values_along(sample, PYTHON.spell)
     expected = list(naive_matches(routes, sample, along, limit, equivalence))
     assert list(ways.matches(sample, along, limit)) == expected
     longer = [match for match in expected if match.length > 1]
