@@ -42,6 +42,7 @@ def test_imports_point_down_the_list(path: Path):
 def test_only_runs_knows_the_names_of_a_run_directory():
     names = {"config.yaml", "environment.json", "metrics.jsonl", "timings.jsonl", "trainer_state.json"}
     names |= {"buffer.jsonl", "imported_buffer.jsonl", "checkpoint-", "final", "step-", "nan_batch_step-"}
+    names |= {"manifest.json", "progress.json", ".lock"}
     spelled = {
         f"{path.relative_to(PACKAGE)}: {node.value}"
         for path in MODULES

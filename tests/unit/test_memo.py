@@ -88,3 +88,13 @@ def test_what_ran_out_of_time_or_memory_is_run_again():
 def test_a_trace_says_whether_an_isolated_worker_reported_it():
     assert not trace("x = 1").isolated
     assert trace("x = [1]").isolated
+
+
+def test_a_program_is_known_by_its_canonical_text_too():
+    memo = Memo()
+    (found,) = trace_all(["n0=3 # apples\nanswer=(n0)*2"])
+    memo.remember({"n0=3 # apples\nanswer=(n0)*2": found})
+    assert memo.recall("n0 = 3\nanswer = n0 * 2") is found
+    assert len(memo) == 2
+    memo.remember({"n0 = 3\nanswer = n0 * 2\n": found})
+    assert len(memo) == 3, "a line end is no other spelling"

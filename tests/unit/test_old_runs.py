@@ -22,10 +22,11 @@ from partway.reports.buffers import export_rows, summarize_buffers
 from partway.reports.explorer.explorer import Explorer
 from partway.reports.summaries import summarize
 from partway.runs import Run
+from partway.runs.checkpoints import RunProgress
 from partway.runs.digests import problems_digest
 from partway.solution import Solution
 from partway.training import SelfSamplingConfig
-from partway.training.checkpoints import RunProgress, check_same_run
+from partway.training.resuming import check_same_run
 
 OLD = Path(__file__).parent.parent / "runs" / "finished-0.1"
 

@@ -80,7 +80,7 @@ def test_an_empty_program_has_no_states_and_no_failure():
         "import math\nx = math.perm(1 << 2000, 1500)",
         "import math\nx = math.perm(10 ** 9, 1500)",
         "import math\nx = math.comb(1 << 2000, 1000)",
-        "x = 3\n" + "".join(f"x{n} = x << 2000\n" for n in range(900)),
+        "x = 3\n" + "".join(f"x{n}=x<<2000\n" for n in range(900)),
     ],
 )
 def test_costs_are_bounded_before_they_are_paid(text: str):
@@ -198,6 +198,15 @@ def test_integers_grow_only_so_far_in_either_room(text: str):
     assert found.failure is not None
     assert found.failure.kind == "memory"
     assert len(found.states) == len(found.solution) - (3 if "*=" in text else 1)
+
+
+@pytest.mark.parametrize("tail", ["x = (", "y = 2\nx = (", "y = 2", ""])
+def test_what_follows_a_compound_step_that_sets_the_answer_is_cut_whether_it_parses_or_not(tail: str):
+    found = trace(f"n0 = [4]\nif n0:\n    answer = 5\n{tail}")
+    assert (found.failure, found.answer, len(found.solution)) == (None, 5, 2)
+    failing = trace(f"n0 = []\nif n0:\n    answer = 5\n{tail}")
+    assert not failing.has_answer
+    assert (failing.failure is not None) == ("(" in tail)
 
 
 LARGE = "".join(f"x{n}=1<<13999\n" for n in range(870))

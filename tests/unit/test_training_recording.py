@@ -14,8 +14,9 @@ import torch
 from transformers import TrainerCallback
 
 from partway.errors import ConfigError, ModelError, RunError
-from partway.training import SelfSamplingTrainer, checkpoints, locks
-from partway.training.locks import writing_alone
+from partway.runs import checkpoints, locks
+from partway.runs.locks import writing_alone
+from partway.training import SelfSamplingTrainer
 from partway.training.signals import Interrupted
 from training_cases import apples, small_trainer, tiny_gpt_neo
 
@@ -250,7 +251,7 @@ def test_a_run_has_one_writer(copy, monkeypatch):
 
 
 def test_the_lock_of_a_dead_process_is_taken_over(tmp_path):
-    hold = "import sys, time; from pathlib import Path; from partway.training.locks import writing_alone\n"
+    hold = "import sys, time; from pathlib import Path; from partway.runs.locks import writing_alone\n"
     hold += "with writing_alone(Path(sys.argv[1]), print): print('held', flush=True); time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", hold, tmp_path], stdout=subprocess.PIPE) as holder:
         assert holder.stdout.readline() == b"held\n"

@@ -26,6 +26,9 @@ class Memo:
         for text, trace in found.items():
             if trace.failure is None or trace.failure.kind in ("error", "forbidden"):
                 self._traces.put(text, trace)
+            # A data set's spelling is read once; from then on its problem is known by its canonical text.
+            if trace.failure is None and (canonical := trace.solution.text) != text.rstrip("\n"):
+                self._traces.put(canonical, trace)
 
     def forget(self) -> None:
         """Drop what is remembered of earlier programs."""

@@ -101,8 +101,8 @@ def interpreted(parsed: Parsed, mode: StateMode, answer_variable: str) -> Trace:
 
 def _executed(parsed: Parsed, execution: Execution, mode: StateMode, answer_variable: str) -> Trace:
     steps, failure = parsed.steps, execution.failure
-    if failure is None and len(execution.changes) < len(steps):
-        steps = steps[: len(execution.changes)]  # a compound statement bound the answer
+    if failure is None and _outcome(execution.changes, answer_variable) is not None:
+        steps = steps[: len(execution.changes)]  # it ends here; what follows is cut, whether it parses or not
     elif failure is None:
         failure = _syntax_failure(parsed)
     states = states_of(execution.changes, mode)

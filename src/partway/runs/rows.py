@@ -7,6 +7,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,6 +83,11 @@ def _object(path: Path, parse: Callable[[str], Any]) -> Row:
         return read_object(path, parse)
     except Unreadable as error:
         raise RunError(f"{path}: {error}; was it changed or only half copied?") from None
+
+
+def now() -> str:
+    """The time as rows have it: ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def numbered(directory: Path, pattern: str) -> list[tuple[int, Path]]:

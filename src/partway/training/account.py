@@ -12,8 +12,8 @@ from typing import Any
 from accelerate import Accelerator
 
 from partway.runs import Run
+from partway.runs.checkpoints import RunProgress
 from partway.training.buffers import Buffers
-from partway.training.checkpoints import RunProgress
 from partway.training.distributed import gathered
 from partway.training.ledger import Ledger
 

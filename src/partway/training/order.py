@@ -13,6 +13,7 @@ from functools import lru_cache
 from torch.utils.data import DataLoader
 
 from partway.problem import Problem
+from partway.training.config import SelfSamplingConfig
 
 
 class BatchOrder:
@@ -33,6 +34,18 @@ class BatchOrder:
         self.world = world
         self.epoch = 0
         self._permutation = lru_cache(maxsize=2)(self._shuffled)
+
+    @classmethod
+    def of(cls, args: SelfSamplingConfig, problems: int) -> BatchOrder:
+        """The order that the settings of this process ask for."""
+        return cls(
+            problems,
+            args.problems_per_step,
+            seed=args.seed if args.data_seed is None else args.data_seed,
+            accumulation=args.gradient_accumulation_steps,
+            rank=args.process_index,
+            world=args.world_size,
+        )
 
     @property
     def steps_per_epoch(self) -> int:

@@ -8,7 +8,6 @@ import random
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -28,6 +27,7 @@ from partway.models.tiny import build_tiny_model
 from partway.problem import Problem
 from partway.runs import read_rows
 from partway.runs.digests import problems_digest
+from partway.runs.rows import now
 from partway.training.config import SelfSamplingConfig
 
 if TYPE_CHECKING:
@@ -231,11 +231,6 @@ def environment_of(
             "sha256": model_digest(model),
         },
     }
-
-
-def now() -> str:
-    """The time, as ISO 8601."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _data_identity(problems: Sequence[Problem]) -> dict[str, Any]:

@@ -21,17 +21,17 @@ from partway.errors import ConfigError, RunError
 from partway.evaluation import EvaluationProgress
 from partway.files import remove_remains
 from partway.models.loading import HUB_ERRORS, no_progress_bar
-from partway.runs import Run
+from partway.runs import Run, checkpoints
+from partway.runs.checkpoints import RunProgress
+from partway.runs.locks import writing_alone
+from partway.runs.rows import now
 from partway.runs.run import TRAINER_STATE
-from partway.training import checkpoints, resuming
+from partway.training import resuming
 from partway.training.account import Account
 from partway.training.cards import model_card
-from partway.training.checkpoints import RunProgress
 from partway.training.config import SelfSamplingConfig
 from partway.training.distributed import from_first
 from partway.training.ledger import Clock
-from partway.training.locks import writing_alone
-from partway.training.preparation import now
 from partway.training.progress import display
 from partway.training.signals import Interrupted, StopSignals
 
@@ -167,7 +167,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
 
     def _resume(self, force: bool) -> Path | None:
         if not force:
-            checkpoints.check_same_run(self.run, self.args.settings, self.environment)
+            resuming.check_same_run(self.run, self.args.settings, self.environment)
         checkpoint, remarks = checkpoints.last_good(self.run)
         step = RunProgress.read(checkpoint).step if checkpoint else 0
         for remark in remarks:
@@ -178,7 +178,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         self.run.cut(step, RunProgress.read(checkpoint).files if checkpoint else {})
         environment = self.run.environment
         resumed: dict[str, Any] = {"time": now(), "step": step}
-        if changed := list(checkpoints.changes(self.run.config, self.args.settings).values()):
+        if changed := list(resuming.changes(self.run.config, self.args.settings).values()):
             resumed["changed"] = changed
         self.environment = {
             **self.environment,  # with what a run of an older version does not name

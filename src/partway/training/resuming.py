@@ -1,4 +1,4 @@
-"""What a resumed run takes from its settings, where a checkpoint would bring back those of an earlier life.
+"""What a resumed run takes from its settings, and which settings are another run's.
 
 Optimiser and schedule are saved with the learning rate and the weight decay they had. When these are changed
 in between, the new ones hold from the resumed step on, on the schedule they have: as if they had held from
@@ -8,12 +8,25 @@ the first step. Nothing changes for a run whose settings are the same.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields
 from typing import Any
 
 from torch.optim.lr_scheduler import LambdaLR
 
+from partway.errors import RunError
+from partway.runs import Run
+from partway.training.config import SelfSamplingConfig
+
 GROUP_SETTINGS = ("initial_lr", "weight_decay", "betas", "eps")
 LENGTHS = ("max_steps", "num_train_epochs")
+
+# Settings that change where and how a run is kept, not what it computes.
+FREE_SETTINGS = {
+    *("output_dir", "run_name", "project", "report_to", "log_level", "disable_tqdm"),
+    *("save_steps", "save_strategy", "save_total_limit", "dataloader_num_workers"),
+    *("push_to_hub", "hub_model_id", "hub_strategy", "hub_private_repo", "hub_revision"),
+    *("per_device_train_batch_size", "gradient_accumulation_steps", "ddp_timeout", "ddp_backend"),
+}
 
 
 def group_settings(optimizer: Any) -> list[dict[str, Any]]:
@@ -41,3 +54,59 @@ def is_longer(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 
 def _is_more(before: Any, now: Any) -> bool:
     return all(isinstance(n, (int, float)) and n > 0 for n in (before, now)) and now > before
+
+
+def check_same_run(run: Run, settings: Mapping[str, Any], environment: Mapping[str, Any]) -> None:
+    """Refuse to continue `run` with other settings, problems or another model, naming the difference."""
+    longer = LENGTHS if is_longer(run.config, settings) else ()
+    differences = [
+        change
+        for key, change in changes(run.config, settings).items()
+        if key not in (*FREE_SETTINGS, *longer)
+    ]
+    try:
+        differences += _differences(run.environment, environment)
+    except (LookupError, TypeError) as error:
+        raise RunError(
+            f"{run.directory}: its environment is not as it was written ({error!r}); put it back, or --force"
+        ) from None
+    if differences:
+        raise RunError(
+            f"{run.directory}: cannot resume, this is not the same run: {'; '.join(differences)}; "
+            "undo the change, start in another output_dir, or --force"
+        )
+
+
+def _differences(before: Mapping[str, Any], environment: Mapping[str, Any]) -> list[str]:
+    """What the problems and the model of a run are not, compared with those it had."""
+    differences = []
+    if before["problems_per_step"] != environment["problems_per_step"]:
+        differences.append(
+            f"problems per step were {before['problems_per_step']}, are {environment['problems_per_step']}"
+        )
+    for name, key in (("training problems", "train"), ("evaluation problems", "dev")):
+        if before["data"][key] != environment["data"][key]:
+            differences.append(
+                f"the {name} are others ({_count(before, key)} then, {_count(environment, key)} now)"
+            )
+    if before["model"]["sha256"] != environment["model"]["sha256"]:
+        differences.append(f"the model before training is another ({before['model']['name']} then)")
+    if environment.get("chat_template") and not before.get("chat_template"):
+        differences.append("the model was asked plainly, is asked through its chat template")
+    return differences
+
+
+def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, str]:
+    """By key, what is different in `new` settings; what settings do not say has its default."""
+    usual = {f.name: f.default for f in fields(SelfSamplingConfig) if f.default is not MISSING}
+    before, now = usual | dict(old), usual | dict(new)
+    return {
+        key: f"{key} was {before.get(key)!r}, is {now.get(key)!r}"
+        for key in sorted(old.keys() | new.keys())
+        if before.get(key) != now.get(key)
+    }
+
+
+def _count(environment: Mapping[str, Any], split: str) -> int:
+    data = environment["data"][split]
+    return data["problems"] if data else 0

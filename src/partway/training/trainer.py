@@ -111,14 +111,7 @@ class SelfSamplingTrainer(RecordingTrainer):
         self.tokens_of = lru_cache(maxsize=200_000)(lambda solution: tuple(self.codec.steps(solution)))
         self.prompt_of = lru_cache(maxsize=100_000)(lambda question: tuple(self.codec.prompt(question)))
         self.buffers = Buffers(problems, first_buffers(problems, args, self.programs, traces))
-        self.order = BatchOrder(
-            len(problems),
-            args.problems_per_step,
-            seed=args.seed if args.data_seed is None else args.data_seed,
-            accumulation=args.gradient_accumulation_steps,
-            rank=args.process_index,
-            world=args.world_size,
-        )
+        self.order = BatchOrder.of(args, len(problems))
         self.batch: list[Problem] = []
         super().__init__(
             Account(Run(Path(args.output_dir or "run")), self.buffers),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from partway.errors import RunError
-from partway.training.preparation import now
+from partway.runs.rows import now
 
 LOCK = ".lock"
 UNSUPPORTED = {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
