@@ -37,7 +37,7 @@ def small():
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory, small):
     directory = tmp_path_factory.mktemp("demo")
-    return directory, run_demo(directory, "--jobs", "2")
+    return directory, run_demo(directory, "--jobs", "1")
 
 
 @pytest.fixture
