@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 from api_page import api_page
 from setting_tables import updated
+from sizing import table
 
 from partway.cli import app
 
@@ -73,7 +74,26 @@ def training_page() -> str:
     return updated(read(DOCS / "training.md"))
 
 
-PAGES = {"api.md": api_page, "cli.md": cli_page, "code.md": code_page, "training.md": training_page}
+def gpus_page() -> str:
+    """The page as it is, with its tables of estimates made anew."""
+    text = read(DOCS / "gpus.md")
+    for name in ("paper", "modern"):
+        before, _, rest = text.partition(f"<!-- {name}: made by docs/generate.py -->\n")
+        _, _, after = rest.partition("<!-- end of table -->\n")
+        rows = table(ROOT / "configs" / name)
+        text = (
+            f"{before}<!-- {name}: made by docs/generate.py -->\n\n{rows}\n\n<!-- end of table -->\n{after}"
+        )
+    return text
+
+
+PAGES = {
+    "api.md": api_page,
+    "cli.md": cli_page,
+    "code.md": code_page,
+    "training.md": training_page,
+    "gpus.md": gpus_page,
+}
 
 
 def main() -> int:

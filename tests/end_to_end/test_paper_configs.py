@@ -1,5 +1,6 @@
 """Every experiment of the paper has a file: the paper's settings, and a model of the family takes a step."""
 
+import importlib
 import importlib.util
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from partway.config import checked, read_settings
 from partway.models.loading import LanguageModel
+from partway.models.tiny import build_tiny_model
 from partway.problem import Problem
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 from training_cases import apples, tiny_gpt_neo
@@ -170,3 +172,26 @@ def test_a_model_of_the_family_takes_a_step(path, problems, language_model, tmp_
     first, last = trainer.run.metrics()
     assert first["samples/drawn"] == (0 if path.stem.endswith("_mle") else len(problems))
     assert last["finished"]
+
+
+MODERN = sorted((CONFIGS / "modern").glob("gsm8k_*.yaml"))
+
+
+@pytest.mark.parametrize("path", MODERN, ids=lambda path: path.stem)
+def test_configurations_for_todays_models_take_a_step_with_a_tiny_one(path, problems, tmp_path):
+    small = {"output_dir": str(tmp_path / "run"), "bf16": False, "max_steps": 1, "max_completion_length": 8}
+    small |= {"eval_strategy": "no", "save_strategy": "no", "disable_tqdm": True, "use_cpu": True}
+    settings = settings_of(path) | small | {"logging_steps": 1, "effective_batch_size": 6}
+    model = build_tiny_model(problems, hidden_size=16, layers=1, heads=2)
+    trainer = SelfSamplingTrainer(model, SelfSamplingConfig(**settings), problems)
+    trainer.train()
+    assert trainer.run.metrics()[0]["samples/drawn"] == 4 * len(problems)
+
+
+def test_todays_models_fit_a_card_of_24_gigabytes(monkeypatch):
+    monkeypatch.syspath_prepend(str(CONFIGS.parent / "docs"))
+    sizing = importlib.import_module("sizing")
+    for path in MODERN:
+        settings = read_settings(path)
+        assert sizing.memory(settings, sizing.SIZES[settings["model_name_or_path"]]) < 24
+    assert len(MODERN) == 3

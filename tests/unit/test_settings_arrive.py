@@ -26,7 +26,7 @@ from partway.runs import Run, json_line
 from partway.solution import EMPTY, Solution
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 from partway.training.config import own_fields
-from partway.training.preparation import prepared_model
+from partway.training.preparation import named_model, prepared_model
 from scoring_cases import alone
 from training_cases import apples, tiny_gpt_neo, watched_trainer, write_inputs
 
@@ -362,6 +362,16 @@ def test_an_adapter_is_made_as_the_settings_say(tmp_path, settings):
         if ".lora_A." in name
     }
     assert adapted == {"q_proj", "out_proj"}
+
+
+@arriving(
+    config_overrides="hidden_size=24, num_hidden_layers=3,num_attention_heads=2,max_position_embeddings=99"
+)
+def test_tiny_has_the_sizes_of_the_settings(settings):
+    config = SelfSamplingConfig(model_name_or_path="tiny", **settings)
+    made = named_model("tiny", config, apples(2)).model.config
+    sizes = (made.hidden_size, made.num_hidden_layers, made.num_attention_heads, made.max_position_embeddings)
+    assert sizes == (24, 3, 2, 99)
 
 
 @arriving(early_stopping_patience=7)

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from partway.errors import ConfigError
 from partway.models.loading import load_model
 from partway.models.text import Codec
-from partway.models.tiny import build_tiny_model, train_tokenizer
+from partway.models.tiny import build_tiny_model, sizes_of, train_tokenizer
 from partway.problem import Problem
 from sampling_cases import APPLES
 
@@ -66,6 +67,24 @@ def test_the_seed_decides_the_weights_and_nothing_else():
     assert torch.equal(first, same)
     assert not torch.equal(first, other)
     assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_sizes_have_the_names_of_a_hugging_face_config():
+    assert sizes_of("hidden_size=192, num_hidden_layers=6") == {"hidden_size": 192, "layers": 6}
+    assert sizes_of("max_position_embeddings=9") == {"context_length": 9}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "hidden_size", "hidden_size=", "depth=3", "vocab_size=0", "vocab_size=-1"]
+)
+def test_sizes_that_cannot_be_read_are_refused_with_the_names_there_are(text):
+    with pytest.raises(ConfigError, match=r"expected name=number .* num_hidden_layers"):
+        sizes_of(text)
+
+
+def test_a_width_that_its_heads_cannot_share_is_refused():
+    with pytest.raises(ConfigError, match="multiple of twice the heads"):
+        sizes_of("hidden_size=100,num_attention_heads=8")
 
 
 @pytest.fixture(scope="module")

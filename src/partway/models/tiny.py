@@ -14,12 +14,21 @@ import torch
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
+from partway.errors import ConfigError
 from partway.models.loading import LanguageModel, no_progress_bar
 from partway.problem import Problem
 
 PAD, END = "<|pad|>", "<|endoftext|>"
 PIECES = r"\n| ?[A-Za-z]\d+(?![A-Za-z\d])| ?[A-Za-z]+| ?\d| ?(?:\*\*|//|[^\sA-Za-z\d])|\s"
 MAX_WORDS = 1 << 20
+# What `config_overrides` may change, by the names that a Hugging Face config has for them.
+SIZES = {
+    "hidden_size": "hidden_size",
+    "num_hidden_layers": "layers",
+    "num_attention_heads": "heads",
+    "max_position_embeddings": "context_length",
+    "vocab_size": "vocabulary_size",
+}
 NAMES = ["answer", *(f"{letter}{number}" for letter in "nt" for number in range(20))]
 SYMBOLS = [*"0123456789+-*/%()=.,#", "**", "//"]
 
@@ -58,6 +67,26 @@ def build_tiny_model(
             model.save_pretrained(directory)
             tokenizer.save_pretrained(directory)
     return LanguageModel.of(model, tokenizer)
+
+
+def sizes_of(overrides: str) -> dict[str, int]:
+    """The sizes that `hidden_size=192,num_hidden_layers=6` asks for, as arguments of `build_tiny_model`."""
+    sizes = {}
+    for part in overrides.split(","):
+        name, _, number = (piece.strip() for piece in part.partition("="))
+        if name not in SIZES or not number.isdecimal() or not 0 < len(number) < 8 or int(number) == 0:
+            raise ConfigError(
+                f"config_overrides has {part.strip()!r:.60}, expected name=number with a name among "
+                f"{', '.join(SIZES)}"
+            )
+        sizes[SIZES[name]] = int(number)
+    width, heads = sizes.get("hidden_size", 128), sizes.get("heads", 4)
+    if width % (2 * heads):
+        raise ConfigError(
+            f"config_overrides asks for hidden_size {width} and {heads} heads, expected a multiple of twice "
+            "the heads"
+        )
+    return sizes
 
 
 def train_tokenizer(problems: Iterable[Problem], vocabulary_size: int = 4096) -> PreTrainedTokenizerBase:

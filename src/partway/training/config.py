@@ -41,6 +41,9 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         "What to train: a Hugging Face name or directory, a run directory, `smollm2`, or `tiny`, the "
         "built-in model made for the problems.",
     )
+    config_overrides: str | None = _key(
+        None, "Sizes of `tiny`, such as `hidden_size=192,num_hidden_layers=6,max_position_embeddings=1024`."
+    )
     train_file: str | None = _key(
         None, "Problems to train on: a file, or a name on the Hub, in any layout of docs/data.md."
     )
@@ -304,6 +307,10 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
             raise ConfigError(
                 f"self_sampling is {self.self_sampling} but num_generations is 0: nothing would be sampled; "
                 "set num_generations to 1 or more, or self_sampling to none"
+            )
+        if self.config_overrides and self.model_name_or_path != "tiny":
+            raise ConfigError(
+                f"config_overrides sets sizes of `tiny`, but model_name_or_path is {self.model_name_or_path}"
             )
         if not 0 <= self.reference_share <= 1:
             raise ConfigError(f"reference_share is {self.reference_share}, expected a share between 0 and 1")

@@ -23,7 +23,7 @@ from partway.errors import ConfigError, ModelError, ProblemError
 from partway.execution import Programs, Trace
 from partway.execution.programs import flaw_of
 from partway.models.loading import LanguageModel, load_model
-from partway.models.tiny import build_tiny_model
+from partway.models.tiny import build_tiny_model, sizes_of
 from partway.problem import Problem
 from partway.runs import read_rows
 from partway.runs.digests import problems_digest
@@ -164,7 +164,8 @@ def prepared_model(
 def named_model(name: str, config: SelfSamplingConfig, problems: Sequence[Problem]) -> LanguageModel:
     """The model that `name` stands for; `tiny` is made for the problems."""
     if name == "tiny":
-        return build_tiny_model(problems, seed=config.seed)
+        sizes = sizes_of(config.config_overrides) if config.config_overrides else {}
+        return build_tiny_model(problems, seed=config.seed, directory=None, **sizes)
     dtype = getattr(torch, config.dtype)
     return load_model(name, dtype=dtype, device="cpu", asking=config.asking)  # Trainer moves it
 
