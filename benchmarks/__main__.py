@@ -12,6 +12,8 @@ BENCHMARKS = {
     "spurious": "Solutions right by luck: precision and recall of the check on labelled samples.",
     "sample": "Drawing n samples: the sampling tree against generate and generate_batch.",
     "learn": "Learning from buffers: the learning tree against padded flat rows.",
+    "signed": "A policy gradient over 8 samples of a problem: the learning tree against flat rows.",
+    "variance": "Groups of samples that all earn the same, with 0/1 rewards and with trace credit.",
     "roof": "Learning and sampling as shares of what the machine's matrix products reach.",
     "train": "Whole steps: explore and learn against the straightforward loop.",
 }

@@ -9,8 +9,8 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "src" / "partway"
 ORDER = [
     "errors", "files", "documents", "importing", "caching", "parsing", "solution", "problem", "execution",
-    "buffer", "rewards", "datasets", "runs", "models", "sampling", "objectives", "evaluation", "config",
-    "training", "reports", "demo", "cli", "__main__",
+    "buffer", "rewards", "datasets", "runs", "models", "sampling", "advantages", "objectives", "evaluation",
+    "config", "training", "reports", "comparing", "demo", "cli", "__main__",
 ]  # fmt: skip
 WITH_TORCH = {"models", "objectives", "training"}
 MODULES = sorted(PACKAGE.rglob("*.py"))

@@ -1,6 +1,7 @@
 """Objectives: what is minimised over one problem's targets. One table holds all there is to say about each.
 
-MLE, MLE-Aug, MML and beta-MML are the paper's Table 1. An objective of your own is a function like `mle_aug`,
+MLE, MLE-Aug, MML and beta-MML are the paper's Table 1; the others are policy gradients, which learn a step's
+own samples by their rewards in place of the buffer. An objective of your own is a function like `mle_aug`,
 or an `Objective` around one where it wants a label and a colour; settings name it by `package.module:name`.
 `log_probs_S` runs over the targets of one problem, the reference first; the result is a scalar.
 Importing this needs no torch, because reports read labels and colours here.
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from partway.advantages import grpo, maxrl, pkpo, rloo
 from partway.errors import ConfigError
 from partway.importing import imported, is_import_path
 from partway.models.targets import Target
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     Loss = Callable[[Tensor, Sequence[Target]], Tensor]
+
+Advantages = Callable[[Sequence[float]], list[float]]
 
 NORMALIZATIONS = ("sum", "length", "solutions")
 
@@ -82,7 +86,8 @@ class Objective:
     `couples` says whether the weight of one target in the gradient depends on the log-probs of the others; if
     not, the loss is linear in them. True is right for any loss and costs forward passes for buffers that do
     not fit one pass. `mean` is what `solutions` below makes of a loss. `colours` are names in
-    `reports.theme`, by kind of self-sampling.
+    `reports.theme`, by kind of self-sampling. With `advantages` the targets are a step's own samples,
+    and their weights what it makes of their rewards.
 
     `normalization`: `length` divides each target's log-prob by its number of tokens; `solutions` turns the
     sum over B inside the objective into a mean (for MML the loss moves by a constant, the gradient stays).
@@ -96,6 +101,7 @@ class Objective:
     mean: Callable[[Tensor, int], Tensor] = divided
     colours: Mapping[str, str] = field(default_factory=dict)
     normalization: str = "sum"
+    advantages: Advantages | None = None
 
     def __call__(self, log_probs_S: Tensor, targets: Sequence[Target]) -> Tensor:
         if self.normalization == "length":
@@ -131,18 +137,32 @@ def table_1(beta: float = 0.25) -> dict[str, Objective]:
     return {entry.name: entry for entry in entries}
 
 
-OBJECTIVES = table_1()
+def policy_gradients(k: int = 4) -> dict[str, Objective]:
+    """Objectives over a step's own samples; `k` is the one of pass@k in PKPO."""
+    entries: dict[str, tuple[str, Advantages]] = {
+        "grpo": ("GRPO", grpo),
+        "rloo": ("RLOO", rloo),
+        "maxrl": ("MaxRL", maxrl),
+        "pkpo": ("PKPO", partial(pkpo, k=k)),
+    }
+    return {
+        name: Objective(name, label, mle_aug, couples=False, advantages=advantages)
+        for name, (label, advantages) in entries.items()
+    }
 
 
-def objective(name: str, beta: float = 0.25, normalization: str = "sum") -> Objective:
+OBJECTIVES = table_1() | policy_gradients()
+
+
+def objective(name: str, beta: float = 0.25, normalization: str = "sum", k: int = 4) -> Objective:
     """The objective that a setting names: one of the table, or `package.module:name`.
 
     >>> objective("mml").couples
     True
     >>> objective("mlm")
     Traceback (most recent call last):
-    partway.errors.ConfigError: objective is 'mlm', expected one of mle, mml, mle_aug, beta_mml, or \
-package.module:name; did you mean 'mml'?
+    partway.errors.ConfigError: objective is 'mlm', expected one of mle, mml, mle_aug, beta_mml, grpo, \
+rloo, maxrl, pkpo, or package.module:name; did you mean 'mml'?
     """
     if not 0 < beta <= 1:
         raise ConfigError(f"mml_beta is {beta}, expected a number above 0 and up to 1; try 0.25")
@@ -158,7 +178,8 @@ package.module:name; did you mean 'mml'?
             f"objective is {name!r}, expected one of {', '.join(OBJECTIVES)}, or package.module:name"
             + (f"; did you mean {near[0]!r}?" if near else "")
         )
-    return replace(table_1(beta)[name], normalization=normalization)
+    table = table_1(beta) | policy_gradients(k)
+    return replace(table[name], normalization=normalization)
 
 
 def _of_a_user(path: str) -> Objective:

@@ -38,11 +38,23 @@ def trace_credits(
         traces = programs.trace_all([code_in(text) for text in texts])
         solutions = [_solutions(one, programs) for one in known]
         return [
-            1.0 if programs.is_correct(trace, answer) else alpha * _share(trace, of_problem, answer, programs)
+            credit(trace, answer, of_problem, alpha=alpha, programs=programs)
             for trace, answer, of_problem in zip(traces, answers, solutions, strict=True)
         ]
     except SandboxError:
         return [None] * len(texts)
+
+
+def credit(
+    trace: Trace,
+    answer: Any,
+    solutions: Sequence[Trace],
+    *,
+    alpha: float = ALPHA,
+    programs: Programs = PYTHON,
+) -> float:
+    """The score of a traced program, given traces of what is known to be right."""
+    return 1.0 if programs.is_correct(trace, answer) else alpha * _share(trace, solutions, answer, programs)
 
 
 def trace_reward(

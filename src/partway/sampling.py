@@ -12,7 +12,7 @@ from partway.models.engine import Engine as Engine
 from partway.models.engine import Request as Request
 from partway.models.settings import SamplingSettings
 from partway.problem import Problem
-from partway.solution import Solution
+from partway.solution import EMPTY, Solution
 
 MOST_DRAFTS = 16  # of either kind; older solutions tell little that these do not
 
@@ -26,16 +26,20 @@ def sample_solutions(
     seed: int,
     has_room: Callable[[Problem, Solution], bool] = lambda problem, prefix: True,
     num_generations_unsolved: int | None = None,
+    *,
+    guided: bool = True,
 ) -> list[tuple[Request, list[Draw]]]:
     """`num_generations` solutions per problem, each from one prefix drawn from the problem's buffer.
 
     A buffer that keeps no partial solutions (FCS only) has no prefix but the empty one to give. What is
     drawn for a problem depends on the seed, its id and its buffer, not on the problems beside it. `has_room`
     says whether the model could read a prefix and write on. What the buffer has kept are the drafts. Problems
-    without any solution yet may be given more samples.
+    without any solution yet may be given more samples. If not `guided`, all begin from nothing.
     """
 
     def prefix_of(problem: Problem) -> Solution:
+        if not guided:
+            return EMPTY
         rng = random.Random(f"{seed}/{problem.id}")
         return buffers[problem.id].draw_prefix(rng, partial(has_room, problem))
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from queue import Queue
 
@@ -11,15 +12,17 @@ from rich.console import Console
 
 from partway import demo
 from partway.cli import app
-from partway.cli.demo_arms import Bars
+from partway.cli.side_by_side import Bars, cells_of
+from partway.comparing import Experiment, Stage, load_arms, run_arm
+from partway.comparing.problems import is_for_pretraining
 from partway.datasets import load_problems, write_problems
 from partway.datasets.storyproblems import generate_problems
-from partway.demo import FCS_PCS, MLE, Experiment, Stage
 from partway.errors import RunError
 from partway.runs import Run
 
+ARMS = load_arms(["mle", "fcs+pcs"])
 SMALL = Experiment(
-    arms=(MLE, FCS_PCS), train=8, dev=4, test=6, steps=4, eval_steps=2, dev_samples=2, test_samples=10
+    ARMS, train=8, dev=4, test=6, batch_size=8, steps=4, eval_steps=2, dev_samples=2, test_samples=10
 )
 
 
@@ -45,10 +48,10 @@ def without_processes(monkeypatch):
     """Runs the arms in this process, one after the other."""
 
     def run_arms(experiment, directory, jobs, quiet):
-        cells = [(arm, seed) for seed in experiment.seeds for arm in experiment.arms]
-        return [demo.run_arm(experiment, *cell, directory, lambda stage: None) for cell in cells]
+        cells = cells_of(experiment)
+        return [run_arm(experiment, *cell, directory, lambda stage: None) for cell in cells]
 
-    monkeypatch.setattr("partway.cli.demo_arms.run_arms", run_arms)
+    monkeypatch.setattr("partway.cli.side_by_side.run_arms", run_arms)
 
 
 def test_both_arms_are_trained_and_measured(finished):
@@ -107,10 +110,12 @@ def test_the_table_the_page_and_every_json_show_the_same_intervals(
 
 def test_runs_of_another_size_are_not_taken_for_this_one(finished):
     directory, _ = finished
+    with pytest.raises(RunError, match=r"made by a comparison with other settings .*; choose another --out"):
+        run_arm(Experiment(ARMS), ARMS[0], 0, directory, lambda stage: None)
     with pytest.raises(
-        RunError, match="made by a demo of other problems or another size; choose another --out"
+        RunError, match="made by a comparison of other problems or another size; choose another --out"
     ):
-        demo.run_arm(Experiment(test=7), MLE, 0, directory, lambda stage: None)
+        run_arm(replace(SMALL, test=7), ARMS[0], 0, directory, lambda stage: None)
 
 
 @pytest.fixture
@@ -134,7 +139,7 @@ def test_own_problems_and_model_take_the_place_of_the_built_in_ones(
 
 
 def test_each_seed_draws_its_own_of_them(own_problems):
-    experiment = Experiment(train=8, dev=4, test=6, data=own_problems)
+    experiment = Experiment(ARMS, train=8, dev=4, test=6, batch_size=8, data=own_problems)
     assert experiment.problems(0) == experiment.problems(0)
     assert all(experiment.problems(0)[split] != experiment.problems(1)[split] for split in ("train", "test"))
 
@@ -174,7 +179,7 @@ def test_problems_of_the_demo_are_not_those_of_pretraining():
     }
     questions = [p.question for problems in experiment.problems(3).values() for p in problems]
     assert len(set(questions)) == len(questions)
-    assert not any(demo._is_for_pretraining(p) for split in experiment.problems(3).values() for p in split)
+    assert not any(is_for_pretraining(p) for split in experiment.problems(3).values() for p in split)
 
 
 def test_a_terminal_gets_a_bar_for_each_arm():

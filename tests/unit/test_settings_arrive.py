@@ -37,6 +37,7 @@ FOLLOWED: dict[str, Any] = {}
 
 
 ELSEWHERE = {  # keys that a file of their own follows through the trainer
+    "reward": "test_policy_gradients.py",
     "num_generations_unsolved": "test_beyond_training.py",
     "reference_share": "test_beyond_training.py",
 }
@@ -151,6 +152,30 @@ def test_renamed_solutions_are_duplicates_if_the_settings_say_so(tmp_path, setti
     text = renamed(PROBLEM.reference.text)
     assert verdict_on(watched_trainer(tmp_path), text) == "new_fully_correct"
     assert verdict_on(watched_trainer(tmp_path, **settings), text) == "known_fully_correct"
+
+
+@arriving(partial_solutions="guide")
+def test_partial_solutions_guide_without_being_learned(tmp_path, settings):
+    text = renamed(PROBLEM.reference.text).replace("answer = ", "answer = 1 + ")
+    kinds = {}
+    for name in ("both", "guide", "targets"):
+        trainer = watched_trainer(tmp_path / name, partial_solutions=name)
+        assert verdict_on(trainer, text) == "new_partially_correct"
+        kinds[name] = {target.kind for target in trainer.targets(PROBLEM).targets}
+        for trainer.state.global_step in range(12):
+            trainer.explore([PROBLEM])
+        is_guided = any(request.prefix for call in trainer.engine.calls for request in call.requests)
+        assert is_guided == (name != "targets")
+    assert kinds["guide"] == {"reference"}
+    assert kinds["both"] == kinds["targets"] == {"reference", "partially_correct"}
+
+
+@arriving(pkpo_k=3)
+def test_pkpo_raises_the_pass_at_k_of_the_settings(settings):
+    config = SelfSamplingConfig(
+        use_cpu=True, self_sampling="fcs", objective="pkpo", num_generations=4, **settings
+    )
+    assert config.loss.advantages([1.0, 0.0, 0.0, 0.0]) == pytest.approx([3 / 4, 0, 0, 0])
 
 
 @arriving(state="set")

@@ -22,6 +22,7 @@ from partway.errors import PartwayError
 
 COMMANDS = {
     "demo": "Train MLE against self-sampling on built-in problems; a table and a page in minutes.",
+    "compare": "Ways of learning side by side, with one budget and one rule for all.",
     "data": "Prepare problems: gsm8k, mathqa, storyproblems, or check your own file.",
     "train": "Fine-tune a model from a YAML file and --key value overrides.",
     "evaluate": "pass@k and friends of a model or a run on a file of problems.",

@@ -22,6 +22,14 @@ from partway.errors import ConfigError, RunError
     show_default=True,
     help="Which solutions to export.",
 )
+@click.option(
+    "--for",
+    "trainer",
+    type=click.Choice(["sft", "dpo", "kto"]),
+    default="sft",
+    show_default=True,
+    help="Which of TRL's trainers is to read the export.",
+)
 @click.option("--audit", is_flag=True, help="Find solutions that are right by luck.")
 @click.option("--import", "source", metavar="SOURCE", help="Begin RUN with the solutions of a run or a file.")
 @click.option("--problems", metavar="FILE", help="The problems of the new run.  [default: those of SOURCE]")
@@ -33,6 +41,7 @@ def command(
     top: int,
     exported: str | None,
     kind: str,
+    trainer: str,
     audit: bool,
     source: str | None,
     problems: str | None,
@@ -42,7 +51,9 @@ def command(
 
     --export writes rows of prompt, completion, problem_id and kind, which datasets loads and TRL's SFTTrainer
     trains on. That adds an end-of-text token to every completion, which only fully-correct ones should have:
-    give it --kind fully_correct.
+    give it --kind fully_correct. --for dpo writes pairs from the run's samples instead: where a wrong one
+    leaves the kept solutions, its rest is `rejected` and theirs `chosen`; the prompt holds the steps before.
+    --for kto writes the same as single completions with a `label`.
 
     --audit runs every self-sampled fully-correct solution, and the reference, with other numbers in place of
     the question's: those that then differ from the reference are right by luck.
@@ -54,6 +65,7 @@ def command(
     Examples:
       partway buffer runs/gsm8k
       partway buffer runs/gsm8k --export solutions.parquet --kind fully_correct
+      partway buffer runs/gsm8k --export pairs.jsonl --for dpo
       partway buffer runs/gsm8k --audit
       partway buffer runs/second --import runs/first
       partway buffer runs/second --import solutions.jsonl --problems train.jsonl
@@ -66,7 +78,7 @@ def command(
     if source is not None:
         _import(Path(run), Path(source), problems, as_json, quiet)
     elif exported is not None:
-        _export(run, Path(exported), kind, as_json)
+        _export(run, Path(exported), kind, trainer, as_json)
     elif audit:
         _audit(run, as_json)
     else:
@@ -99,18 +111,24 @@ def _audit(run: str, as_json: bool) -> None:
     show_audit(audited)
 
 
-def _export(run: str, path: Path, kind: str, as_json: bool) -> None:
+def _export(run: str, path: Path, kind: str, trainer: str, as_json: bool) -> None:
     from partway.reports.buffers import KINDS, export_buffers
+    from partway.reports.preferences import export_preferences
     from partway.runs import Run
 
     if not path.parent.is_dir():
         raise ConfigError(f"--export {path}: there is no directory {path.parent}; make it, or name another")
-    counts = export_buffers(Run.at(run), path, KINDS if kind == "all" else (kind,))
+    if trainer != "sft" and kind != "all":
+        raise click.UsageError(f"--kind chooses kept solutions; --for {trainer} exports samples beside them")
+    if trainer == "sft":
+        counts = export_buffers(Run.at(run), path, KINDS if kind == "all" else (kind,))
+    else:
+        counts = export_preferences(Run.at(run), path, trainer)
     if as_json:
         click.echo(json.dumps({"run": run, "file": str(path), **counts}))
     else:
         told = " and ".join(f"{count:,} {kind.replace('_', '-')}" for kind, count in counts.items())
-        click.echo(f"{path}: {told or 'no'} solutions")
+        click.echo(f"{path}: {told or 'no'} {'solutions' if trainer == 'sft' else 'rows'}")
 
 
 def _import(run: Path, source: Path, problems_file: str | None, as_json: bool, quiet: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from partway.demo import Experiment, Outcome
+    from partway.comparing import Experiment, Outcome
     from partway.evaluation import Estimate
 
 EXAMPLES = 3
-OWN_LENGTH = 256  # tokens of a solution to a problem that is not built in
 
 
 @click.command()
@@ -64,7 +63,8 @@ def command(
       partway demo --data data/mathqa --model runs/pretrained/final --out demo-mathqa
     """
     from partway import demo
-    from partway.cli.demo_arms import run_arms
+    from partway.cli.side_by_side import run_arms
+    from partway.comparing.experiment import OWN_LENGTH
     from partway.datasets.side_by_side import cores
     from partway.reports import write_report
 
@@ -84,33 +84,29 @@ def command(
         experiment.problems(0)  # so that a mistake in a file is told before anything is trained
     directory = Path(out or ("demo" if size == "normal" else f"demo-{size}"))
     outcomes = run_arms(experiment, directory, jobs or cores(), ctx.obj["quiet"])
-    page = write_report([outcome.run for outcome in outcomes], directory / "report", title="partway demo")
+    page = write_report(
+        [outcome.run for outcome in outcomes if outcome.run], directory / "report", title="partway demo"
+    )
     if as_json:
         click.echo(json.dumps(numbers(experiment, outcomes)))
         return
-    show_table(experiment, outcomes)
+    from partway.cli.comparison_tables import show_comparison
+
+    show_comparison(experiment, outcomes)
     show_examples(outcomes)
     click.echo(f"\nThe page: {page}")
 
 
-def of_arm(outcomes: Iterable[Outcome], name: str) -> list[Outcome]:
-    return [outcome for outcome in outcomes if outcome.arm.name == name]
-
-
-def metrics_of(experiment: Experiment) -> list[str]:
-    return ["pass@1", *(f"pass@{k}" for k in experiment.ks)]
-
-
 def numbers(experiment: Experiment, outcomes: Sequence[Outcome]) -> dict[str, object]:
     """Every arm's metrics and their differences to MLE, with intervals."""
-    from partway.demo import gains, means
+    from partway.comparing.outcomes import buffer_sizes, gains, means, of_arm
 
-    baseline = of_arm(outcomes, "MLE")
+    baseline = of_arm(outcomes, "mle")
+    names = [*experiment.metrics, "unique"]
     arms: dict[str, object] = {}
     for arm in experiment.arms:
         own = of_arm(outcomes, arm.name)
-        names = [*metrics_of(experiment), "unique"]
-        arms[arm.name] = {
+        arms[arm.label] = {
             "metrics": _plain(means(own), names),
             "minus_mle": _plain(gains(own, baseline), names),
             "solutions_per_problem": dict(zip(("fcs", "pcs"), buffer_sizes(own), strict=True)),
@@ -122,53 +118,14 @@ def _plain(estimates: Mapping[str, Estimate], names: Sequence[str]) -> dict[str,
     return {name: asdict(estimates[name]) for name in names}
 
 
-def buffer_sizes(outcomes: Sequence[Outcome]) -> tuple[float, float]:
-    """Fully-correct (the reference included) and partially-correct solutions per problem at the end."""
-    buffers = [buffer for outcome in outcomes for buffer in outcome.run.buffers().values()]
-    full = sum(len(buffer.fully_correct) for buffer in buffers)
-    partial = sum(len(buffer.partially_correct) for buffer in buffers)
-    return full / len(buffers), partial / len(buffers)
-
-
-def show_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> None:
-    """One row per arm; under each value its 95% interval."""
-    from rich.console import Console
-
-    from partway.cli.tables import plain_table
-    from partway.demo import gains, means
-
-    baseline = of_arm(outcomes, "MLE")
-    largest = metrics_of(experiment)[-1]
-    seeds = f"{len(experiment.seeds)} seed{'s' if len(experiment.seeds) > 1 else ''}"
-    title = (
-        f"{experiment.test} test problems, {experiment.test_samples} samples at T=0.8 "
-        f"(pass@1: one at T=0.2), {seeds}; below each value its 95% interval"
-    )
-    shorter = [name.removeprefix("pass") for name in metrics_of(experiment)]
-    table = plain_table("pass", *shorter, f"{shorter[-1]} - MLE", "unique", "FCS", "PCS", title=title)
-    for arm in experiment.arms:
-        own = of_arm(outcomes, arm.name)
-        mean = means(own)
-        cells = [_cell(mean[name]) for name in metrics_of(experiment)]
-        difference = "" if arm.name == "MLE" else _cell(gains(own, baseline)[largest], "+")
-        full, partial = buffer_sizes(own)
-        unique = _cell(mean["unique"])
-        table.add_row(arm.name, *cells, difference, unique, f"{full:.2f}", f"{partial:.2f}")
-    Console().print(table)
-
-
-def _cell(estimate: Estimate, sign: str = "") -> str:
-    low, high = (f"{100 * bound:{sign}.0f}" for bound in (estimate.low, estimate.high))
-    between = " to " if sign else "-"
-    return f"{100 * estimate.value:{sign}.1f}\n[dim]{low}{between}{high}[/dim]"
-
-
 def show_examples(outcomes: Sequence[Outcome]) -> None:
     """Problems for which the model found another solution and a beginning of one, with their states."""
     from partway.cli.trace_tables import Shown, show_against
+    from partway.comparing.outcomes import of_arm
     from partway.execution import trace
 
-    run = of_arm(outcomes, "FCS+PCS")[0].run
+    run = of_arm(outcomes, "fcs+pcs")[0].run
+    assert run is not None, "it trains"
     shown = 0
     buffers = run.buffers()
     for problem in run.problems():

@@ -32,7 +32,7 @@ def page(
 <meta name="color-scheme" content="light dark">
 <title>{escape(title)}</title>
 <style>
-{_style()}</style>
+{style()}</style>
 </head>
 <body>
 <header>
@@ -53,7 +53,7 @@ def page(
 """
 
 
-def _style() -> str:
+def style() -> str:
     """The colours of both themes, paper always light, then the rules."""
     light, dark = css_variables(LIGHT), css_variables(DARK)
     rules = files("partway.reports").joinpath("page.css").read_text(encoding="utf-8")

@@ -60,6 +60,11 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         "What the model's own samples are kept for: `none` (learn from references only), `fcs` "
         "(fully-correct solutions), `fcs+pcs` (also partially-correct ones, which guide sampling).",
     )
+    partial_solutions: Literal["both", "guide", "targets"] = _key(
+        "both",
+        "What partially-correct solutions are for: to be continued and learned, as in the paper, or one of "
+        "the two.",
+    )
     num_generations: int = _key(1, "Samples per problem and step; 1 in the paper.")
     num_generations_unsolved: int | None = _key(
         None, "Samples for problems without any solution yet; by default `num_generations`."
@@ -146,9 +151,16 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
 
     objective: str = _key(
         "mle_aug",
-        "The loss over a buffer: one of Table 1, or your own as `package.module:name`.",
+        "The loss over a buffer: one of Table 1, or your own as `package.module:name`. grpo, rloo, maxrl and "
+        "pkpo learn a step's own samples by their rewards instead.",
         choices=tuple(OBJECTIVES),
     )
+    reward: Literal["answer", "trace"] = _key(
+        "answer",
+        "What those are rewarded for: a right answer, or half as much also for the share of the reference "
+        "that a right beginning stands for.",
+    )
+    pkpo_k: int = _key(4, "The k of the pass@k that `pkpo` raises, from 2 to `num_generations`.")
     mml_beta: float = _key(0.25, "The beta of `beta_mml`, above 0 and up to 1.")
     loss_normalization: Literal["sum", "length", "solutions"] = _key(
         "sum", "Log-probs as they are, divided by target length, or averaged over the buffer."
@@ -281,7 +293,7 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     @property
     def loss(self) -> Objective:
         """The objective with its settings."""
-        return objective(self.objective, self.mml_beta, self.loss_normalization)
+        return objective(self.objective, self.mml_beta, self.loss_normalization, self.pkpo_k)
 
     @property
     def problems_per_step(self) -> int:
@@ -312,6 +324,8 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
             raise ConfigError(
                 f"config_overrides sets sizes of `tiny`, but model_name_or_path is {self.model_name_or_path}"
             )
+        if self.loss.advantages is not None:
+            self._check_policy_gradient()
         if not 0 <= self.reference_share <= 1:
             raise ConfigError(f"reference_share is {self.reference_share}, expected a share between 0 and 1")
         if self.stitch and self.self_sampling != "fcs+pcs":
@@ -345,6 +359,18 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         )  # each refuses impossible values by name
         if self.eval_strategy != "no":
             self._check_metric(_metric_names(self.evaluation))
+
+    def _check_policy_gradient(self) -> None:
+        if self.num_generations < 2 or self.self_sampling != "fcs":
+            raise ConfigError(
+                f"objective is {self.objective} with {self.num_generations} samples per problem and "
+                f"self_sampling {self.self_sampling}; samples of one problem are compared with each other, "
+                "from the start of a solution: set num_generations to 2 or more and self_sampling to fcs"
+            )
+        if self.objective == "pkpo" and not 2 <= self.pkpo_k <= self.num_generations:
+            raise ConfigError(
+                f"pkpo_k is {self.pkpo_k}, expected 2 to {self.num_generations}, the number of samples"
+            )
 
     def _check_metric(self, names: Sequence[str]) -> None:
         metric = (self.metric_for_best_model or names[0]).removeprefix("eval_")

@@ -52,6 +52,7 @@ from partway.training.preparation import (
     with_references,
 )
 from partway.training.recording import RecordingTrainer
+from partway.training.rewarding import RewardedDraw, rewarded_draws, sample_targets
 from partway.training.trackers import SampleTables
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ class SelfSamplingTrainer(RecordingTrainer):
         self.buffers = Buffers(problems, first_buffers(problems, args, self.programs, traces))
         self.order = BatchOrder.of(args, len(problems))
         self.batch: list[Problem] = []
+        self.rewarded: dict[str, list[RewardedDraw]] = {}  # this step's, for a policy gradient
         super().__init__(
             Account(Run(Path(args.output_dir or "run")), self.buffers),
             environment_of(args, language_model.model, problems, dev),
@@ -169,6 +171,7 @@ class SelfSamplingTrainer(RecordingTrainer):
                 self._seed("explore"),
                 self._has_room,
                 self.args.num_generations_unsolved,
+                guided=self.args.partial_solutions != "targets",
             )
         with self.clock.span("executing"):
             self.consider([(request, draw) for request, draws in drawn for draw in draws])
@@ -176,6 +179,8 @@ class SelfSamplingTrainer(RecordingTrainer):
     def consider(self, draws: Sequence[tuple[Request, Draw]]) -> None:
         """Trace the draws, let the buffers judge them, and account for each."""
         traces = self.programs.trace_all([draw.text for _, draw in draws])
+        if self.args.loss.advantages is not None:
+            self.rewarded = rewarded_draws(draws, traces, self.args.reward, self.programs)
         places = {problem.id: place for place, problem in enumerate(self.batch)}
         for (request, draw), trace in zip(draws, traces, strict=True):
             for sample in self.buffers.consider(request, draw, trace, self.step, places[request.problem.id]):
@@ -210,13 +215,17 @@ class SelfSamplingTrainer(RecordingTrainer):
     def targets(self, problem: Problem) -> Targets | None:
         """What is learned of a problem: fully-correct solutions with their end, partial ones without."""
         buffer, prompt = self.buffers[problem.id], self.prompt_of(problem.question)
+        if self.args.loss.advantages is not None:
+            samples = self.rewarded.get(problem.id, ())
+            return sample_targets(prompt, samples, self.args.loss.advantages, self.codec, self.programs)
         whole = [(*self.tokens_of(solution), *self.codec.closing) for solution in buffer.learned]
         targets = [Target(tokens, "fully_correct") for tokens in whole]
         if problem.reference is not None:
             targets[0] = replace(targets[0], kind="reference")  # a buffer never loses it
         stitched = [(*self.tokens_of(solution), *self.codec.closing) for solution in buffer.stitched]
         targets += [Target(tokens, "stitched") for tokens in stitched]
-        beginnings = [self.tokens_of(solution) for solution in buffer.partially_correct]
+        learned = () if self.args.partial_solutions == "guide" else buffer.partially_correct
+        beginnings = [self.tokens_of(solution) for solution in learned]
         targets += [Target(tokens, "partially_correct") for tokens in beginnings]
         targets = [target for target in targets if len(prompt) + len(target) <= self.context_length]
         limit = 1 if self.args.loss.learns_reference_only else self.args.solutions_per_step

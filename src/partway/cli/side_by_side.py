@@ -1,4 +1,4 @@
-"""The demo's arms side by side: a process with one thread for each, and a bar for each on standard error."""
+"""Arms side by side: a process with one thread for each, and a bar for each on standard error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from partway.cli.interruptions import interruptions_wait
-from partway.demo import Arm, Experiment, Outcome, Stage, run_arm
+from partway.comparing import Arm, Experiment, Outcome, Stage, run_arm
 
 SECONDS_BETWEEN_LINES = 10.0
 News = tuple[str, Stage] | None  # an arm and how far it is; None comes last
@@ -24,7 +24,7 @@ News = tuple[str, Stage] | None  # an arm and how far it is; None comes last
 
 def run_arms(experiment: Experiment, directory: Path, jobs: int, quiet: bool) -> list[Outcome]:
     """Every arm with every seed, `jobs` at a time; the outcomes by seed, then arm."""
-    cells = [(arm, seed) for seed in experiment.seeds for arm in experiment.arms]
+    cells = cells_of(experiment)
     spawning = multiprocessing.get_context("spawn")
     with interruptions_wait():
         manager = spawning.Manager()
@@ -35,9 +35,14 @@ def run_arms(experiment: Experiment, directory: Path, jobs: int, quiet: bool) ->
     ):
         others = set(multiprocessing.active_children())
         try:
-            with interruptions_wait():
-                futures = [pool.submit(_run, experiment, *cell, directory, bars.news) for cell in cells]
-            return [future.result() for future in futures]
+            outcomes: dict[tuple[str, int], Outcome] = {}
+            for is_trained in (True, False):  # what takes another arm's model waits for all of those
+                wave = [(arm, seed) for arm, seed in cells if arm.trains is is_trained]
+                with interruptions_wait():
+                    futures = [pool.submit(_run, experiment, *cell, directory, bars.news) for cell in wave]
+                for (arm, seed), future in zip(wave, futures, strict=True):
+                    outcomes[arm.name, seed] = future.result()
+            return [outcomes[arm.name, seed] for arm, seed in cells]
         except BaseException:
             for process in set(multiprocessing.active_children()) - others:
                 process.terminate()  # training saves first
@@ -45,8 +50,13 @@ def run_arms(experiment: Experiment, directory: Path, jobs: int, quiet: bool) ->
             raise
 
 
+def cells_of(experiment: Experiment) -> list[tuple[Arm, int]]:
+    """What is to run: by seed, then arm."""
+    return [(arm, seed) for seed in experiment.seeds for arm in experiment.arms]
+
+
 def _label(arm: Arm, seed: int) -> str:
-    return f"{arm.name}, seed {seed}"
+    return f"{arm.label}, seed {seed}"
 
 
 def _begin() -> None:

@@ -1,0 +1,144 @@
+"""`python -m benchmarks signed`: a policy gradient over 8 samples of a problem, the tree against flat rows.
+
+Samples are the built-in model's own, their weights RLOO's. The tree learns a sample drawn twice once, with
+the sum of its weights, and every shared beginning once; flat rows learn each sample behind its prompt.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from benchmarks.tables import COUNT, print_table
+
+if TYPE_CHECKING:
+    from partway.models.loading import LanguageModel
+    from partway.models.targets import Targets
+
+
+@click.command()
+@click.option("--batch", type=COUNT, default=32, show_default=True, help="Problems per step.")
+@click.option("--samples", type=COUNT, default=8, show_default=True, help="Samples of each.")
+@click.option("--rows", type=COUNT, default=32, show_default=True, help="Flat rows at a time.")
+@click.option("--rounds", type=COUNT, default=3, show_default=True, help="The best of so many counts.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(batch: int, samples: int, rows: int, rounds: int, as_json: bool) -> None:
+    """Forward and backward of one step with signed weights; the gradients of both ways are compared.
+
+    \b
+    Examples:
+      python -m benchmarks signed
+      python -m benchmarks signed --samples 16 --json
+    """
+    result = measure(batch, samples, rows, rounds)
+    if as_json:
+        click.echo(json.dumps(result))
+        return
+    cells = [[key.replace("_", " "), f"{value:,.4g}"] for key, value in result.items()]
+    print_table(f"{batch} problems, {samples} samples of each", ["", "measured"], cells)
+
+
+def measure(batch: int, samples: int, rows: int, rounds: int) -> dict[str, float]:
+    """Times, tokens and the largest difference of the gradients."""
+    from benchmarks.learning_contenders import race
+    from partway.models.loading import load_model
+    from partway.models.scoring import Scorer
+
+    loaded = load_model("tiny-storyproblems")
+    step, counts = drawn(loaded, batch, samples)
+    loaded.model.train()
+    scorer = Scorer(loaded.model, loaded.codec.pad_id)
+    contenders = {
+        "flat": partial(learn_rows, loaded, step, counts, rows),
+        "ours": partial(learn_tree, loaded, step, scorer),
+    }
+    found = race(loaded.model, contenders, rounds)
+    flat, ours = found["flat"], found["ours"]
+    return {
+        "speedup": round(flat.seconds / ours.seconds, 2),
+        "flat_seconds": flat.seconds,
+        "ours_seconds": ours.seconds,
+        "flat_tokens": flat.tokens,
+        "ours_tokens": ours.tokens,
+        "distinct_samples": sum(len(problem.targets) for problem in step) / sum(map(sum, counts)),
+        "gradient_difference": float((ours.gradient - flat.gradient).norm() / flat.gradient.norm()),
+    }
+
+
+def drawn(loaded: LanguageModel, batch: int, samples: int) -> tuple[list[Targets], list[list[int]]]:
+    """The samples of each problem as targets with RLOO's weights, and how often each was drawn.
+
+    Problems whose samples are all right or all wrong teach nothing and are passed over.
+    """
+    from partway.advantages import rloo
+    from partway.datasets.storyproblems import generate_problems
+    from partway.execution import PYTHON
+    from partway.models.engine import Request
+    from partway.models.local_engine import LocalEngine
+    from partway.models.settings import SamplingSettings
+    from partway.solution import EMPTY
+    from partway.training.rewarding import rewarded_draws, sample_targets
+
+    problems = generate_problems(20 * batch, seed=7, difficulty="easy")
+    requests = [Request(problem, EMPTY, samples) for problem in problems]
+    settings = SamplingSettings(temperature=1.0, max_completion_length=120)
+    answers = LocalEngine(loaded, programs=PYTHON).complete(requests, settings, 0)
+    draws = [(r, draw) for r, of_request in zip(requests, answers, strict=True) for draw in of_request]
+    traces = PYTHON.trace_all([draw.text for _, draw in draws])
+    step, counts = [], []
+    for problem in problems:
+        own = [pair for pair in zip(draws, traces, strict=True) if pair[0][0].problem is problem]
+        rewarded = rewarded_draws([d for d, _ in own], [t for _, t in own], "answer", PYTHON)[problem.id]
+        prompt = tuple(loaded.codec.prompt(problem.question))
+        targets = sample_targets(prompt, rewarded, rloo, loaded.codec, PYTHON)
+        if targets is not None and len(targets.targets) == len(rewarded):
+            step.append(targets)
+            counts.append([one.draw.count for one in rewarded])
+    return step[:batch], counts[:batch]
+
+
+def learn_tree(loaded: LanguageModel, step: Sequence[Targets], scorer: Any) -> int:
+    """With our scorer; returns tokens computed."""
+    import torch
+
+    from partway.objectives import objective
+
+    plan = scorer.plan(step)
+    for one in scorer.losses(loaded.model, plan, objective("rloo")):
+        torch.autograd.backward(one.loss)
+    return int(plan.tokens_computed)
+
+
+def learn_rows(
+    loaded: LanguageModel, step: Sequence[Targets], counts: Sequence[Sequence[int]], rows_at_once: int
+) -> int:
+    """Every sample behind its prompt as a row of its own, padded; returns tokens computed."""
+    import torch
+
+    from benchmarks.batching import batches_by_length
+
+    rows = [
+        (problem.prompt, target.tokens, target.weight / count)
+        for problem, of_problem in zip(step, counts, strict=True)
+        for target, count in zip(problem.targets, of_problem, strict=True)
+        for _ in range(count)
+    ]
+    tokens = 0
+    for batch in batches_by_length([len(prompt) + len(target) for prompt, target, _ in rows], rows_at_once):
+        chosen = [rows[place] for place in batch]
+        width = max(len(prompt) + len(target) for prompt, target, _ in chosen)
+        ids = torch.full((len(chosen), width), loaded.codec.pad_id)
+        mask, weights = torch.zeros_like(ids), torch.zeros(len(chosen), width - 1)
+        for row, (prompt, target, weight) in enumerate(chosen):
+            end = len(prompt) + len(target)
+            ids[row, :end], mask[row, :end] = torch.tensor(prompt + target), 1
+            weights[row, len(prompt) - 1 : end - 1] = weight
+        logits = loaded.model(input_ids=ids, attention_mask=mask).logits[:, :-1]
+        log_probs = logits.log_softmax(-1).gather(2, ids[:, 1:, None]).squeeze(2)
+        torch.autograd.backward(-(weights * log_probs).sum() / len(step))
+        tokens += ids.numel()
+    return tokens

@@ -1,0 +1,144 @@
+"""`partway compare`: arms from one start with one budget, measured alike; tables, a page and a JSON file."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from partway.comparing import Experiment
+
+COUNT = click.IntRange(min=1)
+
+
+@click.command()
+@click.argument(
+    "file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    required=False,
+    metavar="[ARMS.yaml]",
+)
+@click.option("--arms", metavar="NAME,...", help="Which arms; the first is what others are compared with.")
+@click.option("--list", "lists", is_flag=True, help="Show the arms there are, each with its source.")
+@click.option("--seeds", type=COUNT, help="How many seeds, each with its own problems.  [default: 3]")
+@click.option(
+    "--data",
+    type=click.Path(exists=True, file_okay=False),
+    help="A folder with train.jsonl, dev.jsonl and test.jsonl instead of the built-in problems.",
+)
+@click.option("--model", help="The model that every arm starts from; needed with --data.")
+@click.option("--steps", type=COUNT, help="Optimiser steps of every arm.  [default: 200]")
+@click.option("--eval-steps", type=COUNT, help="Steps between looks at dev.  [default: 50]")
+@click.option("--batch-size", type=COUNT, help="Samples of a step, or problems.  [default: 32]")
+@click.option("--train", type=COUNT, help="Training problems of a seed.  [default: 200]")
+@click.option("--dev", type=COUNT, help="Dev problems of a seed.  [default: 100]")
+@click.option("--test", type=COUNT, help="Test problems of a seed.  [default: 200]")
+@click.option("--samples", type=COUNT, help="Samples of every test problem.  [default: 100]")
+@click.option("--out", default="comparison", show_default=True, help="Where runs, tables and the page go.")
+@click.option(
+    "--jobs", type=COUNT, help="Arms at a time, a core each; as many as there are cores if left out."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the numbers as one JSON object.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    file: Path | None,
+    arms: str | None,
+    lists: bool,
+    seeds: int | None,
+    data: str | None,
+    model: str | None,
+    steps: int | None,
+    eval_steps: int | None,
+    batch_size: int | None,
+    train: int | None,
+    dev: int | None,
+    test: int | None,
+    samples: int | None,
+    out: str,
+    jobs: int | None,
+    as_json: bool,
+) -> None:
+    """Arms from the same weights, on the same problems, with the same budget: one table, a page, a JSON.
+
+    Every arm makes the same number of steps and, if it samples, draws the same number of samples; what each
+    spent in tokens and time is in a table. Models are chosen by the same rules, on dev. A comparison that was
+    stopped goes on where it was; an arm added later finds the others done.
+
+    An arm is a YAML file: a label, its source and its settings, keys of `partway train`. ARMS.yaml names arms
+    (`arms:`, shipped ones or files) and may give the other numbers (`seeds`, `steps`, `model` ...).
+
+    \b
+    Examples:
+      partway compare --list
+      partway compare --arms mle,fcs,fcs+pcs --out comparison
+      partway compare --arms mle,my_arm.yaml --data data/gsm8k --model MODEL
+      partway compare arms.yaml --seeds 5
+    """
+    from partway.comparing import read_experiment
+
+    if lists:
+        list_arms()
+        return
+    given = {
+        "arms": None if arms is None else [name.strip() for name in arms.split(",")],
+        "seeds": seeds,
+        "data": data,
+        "model": model,
+        "steps": steps,
+        "eval_steps": eval_steps,
+        "batch_size": batch_size,
+        "train": train,
+        "dev": dev,
+        "test": test,
+        "test_samples": samples,
+    }
+    experiment = read_experiment(file, {key: value for key, value in given.items() if value is not None})
+    run_comparison(ctx, experiment, Path(out), jobs, as_json)
+
+
+def run_comparison(
+    ctx: click.Context, experiment: Experiment, out: Path, jobs: int | None, as_json: bool
+) -> None:
+    """Check everything, run what is missing, write the files and show the tables."""
+    from partway.cli.side_by_side import run_arms
+    from partway.comparing.page import write_comparison
+    from partway.datasets.side_by_side import cores
+    from partway.reports import write_report
+
+    check(experiment)
+    outcomes = run_arms(experiment, out, jobs or cores(), ctx.obj["quiet"])
+    runs = [outcome.run for outcome in outcomes if outcome.run and outcome.arm.trains]
+    report = write_report(runs, out / "report", title="Runs compared")
+    page = write_comparison(experiment, outcomes, out, report, f"partway {shlex.join(sys.argv[1:])}")
+    if as_json:
+        click.echo((out / "comparison.json").read_text(encoding="utf-8"))
+        return
+    from partway.cli.comparison_tables import show_comparison
+
+    show_comparison(experiment, outcomes)
+    click.echo(f"\nThe page: {page}")
+
+
+def check(experiment: Experiment) -> None:
+    """Tell a mistake in a file or in an arm's settings before anything is trained."""
+    experiment.problems(experiment.seeds[0])
+    for arm in experiment.arms:
+        experiment.training_config(arm, experiment.seeds[0], Path("run"))
+
+
+def list_arms() -> None:
+    """Every shipped arm: its name, its label, its source."""
+    from rich.console import Console
+
+    from partway.cli.tables import plain_table
+    from partway.comparing import shipped_arms
+
+    table = plain_table("arm", "", "")
+    for arm in shipped_arms().values():
+        table.add_row(arm.name, arm.label, arm.source)
+    Console().print(table)

@@ -1,0 +1,73 @@
+"""Arms without training of their own: another arm's model mixed with the first one, or drawn otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from partway.comparing.cells import Cell, Problems
+from partway.comparing.experiment import SHARES, TEMPERATURES
+from partway.comparing.selecting import Candidate
+from partway.runs import Run
+
+if TYPE_CHECKING:
+    from partway.models.loading import LanguageModel
+
+
+def candidates(cell: Cell, run: Run | None, problems: Problems) -> tuple[list[Candidate], Candidate]:
+    """What may be chosen, and what one has without choosing; each is measured on dev first."""
+    model = cell.experiment.model if run is None else str(run.final)
+    if cell.arm.method == "untrained":
+        found = [_candidate(cell, problems, "first weights", partial(_loaded, model))]
+        return found, found[0]
+    if cell.arm.method == "mix":
+        mixes = {
+            share: _candidate(
+                cell, problems, f"mix {share:g}", partial(_mixed, cell.experiment.model, model, share)
+            )
+            for share in SHARES
+        }
+        return list(mixes.values()), mixes[0.5]
+    drawn = {
+        temperature: _candidate(
+            cell, problems, f"T={temperature:g}", partial(_loaded, model), temperature, pass1=False
+        )
+        for temperature in TEMPERATURES
+    }
+    return list(drawn.values()), drawn[0.8]
+
+
+def _candidate(
+    cell: Cell,
+    problems: Problems,
+    name: str,
+    load: Callable[[], LanguageModel],
+    temperature: float = 0.8,
+    *,
+    pass1: bool = True,
+) -> Candidate:
+    file_name = name.replace(" ", "-").replace("=", "-")
+    plans = {
+        "dev": cell.plan(cell.experiment.dev_samples, temperature, pass1=pass1),
+        "test": cell.plan(cell.experiment.test_samples, temperature, pass1=pass1),
+    }
+    measures = {
+        split: partial(cell.measured, load, cell.folder / f"{split}-{file_name}.json", problems[split], plan)
+        for split, plan in plans.items()
+    }
+    dev = {metric: fmean(scores) for metric, scores in measures["dev"]().items()}
+    return Candidate(name, dev, measures["test"])
+
+
+def _loaded(name: str) -> LanguageModel:
+    from partway.models.loading import load_model
+
+    return load_model(name)
+
+
+def _mixed(first: str, tuned: str, share: float) -> LanguageModel:
+    from partway.models.mixing import mixed
+
+    return mixed(_loaded(first), _loaded(tuned), share)

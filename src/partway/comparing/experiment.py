@@ -1,0 +1,176 @@
+"""What a comparison consists of: arms, seeds, problems and the budget that every arm gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from partway.comparing.arms import Arm, load_arms
+from partway.comparing.problems import built_in_problems, problems_in
+from partway.config import checked, read_settings
+from partway.errors import ConfigError
+from partway.problem import Problem
+
+if TYPE_CHECKING:
+    from partway.training import SelfSamplingConfig
+
+MODEL = "tiny-storyproblems"
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the fine-tuned weights in a mix
+TEMPERATURES = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2)
+RULES = {
+    "mix": "WiSE-FT: in place of checkpoints, mixes of the first weights with "
+    f"{', '.join(map(str, SHARES))} of the arm's selected model; the last step's place has 0.5",
+    "temperatures": f"temperature: in place of checkpoints, T={', '.join(map(str, TEMPERATURES))} with the "
+    "arm's selected model, also for pass@1, the mean over all samples; the last step's place has 0.8",
+    "rounds": "rounds: steps and samples are divided among them; checkpoints are those of the last round",
+}
+OWN_LENGTH = 256  # tokens of a solution to a problem that is not built in
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """How much of everything. Each step draws `batch_size` samples in every arm that samples."""
+
+    arms: tuple[Arm, ...]
+    seeds: tuple[int, ...] = (0,)
+    train: int = 200
+    dev: int = 100
+    test: int = 200
+    steps: int = 200
+    eval_steps: int = 100
+    dev_samples: int = 20
+    test_samples: int = 100
+    batch_size: int = 32
+    learning_rate: float = 5e-4
+    max_completion_length: int = 120
+    model: str = MODEL
+    data: Path | None = None  # a folder with other problems than the built-in ones
+    measures_all: bool = False  # also the last step and the best checkpoint for each k
+
+    def __post_init__(self) -> None:
+        for name in ("train", "dev", "test", "steps", "eval_steps", "dev_samples", "test_samples"):
+            if (value := getattr(self, name)) < 1:
+                raise ConfigError(f"{name} is {value}, expected at least 1")
+        if not self.arms or not self.seeds:
+            raise ConfigError("a comparison needs at least one arm and one seed")
+        if self.train < self.batch_size:
+            raise ConfigError(
+                f"train is {self.train} but batch_size is {self.batch_size}: a step would draw fewer samples "
+                "than the budget says; take more training problems or smaller batches"
+            )
+        for arm in self.arms:
+            if self.batch_size % arm.samples_per_problem:
+                raise ConfigError(
+                    f"arm {arm.name}: samples_per_problem is {arm.samples_per_problem}, which does not "
+                    f"divide the batch_size of {self.batch_size}; every arm draws so many samples a step"
+                )
+
+    @property
+    def ks(self) -> tuple[int, ...]:
+        """Every k above 1 of a pass@k."""
+        return tuple(k for k in (5, 10, 20, 50, 100) if k <= self.test_samples)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The columns of a table."""
+        return ("pass@1", *(f"pass@{k}" for k in self.ks))
+
+    def problems(self, seed: int) -> dict[str, list[Problem]]:
+        """The problems of a seed: each has its own, so that a result is not one choice of problems."""
+        counts = {"train": self.train, "dev": self.dev, "test": self.test}
+        if self.data is not None:
+            return problems_in(self.data, counts, seed)
+        return built_in_problems(counts, seed)
+
+    def training_config(
+        self, arm: Arm, seed: int, directory: Path, of_round: Mapping[str, Any] | None = None
+    ) -> SelfSamplingConfig:
+        """The settings of an arm's run: what the comparison gives to all, and what is the arm's own."""
+        from partway.training import SelfSamplingConfig
+
+        common = {
+            "output_dir": str(directory),
+            "model_name_or_path": self.model,
+            "max_steps": self.steps,
+            "per_device_train_batch_size": self.batch_size // arm.samples_per_problem,
+            "num_generations": arm.samples_per_problem,
+            "learning_rate": self.learning_rate,
+            "warmup_steps": min(20, self.steps // 5),
+            "max_completion_length": self.max_completion_length,
+            "eval_steps": self.eval_steps,
+            "eval_samples": self.dev_samples,
+            "save_steps": self.eval_steps,
+            "save_total_limit": max(2, -(-self.steps // self.eval_steps)),
+            "logging_steps": 10,
+            "seed": seed,
+            "report_to": "none",
+            "disable_tqdm": True,
+        }
+        try:
+            return SelfSamplingConfig(
+                **checked(common | {**arm.settings, **(of_round or {})}, SelfSamplingConfig)
+            )
+        except ConfigError as error:
+            raise ConfigError(f"arm {arm.name}: {error}") from None
+
+    def rules(self) -> list[str]:
+        """How a model is chosen for each table, the same for all arms."""
+        largest = self.dev_samples
+        rules = [
+            f"selected: the checkpoint with the best dev pass@1 (one sample at T=0.2, {self.dev} problems), "
+            f"looked at every {self.eval_steps} steps; of equal ones the first"
+        ]
+        if self.measures_all:
+            rules += [
+                f"last: the checkpoint at step {self.steps:,}, nothing chosen",
+                f"best per k: for each pass@k the checkpoint with the best dev pass@k ({largest} samples at "
+                f"T=0.8; above k={largest} by dev pass@{largest}); of equal ones the first",
+            ]
+        return rules + [
+            RULES[method] for method in dict.fromkeys(arm.method for arm in self.arms) if method in RULES
+        ]
+
+
+@dataclass(frozen=True)
+class _ExperimentFile:
+    """The keys of a comparison's file."""
+
+    arms: list[str]
+    seeds: int = 3
+    train: int = 200
+    dev: int = 100
+    test: int = 200
+    steps: int = 200
+    eval_steps: int = 50
+    dev_samples: int = 20
+    test_samples: int = 100
+    batch_size: int = 32
+    learning_rate: float = 5e-4
+    max_completion_length: int | None = None
+    model: str = MODEL
+    data: str | None = None
+
+
+def read_experiment(path: Path | None, given: Mapping[str, Any]) -> Experiment:
+    """The comparison that a file tells, with what is `given` on top; either may be all there is."""
+    content = read_settings(path) if path is not None else {}
+    settings = checked(content | dict(given), _ExperimentFile, source=path)
+    if "arms" not in settings:
+        raise ConfigError("no arms to compare; name some with --arms, such as mle,fcs,fcs+pcs, or in a file")
+    complete = {f.name: settings.get(f.name, f.default) for f in fields(_ExperimentFile)}
+    if (settings.get("data") is None) != (settings.get("model") is None):
+        raise ConfigError("data and model go together: problems, and a model that has learned such")
+    data = complete.pop("data")
+    length = complete.pop("max_completion_length") or (120 if data is None else OWN_LENGTH)
+    return Experiment(
+        **complete
+        | {
+            "arms": load_arms(complete["arms"], Path() if path is None else path.parent),
+            "seeds": tuple(range(complete["seeds"])),
+            "data": None if data is None else Path(data),
+            "max_completion_length": length,
+            "measures_all": True,
+        }
+    )

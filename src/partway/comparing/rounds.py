@@ -1,0 +1,105 @@
+"""Offline rounds: sample every problem, keep what is right, train on it from the first weights, again.
+
+RFT is one round with the references, ReST-EM several without them, STaR several with one solution each.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from partway.comparing.cells import Cell
+from partway.comparing.outcomes import Spent
+from partway.evaluation.results import read_results
+from partway.evaluation.samples import JudgedSample
+from partway.execution import Programs
+from partway.files import atomic_writer
+from partway.problem import Problem
+from partway.runs import json_line
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a round trains on, and the settings that only it has."""
+
+    problems: list[Problem]
+    settings: Mapping[str, Any]
+
+
+def prepared(cell: Cell, number: int, model: str, problems: Sequence[Problem]) -> Round:
+    """Sample all problems with `model`, and write down the solutions to train on; done once."""
+    file = cell.round_file(number, "-solutions.jsonl")
+    if not cell.round_file(number, "-spent.json").exists():
+        _sample(cell, number, model, problems)
+    results, plan = read_results(cell.round_file(number, ".json"))
+    samples = {result.task_id: result.samples for result in results}
+    kept = {p.id: kept_solutions(cell, p, samples[p.id], plan.programs) for p in problems}
+    with atomic_writer(file) as stream:
+        stream.writelines(json_line({"id": key, "solutions": solutions}) for key, solutions in kept.items())
+    steps = cell.experiment.steps // cell.arm.rounds
+    evaluated = min(cell.experiment.eval_steps, steps)
+    return Round(
+        [_with_reference(cell, problem, bool(kept[problem.id])) for problem in problems],
+        {"buffer_file": str(file), "max_steps": steps, "eval_steps": evaluated, "save_steps": evaluated},
+    )
+
+
+def samples_per_problem(cell: Cell) -> int:
+    """A round's share of the samples that every arm draws."""
+    drawn = cell.experiment.steps * cell.experiment.batch_size
+    return max(1, drawn // (cell.experiment.train * cell.arm.rounds))
+
+
+def kept_solutions(
+    cell: Cell, problem: Problem, samples: Sequence[JudgedSample], programs: Programs
+) -> list[dict[str, Any]]:
+    """The distinct right samples of a problem, the most frequent first, at most as many as the arm says."""
+    right = [sample for sample in samples if sample.passed]
+    traces = programs.trace_all([sample.completion for sample in right])
+    distinct = list(dict.fromkeys(trace.solution.steps for trace in traces))
+    most = cell.arm.most_solutions
+    if most is not None and len(distinct) > most > 1:
+        distinct = random.Random(f"{cell.seed}/{problem.id}").sample(distinct, most)
+    return [{"steps": list(steps), "found": 0} for steps in distinct[:most]]
+
+
+def _with_reference(cell: Cell, problem: Problem, is_solved: bool) -> Problem:
+    """The problem as the round learns it, with its reference or without."""
+    if cell.arm.references == "all" or (cell.arm.references == "unsolved" and not is_solved):
+        return problem
+    return Problem(problem.id, problem.question, problem.answer, None, problem.meta)
+
+
+def _sample(cell: Cell, number: int, model: str, problems: Sequence[Problem]) -> None:
+    from partway.models.loading import load_model
+
+    started = time.perf_counter()
+    loaded = load_model(model)
+    temperature = cell.arm.settings.get("temperature", 0.8)
+    plan = cell.plan(samples_per_problem(cell), temperature, pass1=False)
+    summary = cell.round_file(number, ".json")
+    cell.draw(loaded, summary, problems, plan)
+    samples = [sample for result in read_results(summary)[0] for sample in result.samples]
+    spent = Spent(
+        samples=sum(sample.count for sample in samples),
+        tokens_sampled=sum(s.count * (len(loaded.codec.encode(s.completion)) + 1) for s in samples),
+        seconds=time.perf_counter() - started,
+    )
+    with atomic_writer(cell.round_file(number, "-spent.json")) as stream:
+        json.dump(asdict(spent), stream)
+
+
+def spent(cell: Cell) -> Spent:
+    """What all rounds spent on sampling, and those before the last on training."""
+    if cell.arm.method != "rounds":
+        return Spent()
+    total = Spent()
+    for number in range(1, cell.arm.rounds + 1):
+        sampling = json.loads(cell.round_file(number, "-spent.json").read_text(encoding="utf-8"))
+        training = Spent.of(cell.round(number)) if number < cell.arm.rounds else Spent()
+        total = total + Spent(**sampling) + training
+    return total

@@ -1,0 +1,116 @@
+"""Runs one arm with one seed: trains it, measures what the rules choose, does nothing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from partway.comparing import deriving, rounds
+from partway.comparing.arms import Arm
+from partway.comparing.cells import Cell, Problems, Stage, Tell
+from partway.comparing.experiment import Experiment
+from partway.comparing.outcomes import Outcome, Spent
+from partway.comparing.selecting import Candidate, choices
+from partway.errors import RunError
+from partway.problem import Problem
+from partway.reports.summaries import chosen_step
+from partway.runs import Run
+
+
+def run_arm(experiment: Experiment, arm: Arm, seed: int, directory: Path, tell: Tell) -> Outcome:
+    """Train one arm and measure it on the test problems; what is finished already is not done again.
+
+    An arm that takes another one's model finds it trained.
+    """
+    cell = Cell(experiment, arm, seed, directory, tell)
+    problems = experiment.problems(seed)
+    run, spent = trained(cell, problems) if arm.trains else taken(cell)
+    if arm.trains:
+        assert run is not None, "an arm that trains has a run"
+        candidates = checkpoints(cell, run, problems["test"])
+        default = candidates[-1]
+    else:
+        candidates, default = deriving.candidates(cell, run, problems)
+    tables = choices(candidates, default, experiment.metrics, measures_all=experiment.measures_all)
+    return Outcome(arm, seed, run, tables, spent)
+
+
+def taken(cell: Cell) -> tuple[Run | None, Spent]:
+    """The run whose model is taken, and what it spent."""
+    if cell.arm.of is None:
+        return None, Spent()
+    [parent] = [arm for arm in cell.experiment.arms if arm.name == cell.arm.of]
+    run = cell.of(parent).run
+    return run, rounds.spent(cell.of(parent)) + Spent.of(run)
+
+
+def trained(cell: Cell, problems: Problems) -> tuple[Run, Spent]:
+    """The arm's finished run, made or completed where it is not finished, and what it spent."""
+    if cell.arm.method == "rounds":
+        model = cell.experiment.model
+        for number in range(1, cell.arm.rounds + 1):
+            of_round = rounds.prepared(cell, number, model, problems["train"])
+            run = cell.round(number)
+            train(cell, run, {**problems, "train": of_round.problems}, of_round.settings)
+            model = str(run.final)
+        return cell.run, rounds.spent(cell) + Spent.of(cell.run)
+    train(cell, cell.run, problems, {})
+    return cell.run, Spent.of(cell.run)
+
+
+def train(cell: Cell, run: Run, problems: Problems, of_round: Mapping[str, Any]) -> None:
+    """Fine-tune the common model as the arm says, unless that was done."""
+    from partway.training import SelfSamplingTrainer
+    from partway.training.progress import Relay
+
+    config = cell.experiment.training_config(cell.arm, cell.seed, run.directory, of_round)
+    if run.is_finished:
+        check_same(run, config.settings)
+        return
+    relay = Relay(lambda done, total, text: cell.tell(Stage("training", done, total, text)))
+    trainer = SelfSamplingTrainer(
+        cell.experiment.model, config, problems["train"], problems["dev"], callbacks=[relay]
+    )
+    trainer.train(resume_from_checkpoint=bool(run.is_started and run.checkpoints()))
+
+
+def check_same(run: Run, settings: Mapping[str, Any]) -> None:
+    """Refuse a finished run of other settings in the place of this one."""
+    from partway.training.resuming import FREE_SETTINGS, changes
+
+    free = FREE_SETTINGS - {"per_device_train_batch_size"} | {"buffer_file"}
+    differences = [told for key, told in changes(run.config, settings).items() if key not in free]
+    if differences:
+        raise RunError(
+            f"{run.directory}: made by a comparison with other settings ({differences[0]}); "
+            "choose another --out"
+        )
+
+
+def checkpoints(cell: Cell, run: Run, test: Sequence[Problem]) -> list[Candidate]:
+    """The checkpoints of a run, the last step's last; the chosen one is the final model."""
+    evaluations = run.evaluations()
+    final = chosen_step(evaluations, run.config)
+    plan = cell.plan(cell.experiment.test_samples)
+    return [
+        Candidate(
+            f"step {step}",
+            {name: row["value"] for name, row in summary["metrics"].items()},
+            partial(
+                cell.measured,
+                partial(_loaded, run.final if step == final else run.checkpoint(step)),
+                run.evaluation_file("test" if step == final else f"test-{step}"),
+                test,
+                plan,
+            ),
+        )
+        for step, summary in sorted(evaluations.items())
+    ]
+
+
+def _loaded(directory: Path) -> Any:
+    from partway.models.loading import load_model
+
+    return load_model(directory)

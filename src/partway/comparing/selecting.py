@@ -1,0 +1,59 @@
+"""Which model of an arm is measured: the rules are the same for all arms, and only dev decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from partway.evaluation.intervals import Scores
+
+SELECTED, LAST, BEST_PER_K = "selected", "last", "best_per_k"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model that may be chosen: its metrics on dev, and how it is measured on test when it is."""
+
+    name: str
+    dev: Mapping[str, float]
+    measure: Callable[[], Scores]
+
+
+def best(candidates: Sequence[Candidate], metric: str) -> Candidate:
+    """The candidate with the best dev metric, of equal ones the first."""
+    name = nearest_metric(metric, candidates[0].dev)
+    return max(candidates, key=lambda candidate: candidate.dev[name])
+
+
+def nearest_metric(metric: str, dev: Mapping[str, float]) -> str:
+    """The metric that stands for pass@k on dev: itself, or the largest k below it that dev has samples for.
+
+    >>> nearest_metric("pass@100", {"pass@1": 0.2, "pass@20": 0.6, "unique": 0.3})
+    'pass@20'
+    """
+    wanted = int(metric.removeprefix("pass@"))
+    ks = [int(name.removeprefix("pass@")) for name in dev if name.removeprefix("pass@").isdigit()]
+    return f"pass@{max(k for k in ks if k <= wanted)}"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What one table shows of an arm: the scores of every test problem, and which model gave them."""
+
+    chosen: str
+    scores: Scores
+
+
+def choices(
+    candidates: Sequence[Candidate], default: Candidate, metrics: Sequence[str], *, measures_all: bool
+) -> dict[str, Choice]:
+    """By table what is shown there; `default` is what one has without choosing: mostly the last step."""
+    selected = best(candidates, "pass@1")
+    tables = {SELECTED: Choice(selected.name, selected.measure())}
+    if measures_all:
+        tables[LAST] = Choice(default.name, default.measure())
+        chosen = {metric: best(candidates, metric) for metric in metrics}
+        scores = {metric: candidate.measure()[metric] for metric, candidate in chosen.items()}
+        named = ", ".join(dict.fromkeys(candidate.name for candidate in chosen.values()))
+        tables[BEST_PER_K] = Choice(named, scores)
+    return tables

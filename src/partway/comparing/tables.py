@@ -1,0 +1,91 @@
+"""A comparison as tables: pass@k for each way of choosing a model, what arms spent, and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from partway.comparing.experiment import Experiment
+from partway.comparing.outcomes import Outcome, buffer_sizes, gains, mean_spent, means, of_arm
+from partway.comparing.selecting import BEST_PER_K, LAST, SELECTED
+from partway.evaluation import Estimate
+from partway.evaluation.tables import Cell, Column, Table
+
+TITLES = {
+    SELECTED: "Selected by dev pass@1",
+    LAST: "Nothing chosen: the last step",
+    BEST_PER_K: "For each k the best on dev",
+}
+
+
+def scores_table(experiment: Experiment, outcomes: Sequence[Outcome], table: str) -> Table:
+    """pass@k of every arm, what it has over the first one, and the share of unique solutions."""
+    first = experiment.arms[0]
+    baseline = of_arm(outcomes, first.name)
+    compared = [experiment.metrics[0], experiment.metrics[-1]]
+    has_unique = "unique" in means(baseline, table)
+    columns = [Column("arm"), *(Column(name, is_share=True) for name in experiment.metrics)]
+    columns += [Column(f"{name} - {first.label}", is_share=True) for name in compared]
+    columns += [Column("unique", is_share=True)] if has_unique else []
+    rows: list[list[Cell]] = []
+    for arm in experiment.arms:
+        own = of_arm(outcomes, arm.name)
+        mean, gain = means(own, table), gains(own, baseline, table)
+        differences = [None if arm == first else gain[name] for name in compared]
+        unique = [mean["unique"]] if has_unique else []
+        rows.append([arm.label, *(mean[name] for name in experiment.metrics), *differences, *unique])
+    return Table(f"{TITLES[table]}; {size_of(experiment)}", columns, rows)
+
+
+def size_of(experiment: Experiment) -> str:
+    """On how many problems and samples the numbers stand."""
+    seeds = f"{len(experiment.seeds)} seed{'s' if len(experiment.seeds) > 1 else ''}"
+    return (
+        f"{experiment.test} test problems, {experiment.test_samples} samples at T=0.8 "
+        f"(pass@1: one at T=0.2), {seeds}, 95% intervals"
+    )
+
+
+def spent_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
+    """What every arm spent in training, and what its buffers held at the end."""
+    columns = [Column(name) for name in ("arm", "steps", "samples", "tokens sampled", "tokens learned")]
+    columns += [Column("core minutes", digits=1), Column("FCS", digits=2), Column("PCS", digits=2)]
+    columns += [Column("selected, by seed")]
+    rows: list[list[Cell]] = []
+    for arm in experiment.arms:
+        own = of_arm(outcomes, arm.name)
+        spent = mean_spent(own)
+        chosen = ", ".join(outcome.tables[SELECTED].chosen for outcome in own)
+        counts = [spent.steps, spent.samples, spent.tokens_sampled, spent.tokens_learned]
+        rows.append([arm.label, *counts, spent.seconds / 60, *buffer_sizes(own), chosen])
+    budget = f"{experiment.steps:,} steps, {experiment.steps * experiment.batch_size:,} samples"
+    return Table(f"What an arm spends, mean over seeds; the budget of each is {budget}", columns, rows)
+
+
+def all_tables(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Table]:
+    """Everything there is to show, in the order of reading."""
+    scored = [scores_table(experiment, outcomes, table) for table in outcomes[0].tables]
+    return [*scored, spent_table(experiment, outcomes)]
+
+
+def to_markdown(table: Table) -> str:
+    """The table for a page of documentation."""
+    lines = [
+        [column.title for column in table.columns],
+        ["---" for _ in table.columns],
+        *(
+            [shown(cell, column) for cell, column in zip(row, table.columns, strict=True)]
+            for row in table.rows
+        ),
+    ]
+    return f"{table.caption}\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def shown(cell: Cell, column: Column, between: tuple[str, str] = (" (", ")")) -> str:
+    """A cell as text; a difference has its sign."""
+    if cell is None or isinstance(cell, str):
+        return cell or ""
+    if not isinstance(cell, Estimate):
+        return column.shown(cell)
+    sign = "+" if " - " in column.heading else ""
+    value, low, high = (f"{100 * number:{sign}.1f}" for number in (cell.value, cell.low, cell.high))
+    return f"{value}{between[0]}{low} to {high}{between[1]}"

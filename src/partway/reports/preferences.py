@@ -1,0 +1,115 @@
+"""A run's samples as preferences: where a wrong one leaves the right ones, and how those go on from there.
+
+The pairs are what TRL's DPOTrainer reads, and taken apart what its KTOTrainer reads.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from partway.buffer import SolutionBuffer, Verdict
+from partway.errors import ConfigError
+from partway.execution import Trace
+from partway.files import atomic_writer
+from partway.models.prompts import PLAIN
+from partway.runs import Run, SelfSample
+
+# The answer of these is wrong, whatever their beginning is.
+WRONG = {
+    Verdict.NEW_STITCHED,
+    Verdict.NEW_PARTIALLY_CORRECT,
+    Verdict.KNOWN_PARTIALLY_CORRECT,
+    Verdict.INCORRECT,
+    Verdict.NOT_EXECUTABLE,
+}
+
+
+@dataclass(frozen=True)
+class Preference:
+    """Two ways to go on from one prompt, which may hold the first steps of a solution."""
+
+    prompt: str
+    chosen: str
+    rejected: str
+    problem_id: str
+
+
+def preferences(run: Run) -> Iterator[Preference]:
+    """For every finished wrong sample, how a kept solution goes on where the sample went wrong.
+
+    A sample whose next step still reaches a known state went wrong later, where no kept solution is with it:
+    it is left out. So are samples of problems without a solution. Each pair is given once.
+    """
+    buffers = run.buffers()
+    samples = [sample for sample in run.samples() if sample.finished and sample.verdict in WRONG]
+    texts = [_text(sample) for sample in samples]
+    traces = dict(zip(texts, run.programs.trace_all(texts), strict=True))
+    seen: set[Preference] = set()
+    for sample, text in zip(samples, texts, strict=True):
+        found = _preference(buffers.get(sample.problem), traces[text])
+        if found is not None and found not in seen:
+            seen.add(found)
+            yield found
+
+
+def _text(sample: SelfSample) -> str:
+    beginning = f"{sample.prefix}\n" if sample.prefix else ""
+    return beginning + sample.completion
+
+
+def _preference(buffer: SolutionBuffer | None, trace: Trace) -> Preference | None:
+    if buffer is None or not buffer.fully_correct:
+        return None
+    wrong = trace.solution.steps
+    solutions = [solution.steps for solution in (*buffer.fully_correct, *buffer.stitched)]
+    right = max(solutions, key=lambda steps: _common(steps, wrong))
+    shared = _common(right, wrong)
+    if shared in (len(wrong), len(right)):
+        return None
+    if shared < len(trace.states) and trace.states[shared] in buffer.prefixes_by_state:
+        return None
+    prompt = PLAIN.text(buffer.problem.question) + _lines(right[:shared])
+    return Preference(prompt, _lines(right[shared:]), _lines(wrong[shared:]), buffer.problem.id)
+
+
+def _common(first: Sequence[str], second: Sequence[str]) -> int:
+    """How many steps two solutions begin with alike."""
+    for count, (one, other) in enumerate(zip(first, second, strict=False)):
+        if one != other:
+            return count
+    return min(len(first), len(second))
+
+
+def _lines(steps: Iterable[str]) -> str:
+    return "".join(f"{step}\n" for step in steps)
+
+
+def preference_rows(run: Run, trainer: str) -> Iterator[dict[str, Any]]:
+    """Rows for `dpo` (prompt, chosen, rejected) or for `kto` (prompt, completion, label), each once."""
+    seen: set[tuple[str, str]] = set()
+    for one in preferences(run):
+        if trainer == "dpo":
+            yield vars(one)
+            continue
+        for completion, label in ((one.chosen, True), (one.rejected, False)):
+            if (one.prompt, completion) not in seen:
+                seen.add((one.prompt, completion))
+                row = {"prompt": one.prompt, "completion": completion, "label": label}
+                yield row | {"problem_id": one.problem_id}
+
+
+def export_preferences(run: Run, path: Path, trainer: str) -> Counter[str]:
+    """Write them as JSONL; returns how many pairs, or how many wanted and unwanted completions."""
+    if path.suffix != ".jsonl":
+        raise ConfigError(f"{path}: preferences are written as JSONL; take a name that ends in .jsonl")
+    counts: Counter[str] = Counter()
+    with atomic_writer(path) as stream:
+        for row in preference_rows(run, trainer):
+            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+            counts["pairs" if trainer == "dpo" else "wanted" if row["label"] else "unwanted"] += 1
+    return counts

@@ -1,0 +1,99 @@
+"""`partway compare`: equal budgets, one rule of choice, three tables; what is there is not made again."""
+
+import json
+
+import pytest
+
+from partway.cli.side_by_side import cells_of
+from partway.comparing import run_arm
+from partway.runs import Run
+
+SMALL = [
+    *("--batch-size", "8", "--train", "8", "--dev", "4", "--test", "6", "--samples", "10"),
+    *("--steps", "4", "--eval-steps", "2", "--seeds", "1"),
+]
+OWN_ARM = """
+label: FCS at a low temperature
+source: none
+settings:
+  self_sampling: fcs
+  temperature: 0.4
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("compare")
+
+
+@pytest.fixture
+def compare(partway, folder, monkeypatch):
+    """Runs the command in the folder, its arms in this process one after the other."""
+
+    def run_arms(experiment, directory, jobs, quiet):
+        return [run_arm(experiment, *cell, directory, lambda stage: None) for cell in cells_of(experiment)]
+
+    monkeypatch.setattr("partway.cli.side_by_side.run_arms", run_arms)
+    monkeypatch.chdir(folder)
+    return lambda *words: partway("compare", *words, *SMALL, "--out", "out")
+
+
+def test_an_arm_of_ones_own_is_one_file_beside_the_shipped_ones(compare, folder):
+    (folder / "low.yaml").write_text(OWN_ARM)
+    (folder / "arms.yaml").write_text("arms: [mle, fcs+pcs, low.yaml]\n")
+    code, out, err = compare("arms.yaml")
+    assert code == 0, err
+    assert "FCS at a low" in out
+    for title in ("Selected by dev pass@1", "Nothing chosen", "For each k the best", "What an arm spends"):
+        assert title in out
+    assert "selected: the checkpoint with the best dev pass@1" in out
+    config = Run.at(folder / "out" / "low-seed0").config
+    assert (config["self_sampling"], config["temperature"], config["max_steps"]) == ("fcs", 0.4, 4)
+    numbers = json.loads((folder / "out" / "comparison.json").read_text())
+    budget = {name: arm["spent"]["samples"] for name, arm in numbers["arms"].items()}
+    assert budget == {"mle": 0, "fcs+pcs": 4 * 8, "low": 4 * 8}
+    assert numbers["budget"] == {"steps": 4, "samples": 32}
+    assert {arm["spent"]["steps"] for arm in numbers["arms"].values()} == {4}
+    assert "| FCS at a low temperature |" in (folder / "out" / "comparison.md").read_text()
+    assert "report/report.html" in (folder / "out" / "comparison.html").read_text()
+
+
+def test_an_arm_added_later_finds_the_others_done(compare, folder):
+    weights = folder / "out" / "mle-seed0" / "final" / "model.safetensors"
+    before = weights.stat().st_mtime_ns
+    code, out, err = compare("arms.yaml", "--arms", "mle,fcs", "--json")
+    assert code == 0, err
+    assert weights.stat().st_mtime_ns == before
+    numbers = json.loads(out)["arms"]
+    assert list(numbers) == ["mle", "fcs"]
+    gain = numbers["fcs"]["tables"]["last"]["minus_mle"]["pass@5"]["value"]
+    sides = [numbers[name]["tables"]["last"]["metrics"]["pass@5"]["value"] for name in ("fcs", "mle")]
+    assert gain == pytest.approx(sides[0] - sides[1])
+    assert numbers["fcs"]["tables"]["last"]["chosen"] == {"0": "step 4"}
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--arms", "mle,fsc"], "no arm 'fsc'; did you mean 'fcs'?"),
+        ([], "no arms to compare; name some with --arms"),
+        (["--arms", "mle", "--model", "tiny"], "data and model go together"),
+        (["--arms", "longer.yaml"], "arm longer: max_steps belongs to the comparison"),
+        (["--arms", "typo.yaml"], "arm typo: unknown key 'temprature'; did you mean 'temperature'?"),
+    ],
+)
+def test_a_mistake_is_told_before_anything_is_trained(compare, folder, words, complaint):
+    (folder / "longer.yaml").write_text("settings: {max_steps: 9}\n")
+    (folder / "typo.yaml").write_text("settings: {temprature: 0.5}\n")
+    code, _, err = compare(*words)
+    assert code == 1
+    assert complaint in err
+    assert not (folder / "out" / "longer-seed0").exists()
+    assert not (folder / "out" / "typo-seed0").exists()
+
+
+def test_the_arms_are_listed_with_their_sources(partway):
+    code, out, _ = partway("compare", "--list")
+    assert code == 0
+    assert "fcs+pcs-beta-mml" in out
+    assert "Ni et al." in out

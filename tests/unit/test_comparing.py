@@ -1,0 +1,58 @@
+"""Arms and the rules by which their models are chosen."""
+
+import pytest
+
+from partway.comparing.arms import SHIPPED, load_arms, read_arm, shipped_arms
+from partway.comparing.selecting import BEST_PER_K, LAST, SELECTED, Candidate, choices
+from partway.errors import ConfigError
+
+
+def candidate(name: str, measured: list[str], **dev: float) -> Candidate:
+    def measure():
+        measured.append(name)
+        return {"pass@1": [dev["one"]], "pass@100": [dev["many"]], "unique": [0.5]}
+
+    return Candidate(name, {"pass@1": dev["one"], "pass@20": dev["many"]}, measure)
+
+
+def test_the_selected_model_is_best_at_pass_1_and_of_equal_ones_the_first():
+    measured = []
+    steps = [("step 1", 0.2, 0.9), ("step 2", 0.3, 0.5), ("step 3", 0.3, 0.7), ("step 4", 0.1, 0.6)]
+    candidates = [candidate(name, measured, one=one, many=many) for name, one, many in steps]
+    tables = choices(candidates, candidates[-1], ("pass@1", "pass@100"), measures_all=True)
+    assert tables[SELECTED].chosen == "step 2"
+    assert tables[LAST].chosen == "step 4"
+    assert tables[BEST_PER_K].chosen == "step 2, step 1"
+    assert tables[BEST_PER_K].scores == {"pass@1": [0.3], "pass@100": [0.9]}
+    assert set(measured) == {"step 1", "step 2", "step 4"}, "what no table shows is not measured"
+
+
+def test_without_the_other_tables_only_the_selected_model_is_measured():
+    measured = []
+    candidates = [candidate(name, measured, one=0.2, many=0.2) for name in ("step 1", "step 2")]
+    assert list(choices(candidates, candidates[-1], ("pass@1",), measures_all=False)) == [SELECTED]
+    assert measured == ["step 1"]
+
+
+def test_every_shipped_arm_says_where_it_is_from():
+    arms = shipped_arms()
+    assert {"mle", "fcs", "fcs+pcs"} <= arms.keys()
+    assert [name for name, arm in arms.items() if not arm.source or arm.label == name] == []
+    assert len({arm.label for arm in arms.values()}) == len(arms)
+
+
+@pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_settings_of_every_shipped_arm_are_settings_of_training(path, tmp_path):
+    from partway.comparing import Experiment
+
+    arm = read_arm(path)
+    experiment = Experiment((arm,))
+    config = experiment.training_config(arm, 0, tmp_path)
+    assert {key: getattr(config, key) for key in arm.settings} == dict(arm.settings)
+    assert config.problems_per_step * config.num_generations == experiment.batch_size
+
+
+def test_two_arms_of_one_name_are_refused(tmp_path):
+    (tmp_path / "mle.yaml").write_text("label: other\n")
+    with pytest.raises(ConfigError, match="two different arms are called mle"):
+        load_arms(["mle", "./mle.yaml"], tmp_path)

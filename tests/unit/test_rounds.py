@@ -1,0 +1,90 @@
+"""Offline rounds train on what their papers say: which right samples, which references."""
+
+import pytest
+
+from partway.comparing.arms import shipped_arms
+from partway.comparing.cells import Cell
+from partway.comparing.experiment import Experiment
+from partway.comparing.rounds import kept_solutions, prepared, samples_per_problem
+from partway.evaluation import EvaluationPlan
+from partway.evaluation.results import Evaluation
+from partway.evaluation.samples import ProblemResult, judge
+from partway.execution import PYTHON
+from partway.files import atomic_writer
+from partway.runs import read_rows
+from partway.solution import Solution
+from training_cases import apples
+
+ARMS = shipped_arms()
+SOLVED, UNSOLVED = apples(2)
+FIRST, SECOND, THIRD = (
+    SOLVED.reference.text,
+    SOLVED.reference.text.replace("t0 = n0 + n1", "t0 = n1 + n0"),
+    SOLVED.reference.text.replace("t0 = n0 + n1", "t0 = n0 + n1 + 0"),
+)
+WRONG = SOLVED.reference.text.replace("- n2", "+ n2")
+DRAWN = [(SECOND, 5), (WRONG, 4), (SECOND.replace(" + ", "+"), 3), (FIRST, 2), (THIRD, 1)]
+
+
+def cell_of(name: str, directory) -> Cell:
+    experiment = Experiment((ARMS[name],), train=200, batch_size=32, steps=200)
+    return Cell(experiment, ARMS[name], 0, directory, lambda stage: None)
+
+
+def judged(problem, drawn):
+    traces = PYTHON.trace_all([text for text, _ in drawn])
+    pairs = zip(drawn, traces, strict=True)
+    return tuple(judge(problem, text, count, trace, PYTHON) for (text, count), trace in pairs)
+
+
+def direct(problem, drawn) -> list[tuple[str, ...]]:
+    """The distinct right ones: parsed, run, compared with the answer, in the order given."""
+    right = []
+    for text, _ in drawn:
+        values = {}
+        exec(text, values)
+        steps = Solution.parse(text).steps
+        if values["answer"] == problem.answer and steps not in right:
+            right.append(steps)
+    return right
+
+
+@pytest.mark.parametrize(("name", "count"), [("rft", 3), ("rest-em", 3), ("star", 1)])
+def test_the_distinct_right_samples_are_kept(tmp_path, name, count):
+    kept = kept_solutions(cell_of(name, tmp_path), SOLVED, judged(SOLVED, DRAWN), PYTHON)
+    assert [tuple(one["steps"]) for one in kept] == direct(SOLVED, DRAWN)[:count]
+
+
+def test_of_too_many_right_samples_some_are_drawn(tmp_path):
+    many = [(SOLVED.reference.text.replace("+ n1", f"+ n1 + {n} - {n}"), 1) for n in range(20)]
+    kept = kept_solutions(cell_of("rest-em", tmp_path), SOLVED, judged(SOLVED, many), PYTHON)
+    assert len({tuple(one["steps"]) for one in kept}) == 10
+    assert {tuple(one["steps"]) for one in kept} < set(direct(SOLVED, many))
+
+
+@pytest.mark.parametrize(
+    ("name", "solved", "unsolved"), [("rft", True, True), ("rest-em", False, False), ("star", False, True)]
+)
+def test_references_are_learned_as_the_arm_says(tmp_path, name, solved, unsolved):
+    cell = cell_of(name, tmp_path)
+    wrong = [(UNSOLVED.reference.text.replace("- n2", "+ n2"), 15)]
+    results = (
+        ProblemResult(SOLVED.id, judged(SOLVED, DRAWN), ()),
+        ProblemResult(UNSOLVED.id, judged(UNSOLVED, wrong), ()),
+    )
+    plan = EvaluationPlan(samples=15, pass1_samples=0)
+    Evaluation.of(results, plan).write(cell.round_file(1, ".json"), expand=False)
+    with atomic_writer(cell.round_file(1, "-spent.json")) as stream:
+        stream.write("{}")
+    first = prepared(cell, 1, "no model is needed", [SOLVED, UNSOLVED])
+    assert [problem.reference is not None for problem in first.problems] == [solved, unsolved]
+    rows = {row["id"]: row["solutions"] for row in read_rows(cell.round_file(1, "-solutions.jsonl"))}
+    assert rows[SOLVED.id]
+    assert not rows[UNSOLVED.id]
+    assert first.settings["max_steps"] == 200 // cell.arm.rounds
+
+
+def test_rounds_draw_as_many_samples_as_the_others(tmp_path):
+    for name in ("rft", "rest-em", "star"):
+        cell = cell_of(name, tmp_path)
+        assert samples_per_problem(cell) * cell.arm.rounds * 200 == 200 * 32
