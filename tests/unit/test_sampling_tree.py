@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import chisquare
-from transformers import MambaConfig, MambaForCausalLM
 
 from partway.errors import ModelError
 from partway.models import frontier
-from partway.models.loading import LanguageModel
 from partway.models.local_engine import LocalEngine
 from partway.models.settings import SamplingSettings
 from sampling_cases import (
@@ -205,13 +203,6 @@ def test_completions_end_at_the_context():
 def test_a_prompt_as_long_as_the_context_is_refused():
     with pytest.raises(ModelError, match=f"a prompt of {CONTEXT} tokens leaves no room"):
         LocalEngine(spelled_model(family("llama"))).complete([request([5] * CONTEXT, 1, "p")], LONG, 0)
-
-
-def test_a_model_without_keys_and_values_is_refused():
-    model = MambaForCausalLM(MambaConfig(vocab_size=8, hidden_size=8, num_hidden_layers=1))
-    codec = enumerable_model().codec
-    with pytest.raises(ModelError, match="mamba model keeps a running state"):
-        LocalEngine(LanguageModel(model, codec, CONTEXT))
 
 
 def test_a_training_model_is_sampled_without_dropout_and_goes_on_training():

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import torch
 from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
-from transformers.pytorch_utils import Conv1D
 
+from partway.models.agreement import agrees
 from partway.models.layouts import LONGEST, SHORTEST, Bundle, Flat, Layout, Tree, TreeRows, score
 from partway.models.packing import batched
 from partway.models.targets import Targets
 from partway.models.token_tree import grow
 
 AnyTree = Tree | TreeRows
-# Rounding errors in float32 are below a tenth of this share; a model that ignores positions is well above.
-EXACT = 3e-4
-ROUNDINGS = 2  # how often the effect of rounding is measured in shorter floats
 logger = logging.getLogger(__name__)
 
 
@@ -63,26 +58,21 @@ def _is_right(model: nn.Module, layout: Layout, pad_id: int) -> bool:
 
 
 def _same_log_probs(model: nn.Module, layout: Layout, pad_id: int) -> bool:
-    """Compared are beginnings of the last branch of a tree. In float32 a difference counts when it is not
-    small beside the one that another prompt makes, since what the model sees is what a wrong layout changes;
-    in shorter floats, when it is larger than what rounding does to plain rows."""
+    """Compared are beginnings of the last branch of a tree. What matters is measured by what another prompt
+    would change, since a wrong layout changes what the model sees."""
     prompt, branches = _example(model, _longest(layout))
     beginnings = [branches[-1][:end] for end in range(len(branches[-1]), 0, -max(1, len(branches[-1]) // 8))]
     tree = Targets.of(prompt, (*beginnings, *branches[:-1]))
+    (found,) = _log_probs(model, _unsplit(layout), tree, pad_id)
+
     alone = [Targets.of(tokens, beginnings) for tokens in (prompt, prompt[::-1])]
     rows = tuple((grow(problem, index=index),) for index, problem in enumerate(alone))
-    plain = Bundle(Flat(), rows)
-    expected, different = score(model, [plain], alone, pad_id)
-    (found,) = _log_probs(model, _unsplit(layout), tree, pad_id)
-    error = (found[: len(beginnings)] - expected).norm()
-    largest = (different - expected).norm()
-    if _is_exact(model):
-        return bool(error <= EXACT * largest)
-    noises = []
-    for seed in range(ROUNDINGS):
-        with _rounded_otherwise(model, seed):
-            noises.append((score(model, [plain], alone, pad_id)[0] - expected).norm())
-    return bool(error <= torch.minimum(1.5 * torch.stack(noises).max(), largest / 2))
+
+    def plain() -> list[Tensor]:
+        return score(model, [Bundle(Flat(), rows)], alone, pad_id)
+
+    expected, different = plain()
+    return agrees(model, found[: len(beginnings)], lambda: plain()[0], (different - expected).norm())
 
 
 def _same_gradient(model: nn.Module, layout: Layout, pad_id: int) -> bool:
@@ -91,45 +81,19 @@ def _same_gradient(model: nn.Module, layout: Layout, pad_id: int) -> bool:
     Of a fresh adapter, a product of two matrices, one is zero, and so is the gradient of the other.
     """
     problem = Targets.of(*_example(model, SHORTEST))
+
+    def gradients(way: Layout, parameters: list[nn.Parameter]) -> tuple[Tensor, ...]:
+        loss = _log_probs(model, way, problem, pad_id)[0].sum()
+        return torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
+
     learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    if not learning:
+    expected = gradients(Flat(), learning) if learning else ()
+    moved = [number for number, gradient in enumerate(expected) if gradient.any()]
+    if not moved:
         return True
-    losses = [_log_probs(model, way, problem, pad_id)[0].sum() for way in (Flat(), layout)]
-    for parameter in learning:
-        expected, found = [_gradient(loss, parameter) for loss in losses]
-        if expected.any():
-            tolerance = EXACT if _is_exact(model) else 0.05
-            return bool((found - expected).norm() <= tolerance * expected.norm())
-    return True
-
-
-def _gradient(loss: Tensor, parameter: Tensor) -> Tensor:
-    (gradient,) = torch.autograd.grad(
-        loss, parameter, retain_graph=True, allow_unused=True, materialize_grads=True
-    )
-    return gradient
-
-
-@contextmanager
-def _rounded_otherwise(model: nn.Module, seed: int) -> Iterator[None]:
-    """While open, what each layer puts out is moved by half a unit in its last place, up or down by chance.
-
-    Two right ways to compute the same thing differ as rounding does: this says by how much.
-    """
-    generator = torch.Generator().manual_seed(seed)
-
-    def move(_: nn.Module, __: Any, output: Tensor) -> Tensor:
-        half = torch.finfo(torch.bfloat16 if output.dtype == torch.float32 else output.dtype).eps / 2
-        signs = 2 * torch.randint(0, 2, output.shape, generator=generator).to(output.device) - 1
-        return (output.float() * (1 + half * signs)).to(output.dtype)
-
-    layers = (m for m in model.modules() if isinstance(m, (nn.Linear, nn.Embedding, Conv1D)))
-    hooks = [layer.register_forward_hook(move) for layer in layers]
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()
+    first = [learning[moved[0]]]
+    (found,) = gradients(layout, first)
+    return agrees(model, found, lambda: gradients(Flat(), first)[0], expected[moved[0]].norm())
 
 
 def _longest(layout: Layout) -> int:
@@ -155,10 +119,3 @@ def _example(model: nn.Module, longest: int) -> tuple[tuple[int, ...], tuple[tup
 
 def _log_probs(model: nn.Module, layout: Layout, problem: Targets, pad_id: int) -> list[Tensor]:
     return score(model, layout.bundles([problem], 2 * LONGEST), [problem], pad_id)
-
-
-def _is_exact(model: nn.Module) -> bool:
-    """Whether rounding is far below what a wrong layout does."""
-    dtype = next(model.parameters()).dtype
-    is_tf32 = dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest"
-    return dtype in (torch.float32, torch.float64) and not is_tf32

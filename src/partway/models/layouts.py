@@ -126,7 +126,8 @@ class SharedPrompt:
 
     def suits(self, model: nn.Module) -> bool:
         """Checkpointing of activations drops the cache."""
-        return not extract_model_from_parallel(model).is_gradient_checkpointing
+        plain: Any = extract_model_from_parallel(model)
+        return not plain.is_gradient_checkpointing and not _keeps_a_state(model)
 
     def bundles(self, problems: Sequence[Targets], tokens_per_pass: int) -> list[Bundle]:
         """Targets that fit the budget as rows with a prompt each, since their caches take that room."""
@@ -159,8 +160,8 @@ class TreeRows:
         return Tree(self.longest // 2) if self.longest // 2 >= SHORTEST else SharedPrompt()
 
     def suits(self, model: nn.Module) -> bool:
-        """Whether it is right only its log-probs tell."""
-        return True
+        """A running state reads one text, not a tree; whether it is right for others only log-probs tell."""
+        return not _keeps_a_state(model)
 
     def bundles(self, problems: Sequence[Targets], tokens_per_pass: int) -> list[Bundle]:
         """Trees of similar lengths together; those with branches are split where they are too long."""
@@ -196,7 +197,7 @@ class Tree:
     def suits(self, model: nn.Module) -> bool:
         """Blocks of attention take the place of PyTorch's own."""
         config: Any = extract_model_from_parallel(model).config
-        return bool(config._attn_implementation == "sdpa")
+        return bool(config._attn_implementation == "sdpa") and not _keeps_a_state(model)
 
     def bundles(self, problems: Sequence[Targets], tokens_per_pass: int) -> list[Bundle]:
         """As many trees in a row as fit; those with branches are split where they are too long."""
@@ -225,6 +226,10 @@ def score(
         for tree, log_probs in zip(bundle.trees, parts, strict=True):
             results[tree.problem][list(tree.targets)] = log_probs
     return results
+
+
+def _keeps_a_state(model: nn.Module) -> bool:
+    return bool(getattr(extract_model_from_parallel(model), "_is_stateful", False))
 
 
 def _tree_bundles(

@@ -17,14 +17,16 @@ from transformers import PreTrainedModel
 
 from partway.errors import ModelError
 from partway.execution import PYTHON, Programs
-from partway.models.admission import Admission
 from partway.models.drafts import Drafts
 from partway.models.drawing import streams
 from partway.models.engine import Draw, Request
-from partway.models.frontier import Ended, Frontier
+from partway.models.frontier import Ended
 from partway.models.guessing import Guesser
 from partway.models.layouts import Layout, Tree, TreeRows
 from partway.models.loading import LanguageModel
+from partway.models.sampler_check import checked_sampler
+from partway.models.samplers import Sampler
+from partway.models.sampling_task import SamplingTask
 from partway.models.settings import SamplingSettings
 from partway.models.stopping import AnswerWatch
 
@@ -51,20 +53,17 @@ class LocalEngine:
         layout: Layout | None = None,
     ) -> None:
         self.model, self.codec = language_model.model, language_model.codec
-        if getattr(self.model, "_is_stateful", False):
-            raise ModelError(
-                f"a {self.model.config.model_type} model keeps a running state instead of keys and values, so"
-                " its rows cannot be split; use a transformer"
-            )
         self.context_length = language_model.context_length
         self.row_budget = row_budget
         # What lets a tree be scored in one row lets a row be read with guesses: positions and masks count.
         self.longest = layout.longest if isinstance(layout, Tree | TreeRows) else 0
-        self.is_end = np.zeros(self.model.config.vocab_size, bool)
+        self.sampler = self._checked_sampler()
+        vocabulary = self.model.config.get_text_config(decoder=True).vocab_size
+        self.is_end = np.zeros(vocabulary, bool)
         self.is_end[_end_ids(language_model)] = True
         self.watch = None
         if programs is not None:
-            self.watch = AnswerWatch(self.codec, self.model.config.vocab_size, programs)
+            self.watch = AnswerWatch(self.codec, vocabulary, programs)
         self.tokens_computed = 0  # by all calls so far, prompts included
 
     def complete(
@@ -75,31 +74,32 @@ class LocalEngine:
         Randomness belongs to a request's problem, not to its place among the requests.
         """
         prompts = [self._prompt(request) for request in requests]
-        waiting = [(number, streams(seed, r.problem.id, r.count)) for number, r in enumerate(requests)]
         limits = [min(settings.max_completion_length, self.context_length - len(p)) for p in prompts]
         needed = sum(request.count for request in requests)
-        budget = min(self.row_budget or self._default_budget(prompts, limits), max(needed, 1))
-        frontier = Frontier(
-            self.model,
-            settings,
+        task = SamplingTask(
             prompts,
+            [streams(seed, request.problem.id, request.count) for request in requests],
             limits,
-            budget=budget,
+            settings,
+            budget=min(self.row_budget or self._default_budget(prompts, limits), max(needed, 1)),
             is_end=self.is_end,
             watch=self.watch,
             guesser=self._guesser(requests),
         )
-        admission = Admission(prompts, waiting, budget)
         with evaluating(self.model), torch.no_grad():
-            while admission.waiting or len(frontier.rows):
-                frontier.admit(admission.admissible(frontier))
-                admission.return_evicted(frontier.advance())
-        self.tokens_computed += frontier.tokens_computed
-        return [self._draws(request, ended) for request, ended in zip(requests, frontier.ended, strict=True)]
+            found, tokens_computed = self.sampler.complete(self.model, task)
+        self.tokens_computed += tokens_computed
+        return [self._draws(request, ended) for request, ended in zip(requests, found, strict=True)]
 
     def update(self, weights: PreTrainedModel, version: int) -> None:
         """Draw with this model from now on; what was learned in place needs no telling."""
-        self.model = weights
+        if weights is not self.model:
+            self.model = weights
+            self.sampler = self._checked_sampler()
+
+    def _checked_sampler(self) -> Sampler:
+        with evaluating(self.model):
+            return checked_sampler(self.model, pad_id=self.codec.pad_id)
 
     def _prompt(self, request: Request) -> list[int]:
         tokens = self.codec.prompt(request.problem.question) + self.codec.steps(request.prefix)
@@ -137,9 +137,11 @@ class LocalEngine:
         ]
 
     def _default_budget(self, prompts: Sequence[Sequence[int]], limits: Sequence[int]) -> int:
-        config = self.model.config
-        heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-        head_size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        """Rows for a gigabyte, counted as if every layer kept keys and values of every token."""
+        config = self.model.config.get_text_config(decoder=True)
+        all_heads = getattr(config, "num_attention_heads", None) or 1
+        heads = getattr(config, "num_key_value_heads", None) or all_heads
+        head_size = getattr(config, "head_dim", None) or config.hidden_size // all_heads
         lengths = (len(prompt) + limit for prompt, limit in zip(prompts, limits, strict=True))
         values = 2 * config.num_hidden_layers * heads * head_size * max(lengths, default=1)
         row_bytes = values * self.model.dtype.itemsize + 4 * config.vocab_size * torch.float32.itemsize

@@ -63,7 +63,7 @@ def score_grid(model: nn.Module, rows: Rows, grid: Grid, **inputs: Tensor) -> Te
     device = device_of(model)
     kept, sources_E = np.unique(grid.sources, return_inverse=True)
     tokens = to_tensor(grid.tokens, device)
-    output = _logits(model, to_tensor(kept, device), input_ids=tokens, use_cache=False, **inputs)
+    output = logits_at(model, to_tensor(kept, device), input_ids=tokens, use_cache=False, **inputs)
     wanted_E = np.concatenate([tree.wanted for tree in trees])
     log_probs_E = token_log_probs(output.logits[0], to_tensor(sources_E, device), to_tensor(wanted_E, device))
     return _sum_along_paths(log_probs_E, trees)
@@ -90,7 +90,7 @@ def score_after_prompt(model: nn.Module, tree: TokenTree, pad_id: int) -> Tensor
     device = device_of(model)
     prompt = to_tensor(tree.tokens[None, : tree.prompt_length], device)
     last = torch.tensor([tree.prompt_length - 1], device=device)
-    output = _logits(model, last, input_ids=prompt, use_cache=True)
+    output = logits_at(model, last, input_ids=prompt, use_cache=True)
     targets = [tree.wanted[path] for path in tree.paths]
     first_S = to_tensor(np.array([target[0] for target in targets]), device)
     log_probs_S = token_log_probs(output.logits[0], torch.zeros_like(first_S), first_S)
@@ -104,7 +104,7 @@ def score_after_prompt(model: nn.Module, tree: TokenTree, pad_id: int) -> Tensor
     wanted = np.concatenate([target[1:] for target in targets])
     slots = np.repeat(np.arange(len(targets)), [len(target) - 1 for target in targets])
     output.past_key_values.batch_repeat_interleave(len(targets))
-    output = _logits(
+    output = logits_at(
         model,
         torch.tensor(kept, device=device),
         input_ids=to_tensor(tokens, device),
@@ -117,7 +117,7 @@ def score_after_prompt(model: nn.Module, tree: TokenTree, pad_id: int) -> Tensor
     return log_probs_S.index_add(0, to_tensor(slots, device), rest)
 
 
-def _logits(model: nn.Module, kept: Tensor, **inputs: Any) -> Any:
+def logits_at(model: nn.Module, kept: Tensor, **inputs: Any) -> Any:
     """The model's output with logits for the `kept` positions (of the flattened rows) only."""
     head = extract_model_from_parallel(model).get_output_embeddings()
     with _reads_only(head, kept):

@@ -1,0 +1,31 @@
+"""What a sampler is asked: prompts to complete as tokens, how, and what ends a completion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partway.models.guessing import Guesser
+from partway.models.settings import SamplingSettings
+from partway.models.stopping import AnswerWatch
+
+
+@dataclass(frozen=True)
+class SamplingTask:
+    """Of each prompt the streams of random numbers of its samples, and the longest completion.
+
+    At most `budget` rows are held at a time. A completion ends with a token that `is_end`, or where `watch`
+    sees the end of a solution. `guesser` tells what probably follows, to samplers that can use it.
+    """
+
+    prompts: Sequence[Sequence[int]]
+    streams: Sequence[NDArray[np.uint64]]
+    limits: Sequence[int]
+    settings: SamplingSettings
+    budget: int
+    is_end: NDArray[np.bool_]
+    watch: AnswerWatch | None = None
+    guesser: Guesser | None = None
