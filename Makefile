@@ -17,7 +17,7 @@ help:
 	@echo "make bench     tracing, sampling, learning and training against their baselines"
 	@echo "make docs      build the documentation into site/"
 	@echo "make fuzz N=1000000   throw mutated programs at the sandbox; the memory curve is in fuzz-memory.csv"
-	@echo "make test-integrations   call our reward from TRL, in an environment of its own"
+	@echo "make test-integrations   call our rewards from TRL, verl and verifiers, in an environment of its own"
 	@echo "make test-browser   open report and explorer in a headless Chromium (installs it with apt)"
 
 install: $(READY)
@@ -71,6 +71,8 @@ test-integrations: $(READY)
 	echo "$(CURDIR)/$(VENV)/lib/$$($(BIN)/python -c 'import sys; print(f"python{sys.version_info[0]}.{sys.version_info[1]}")')/site-packages" \
 		> $$(.venv-integrations/bin/python -c 'import site; print(site.getsitepackages()[0])')/partway-venv.pth
 	.venv-integrations/bin/python -m pip install --quiet --no-deps trl==1.16.0
+	.venv-integrations/bin/python -m pip install --quiet --no-deps verl==0.9.1
+	.venv-integrations/bin/python -m pip install --quiet ray tensordict omegaconf verifiers==0.4.0
 	PYTHONPATH=src .venv-integrations/bin/python -m pytest tests/integrations
 
 clean:

@@ -76,7 +76,20 @@ def compute_score(
     `extra_info["solution"]`, if there is one, is the reference. What cannot be judged is an error, for lack
     of a score that would say so.
     """
-    [score] = trace_credits([solution_str], [ground_truth], [(extra_info or {}).get("solution")])
+    return _score(solution_str, ground_truth, (extra_info or {}).get("solution"))
+
+
+async def trace_credit(task: Any, trace: Any) -> float:
+    """A reward for verifiers 0.4, plugged in by a task's config: `rewards.trace_credit.fn` is
+    `partway.rewards:trace_credit`.
+
+    The task's data has `answer` and, for partial credit, `solution`. What cannot be judged is an error.
+    """
+    return _score(trace.last_reply, task.answer, getattr(task, "solution", None))
+
+
+def _score(text: str, answer: Any, solution: str | None) -> float:
+    [score] = trace_credits([text], [answer], [solution])
     if score is None:
         raise SandboxError("the sandbox cannot run this program; `partway doctor` says what is missing")
     return score

@@ -191,8 +191,8 @@ def test_labels_and_colours_are_read_without_torch() -> None:
     [
         (
             ("mmle",),
-            "objective is 'mmle', expected one of mle, mml, mle_aug, beta_mml, or package.module:name; "
-            "did you mean 'mml'?",
+            "objective is 'mmle', expected one of mle, mml, mle_aug, beta_mml, grpo, rloo, maxrl, pkpo, or "
+            "package.module:name; did you mean 'mml'?",
         ),
         (("beta_mml", 0.0), "mml_beta is 0.0, expected a number above 0 and up to 1; try 0.25"),
         (("beta_mml", float("nan")), "mml_beta is nan, expected a number above 0 and up to 1; try 0.25"),
