@@ -54,6 +54,8 @@ def test_every_problem_is_listed_with_what_is_kept_and_how_it_was_solved(explore
         ({"least": "3", "most": "3"}, ["wheels"]),
         ({"partial": "yes"}, ["wheels"]),
         ({"partial": "no"}, ["pens", "weak"]),
+        ({"beyond": "luck"}, []),
+        ({"beyond": "stitched"}, []),
         ({"evaluation": "solved"}, ["eggs"]),
         ({"evaluation": "unsolved"}, ["cats"]),
         ({"compared": "gained"}, ["eggs"]),

@@ -6,14 +6,18 @@ import math
 import pytest
 
 import explorer_cases
-from explorer_cases import OTHER_WAY, WHEELS, Writer, finished_run
+from explorer_cases import OTHER_WAY, PENS, WHEELS, Writer, finished_run
+from partway.evaluation import Evaluation, EvaluationPlan, ProblemResult
+from partway.evaluation.samples import judge
 from partway.execution import PYTHON, Failure, PythonPrograms, Trace, trace
 from partway.execution.state_tables import KnownStates, values_by_step
 from partway.execution.values import canonical
 from partway.problem import Problem
 from partway.reports.explorer import groups
 from partway.reports.explorer.explorer import Explorer
+from partway.reports.explorer.index import Query
 from partway.reports.explorer.tree import tree_of
+from partway.runs.run import keep_problems
 from partway.solution import Solution
 
 TIMEOUT = Failure("timeout", "took more than 1 s", 1)
@@ -115,7 +119,7 @@ def test_self_samples_are_counted_by_verdict_and_grouped(wheels):
 
 def test_evaluation_samples_are_grouped_by_solution_with_verdicts(explorer):
     evaluation = explorer.problem("dev/1")["evaluation"]
-    assert (evaluation["step"], evaluation["drawn"], evaluation["passed"]) == (4, 6, 5)
+    assert (evaluation["name"], evaluation["drawn"], evaluation["passed"]) == ("4", 6, 5)
     first, second = evaluation["groups"]
     assert (first["count"], first["is_right"], first["same_as"], first["pass1"]) == (5, True, 0, 1)
     assert (second["count"], second["is_right"], second["matching"]) == (1, False, 1)
@@ -157,9 +161,44 @@ def test_another_evaluation_can_be_asked_for(tmp_path):
     writer.evaluate(2, {"eggs": [("answer = 4\n", 6)], "cats": [("answer = 4\n", 6)]})
     writer.evaluate(4)
     explorer = Explorer(writer.run)
-    assert explorer.problem("dev/1")["evaluation"]["step"] == 4
-    chosen = explorer.problem("dev/1", 2)["evaluation"]
-    assert (chosen["step"], chosen["steps"], chosen["passed"]) == (2, [2, 4], 6)
+    assert explorer.problem("dev/1")["evaluation"]["name"] == "4"
+    chosen = explorer.problem("dev/1", "2")["evaluation"]
+    assert (chosen["name"], chosen["names"], chosen["passed"]) == ("2", ["2", "4"], 6)
+
+
+def test_a_finished_run_shows_the_evaluation_of_the_step_its_final_model_is_from(tmp_path):
+    writer = Writer(tmp_path)
+    writer.evaluate(2, {"eggs": [("answer = 4\n", 6)], "cats": [("answer = 3\n", 6)]})
+    writer.evaluate(4)
+    writer.save("final")
+    explorer = Explorer(writer.run)
+    assert explorer.facts()["final_step"] == 2
+    assert explorer.problem("dev/1")["evaluation"]["name"] == "2"
+    assert explorer.page(Query(split="dev"))["rows"][1]["passed"] == 6
+
+
+def test_problems_of_other_splits_are_shown_with_their_evaluation(tmp_path):
+    writer = Writer(tmp_path)
+    writer.save("final")
+    samples = (judge(PENS, "answer = 12", 3, trace("answer = 12")),)
+    evaluation = Evaluation.of((ProblemResult("pens", samples),), EvaluationPlan(samples=3, ks=(1, 3)))
+    summary = writer.run.evaluation_file("test")
+    keep_problems(summary, [PENS])
+    evaluation.write(summary, expand=False)
+    explorer = Explorer(writer.run)
+    assert explorer.facts()["splits"]["test"] == 1
+    assert [(r["split"], r["solved"], r["of"]) for r in explorer.facts()["results"]] == [("test", 1, 1)]
+    view = explorer.problem("test/1")["evaluation"]
+    assert (view["name"], view["passed"]) == ("test", 3)
+
+
+def test_a_solution_that_is_right_by_luck_is_found_out_also_where_training_did_not_ask(tmp_path):
+    writer = Writer(tmp_path)
+    writer.sample([(1, "wheels", "", "n0 = 10\nn1 = 15\nanswer = n0 + n1\n", -1.0)])
+    writer.save("final")
+    lucky = Explorer(writer.run).problem("train/1")["solutions"][1]
+    assert lucky["doubt"].startswith("with ")
+    assert "the reference" in lucky["doubt"]
 
 
 def test_without_a_reference_the_first_solution_found_takes_its_place(explorer):

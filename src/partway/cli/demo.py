@@ -95,6 +95,15 @@ def command(
     show_comparison(experiment, outcomes)
     show_examples(outcomes)
     click.echo(f"\nThe page: {page}")
+    click.echo(f"Problems, solutions and states: {explore_command(outcomes)}")
+
+
+def explore_command(outcomes: Sequence[Outcome]) -> str:
+    """What opens the explorer on the paper's method beside its baseline."""
+    from partway.comparing.outcomes import of_arm
+
+    runs = [of_arm(outcomes, name)[0].run for name in ("fcs+pcs", "mle")]
+    return " ".join(["partway explore", *(str(run.directory) for run in runs if run is not None)])
 
 
 def numbers(experiment: Experiment, outcomes: Sequence[Outcome]) -> dict[str, object]:

@@ -23,6 +23,7 @@ from partway.models.settings import SamplingSettings
 from partway.problem import Problem
 from partway.runs.digests import problems_digest
 from partway.runs.evaluations import journal_beside
+from partway.runs.run import keep_problems
 from partway.solution import EMPTY
 
 
@@ -115,6 +116,7 @@ def evaluate_into(
     journal = EvaluationJournal(journal_beside(path))
     evaluation = evaluate(engine, problems, plan, model=model, journal=journal, on_progress=on_progress)
     about = {**(about or {}), "problems_sha256": problems_digest(problems), "digest": digest}
+    keep_problems(path, problems)
     evaluation.write(path, expand=expand, about=about)
     journal.remove()
     return {**about, **evaluation.to_json()}

@@ -30,6 +30,7 @@ from partway.runs.shapes import BUFFERS
 
 TRAINER_STATE = "trainer_state.json"  # as transformers writes it, in a checkpoint
 STEPS_PER_SAMPLE_FILE = 1000
+SPLITS = ("train", "dev")  # the problems every run has
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,16 @@ class Run:
 
     def problems_file(self, split: str) -> Path:
         """Where the problems of `split` are, if there are any."""
-        return self.directory / "problems" / f"{split}.jsonl"
+        return self._problems / f"{split}.jsonl"
+
+    def splits(self) -> list[str]:
+        """What problems the run has: those it trains on, those of its evaluations, then any others."""
+        others = sorted({path.stem for path in self._problems.glob("*.jsonl")} - {*SPLITS})
+        return [*SPLITS, *others]
+
+    @property
+    def _problems(self) -> Path:
+        return self.directory / "problems"
 
     @cached_property
     def rules(self) -> Rules:
@@ -232,6 +242,11 @@ class Run:
         """The summaries by step."""
         return {step: read_json(self.evaluation_file(step)) for step in self.evaluated_steps()}
 
+    def evaluation_names(self) -> list[str]:
+        """The names of evaluations apart from those of training: of the final model, on other problems."""
+        names = (path.stem for path in sorted(self.evaluations_directory.glob(f"*{SUMMARY}")))
+        return [name for name in names if self.evaluation_file(name).exists() and not _is_of_a_step(name)]
+
     def evaluation_rows(self, step: int) -> Iterator[Row]:
         """The samples of the evaluation at `step`."""
         return read_rows(samples_beside(self.evaluation_file(step))[0])
@@ -297,6 +312,17 @@ class Run:
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.directory).as_posix()
+
+
+def _is_of_a_step(name: str) -> bool:
+    return name.removeprefix("step-").isdecimal()
+
+
+def keep_problems(summary: Path, problems: Sequence[Problem]) -> None:
+    """Save the problems of an evaluation in the run it belongs to, so that its samples can be looked at."""
+    run = Run(summary.parent.parent)
+    if run.is_started and summary.parent == run.evaluations_directory and summary.stem not in SPLITS:
+        run.write_problems(summary.stem, problems)
 
 
 def save_buffers(directory: Path, buffers: Mapping[str, SolutionBuffer]) -> None:

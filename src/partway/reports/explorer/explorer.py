@@ -14,6 +14,7 @@ from partway.errors import PartwayError, RunError
 from partway.problem import Problem
 from partway.reports.explorer.groups import evaluation_view, self_sample_groups, self_samples_view
 from partway.reports.explorer.index import TESTS, Columns, Entry, Index, Query, entries_of
+from partway.reports.explorer.overview import overview_of
 from partway.reports.explorer.problem_view import known_of, problem_view, typed_view
 from partway.reports.explorer.reading import RunReader
 from partway.runs import Row, Run
@@ -37,8 +38,8 @@ class Material:
     problem: Problem
     buffer: SolutionBuffer
     samples: Sequence[Row] = ()
-    step: int | None = None
-    steps: Sequence[int] = ()
+    evaluation: str | None = None
+    evaluations: Sequence[str] = ()
     evaluated: Sequence[Row] = ()
     pass1: Sequence[Row] = ()
 
@@ -100,7 +101,6 @@ class Explorer:
         index = self.refresh()
         config = self.reader.config
         with self._lock:
-            steps = self.reader.run.evaluated_steps()
             return {
                 **self.pulse(),
                 "version": index.version,
@@ -111,31 +111,47 @@ class Explorer:
                     [label, _setting(config[key])] for key, label in SETTINGS.items() if key in config
                 ],
                 "splits": _split_sizes(index),
-                "evaluations": steps,
+                "final_step": self.reader.final_step,
                 "totals": totals_of(index.columns),
-                "metrics": self.reader.metrics_at(steps[-1]) if steps else [],
+                "results": self._results(index),
+                "overview": self._reading(lambda: overview_of(self.reader, index)),
             }
 
-    def problem(self, key: str, step: int | None = None) -> Row:
-        """A problem with everything there is to see of it, its evaluation the last one or that at `step`."""
+    def _results(self, index: Index) -> list[Row]:
+        """For each split that was evaluated on: which evaluation is shown, its metrics, problems solved."""
+        found: list[Row] = []
+        for split in self.reader.run.splits():
+            name = self.reader.shown_evaluation(split)
+            scores = [e.standing.score for e in index.entries if e.listed.split == split]
+            if name is not None and any(score.drawn for score in scores):
+                solved = sum(score.passed > 0 for score in scores)
+                evaluated = sum(score.drawn > 0 for score in scores)
+                metrics = self.reader.metrics_of(name)
+                found.append(
+                    {"split": split, "name": name, "solved": solved, "of": evaluated, "metrics": metrics}
+                )
+        return found
+
+    def problem(self, key: str, evaluation: str = "") -> Row:
+        """A problem with everything there is to see of it; its evaluation may be chosen by name."""
         entry = self.entry(key)
         with self._lock:
-            material = self._reading(lambda: self._material(entry, step))
+            material = self._reading(lambda: self._material(entry, evaluation))
         return {**entry.to_json(shown=0), "split": entry.listed.split, **self._view(material)}
 
-    def _material(self, entry: Entry, step: int | None) -> Material:
-        reader = self.reader
+    def _material(self, entry: Entry, evaluation: str) -> Material:
+        reader, split = self.reader, entry.listed.split
         problem = reader.problem(entry.listed)
+        samples: list[Row] = []
         if entry.has_buffer:
             reader.samples.update()
             samples = reader.samples.rows(problem.id)
-            return Material(problem, reader.buffer(entry.listed, problem), samples)
-        buffer, steps = reader.buffer(entry.listed, problem), reader.run.evaluated_steps()
-        if not steps:
-            return Material(problem, buffer)
-        step = step if step in steps else steps[-1]
-        full, pass1 = reader.judged(step)
-        return Material(problem, buffer, [], step, steps, full.rows(problem.id), pass1.rows(problem.id))
+        buffer, names = reader.buffer(entry.listed, problem), reader.evaluations(split)
+        name = evaluation if evaluation in names else reader.shown_evaluation(split)
+        if name is None:
+            return Material(problem, buffer, samples)
+        full, pass1 = reader.judged(name)
+        return Material(problem, buffer, samples, name, names, full.rows(problem.id), pass1.rows(problem.id))
 
     def _view(self, material: Material) -> Row:
         """What is made of the material; nothing else waits while programs are run for it."""
@@ -145,9 +161,13 @@ class Explorer:
         view = problem_view(problem, buffer, known, samples) | {"ending": programs.ending}
         if samples:
             view["samples"] = self_samples_view(samples, known)
-        if material.step is not None:
+        if material.evaluation is not None:
             evaluation = evaluation_view(material.evaluated, material.pass1, known)
-            view["evaluation"] = {"step": material.step, "steps": material.steps, **evaluation}
+            view["evaluation"] = {
+                "name": material.evaluation,
+                "names": material.evaluations,
+                **evaluation,
+            }
         return view
 
     def trace(self, key: str, text: str) -> Row:
@@ -185,11 +205,11 @@ def totals_of(columns: Columns) -> Row:
     """Sums over the problems, and how many of them were gained and lost compared with the other run."""
     here = columns.here
     return {
+        "references": int(columns.has_reference.sum()),
         "fcs": int(here.fully_correct.sum()),
         "stitched": int(here.stitched.sum()),
         "pcs": int(here.partially_correct.sum()),
-        "evaluated": int((here.drawn > 0).sum()),
-        "solved": int(here.is_solved.sum()),
+        "doubted": int(here.doubted.sum()),
         **{change: int(TESTS["compared"][change](columns).sum()) for change in ("gained", "lost")},
     }
 

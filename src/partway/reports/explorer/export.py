@@ -69,7 +69,7 @@ def _write_problems(directory: Path, explorer: Explorer, entries: Sequence[Entry
     for entry in entries[start : start + PROBLEMS_PER_FILE]:
         view = explorer.problem(entry.key)
         if "evaluation" in view:
-            view["evaluation"]["steps"] = [view["evaluation"]["step"]]  # the others need the server
+            view["evaluation"]["names"] = [view["evaluation"]["name"]]  # the others need the server
         shown[entry.key] = view
     _hand_over(directory, f"problems-{start // PROBLEMS_PER_FILE}", shown)
 

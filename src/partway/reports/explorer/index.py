@@ -16,7 +16,7 @@ from partway.runs import Row
 PAGE_SIZE = 50
 SHOWN_QUESTION = 240
 
-NOTHING_KEPT = Counts(0, 0, 0, 0)
+NOTHING_KEPT = Counts(0, 0, 0, 0, 0)
 NOT_EVALUATED = Score(0, 0)
 
 
@@ -60,6 +60,7 @@ def _standing_row(standing: Standing) -> Row:
         "fcs": standing.kept.fully_correct,
         "stitched": standing.kept.stitched,
         "pcs": standing.kept.partially_correct,
+        "doubted": standing.kept.doubted,
         "found": standing.kept.last_found,
         "drawn": standing.score.drawn,
         "passed": standing.score.passed,
@@ -85,17 +86,18 @@ def entries_of(reader: RunReader, other: RunReader | None = None) -> list[Entry]
 def _standings(reader: RunReader) -> list[tuple[Listed, Standing]]:
     listed = reader.listed()
     counts = _counts_now(reader, listed)
-    steps = reader.run.evaluated_steps()
-    scores = reader.judged(steps[-1])[0].scores if steps else {}
+    shown = {split: reader.shown_evaluation(split) for split in reader.run.splits()}
+    scores = {split: reader.judged(name)[0].scores if name else {} for split, name in shown.items()}
     return [
-        (
-            one,
-            Standing(counts.get(one.id, Counts(int(one.has_reference), 0, 0, 0)), NOT_EVALUATED)
-            if one.split == "train"
-            else Standing(NOTHING_KEPT, scores.get(one.id, NOT_EVALUATED)),
-        )
-        for one in listed
+        (one, Standing(_kept(one, counts), scores[one.split].get(one.id, NOT_EVALUATED))) for one in listed
     ]
+
+
+def _kept(one: Listed, counts: Mapping[str, Counts]) -> Counts:
+    """What is kept for a problem; before anything was saved, its reference."""
+    if one.split != "train":
+        return NOTHING_KEPT
+    return counts.get(one.id, NOTHING_KEPT._replace(fully_correct=int(one.has_reference)))
 
 
 def _counts_now(reader: RunReader, listed: Sequence[Listed]) -> Mapping[str, Counts]:
@@ -122,6 +124,7 @@ class Query:
     least: int | None = None
     most: int | None = None
     partial: str = ""
+    beyond: str = ""
     evaluation: str = ""
     compared: str = ""
     order: str = ""
@@ -151,6 +154,7 @@ class Columns:
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self.has_buffer = np.array([entry.has_buffer for entry in entries], bool)
+        self.has_reference = np.array([e.has_buffer and e.listed.has_reference for e in entries], bool)
         self.is_compared = np.array([entry.other is not None for entry in entries], bool)
         self.here = Standings([entry.standing for entry in entries])
         self.other = Standings([entry.other or NOT_THERE for entry in entries])
@@ -163,7 +167,7 @@ class Standings:
         numbers = np.array([(*standing.kept, *standing.score) for standing in standings], np.int64)
         columns = numbers.reshape(len(standings), len(Counts._fields) + len(Score._fields)).T
         kept = columns[: len(Counts._fields)]
-        self.fully_correct, self.stitched, self.partially_correct, self.last_found = kept
+        self.fully_correct, self.stitched, self.partially_correct, self.doubted, self.last_found = kept
         self.drawn, self.passed = columns[len(Counts._fields) :]
         self.solutions = self.fully_correct + self.stitched + self.partially_correct
         self.is_solved = self.passed > 0
@@ -178,6 +182,10 @@ TESTS: dict[str, dict[str, Callable[[Columns], NDArray[np.bool_]]]] = {
     "partial": {
         "yes": lambda columns: columns.here.partially_correct > 0,
         "no": lambda columns: columns.has_buffer & (columns.here.partially_correct == 0),
+    },
+    "beyond": {
+        "luck": lambda columns: columns.here.doubted > 0,
+        "stitched": lambda columns: columns.here.stitched > 0,
     },
     "evaluation": {
         "solved": lambda columns: columns.here.is_solved,

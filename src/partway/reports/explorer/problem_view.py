@@ -37,7 +37,7 @@ def problem_view(
     problem: Problem, buffer: SolutionBuffer, known: Known, samples: Sequence[SampleGroup]
 ) -> Row:
     """The question, the kept solutions and their tree; `samples` say how likely and how frequent each is."""
-    kept, doubts = buffer.to_json()["solutions"], buffer.doubts
+    kept, doubts = buffer.to_json()["solutions"], doubts_of(buffer)
     traces = traced([solution.text for solution in known.solutions], known.programs)
     return {
         "id": problem.id,
@@ -57,6 +57,19 @@ def problem_view(
         "states": known.states.to_json(),
         "tree": tree_of(known.solutions),
     }
+
+
+def doubts_of(buffer: SolutionBuffer) -> dict[Solution, str]:
+    """Why right solutions seem to be right by luck; what training did not ask is found out here."""
+    reference, question = buffer.problem.reference, buffer.problem.question
+    if buffer.rules.spurious != "keep" or reference is None:
+        return buffer.doubts
+    found = {
+        solution: buffer.programs.audit(reference, solution, question)
+        for solution in (*buffer.fully_correct, *buffer.stitched)
+        if solution != reference
+    }
+    return {solution: audit.reason for solution, audit in found.items() if audit.verdict == "spurious"}
 
 
 def _history(solution: Solution, kept: Row, samples: Sequence[SampleGroup], known: Known) -> Row:

@@ -19,11 +19,11 @@ from partway.datasets.rows import problem_of
 from partway.problem import Problem
 from partway.reports.explorer.self_samples import SelfSamples, sampled_text
 from partway.reports.explorer.tracing import traced
+from partway.reports.summaries import chosen_step
 from partway.runs import Row, Run, read_json
 from partway.runs.evaluations import samples_beside
 from partway.runs.rows import Stamp, row_at, scan, stamp
 
-SPLITS = ("train", "dev")
 T = TypeVar("T")
 
 
@@ -39,11 +39,12 @@ class Listed(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What is kept for a problem: how many solutions of each kind, and when the latest was found."""
+    """What is kept for a problem by kind, how much of it seems right by luck, when the latest was found."""
 
     fully_correct: int
     stitched: int
     partially_correct: int
+    doubted: int
     last_found: int
 
 
@@ -117,7 +118,8 @@ def counts_of(solutions: Sequence[Row]) -> Counts:
     """The counts of a buffer's solutions."""
     kinds = Counter(solution["kind"] for solution in solutions)
     last = max((int(solution["found"]) for solution in solutions), default=0)
-    return Counts(kinds["fully_correct"], kinds["stitched"], kinds["partially_correct"], last)
+    doubted = sum("flag" in solution for solution in solutions)
+    return Counts(kinds["fully_correct"], kinds["stitched"], kinds["partially_correct"], doubted, last)
 
 
 def read_judged(path: Path) -> Judged:
@@ -140,7 +142,7 @@ class RunReader:
         self.config = run.config
         self.rules, self.programs = run.rules, run.programs
         self.samples = SelfSamples(run)
-        self._listed = Remembered(read_listed, limit=len(SPLITS))
+        self._listed = Remembered(read_listed, limit=8)
         self._kept = Remembered(read_kept, limit=1)
         self._judged = Remembered(read_judged, limit=8)
 
@@ -151,7 +153,7 @@ class RunReader:
 
     def listed(self) -> list[Listed]:
         """Every problem, those trained on first."""
-        return [one for split in SPLITS for one in self._listed.of(self.run.problems_file(split))]
+        return [one for split in self.run.splits() for one in self._listed.of(self.run.problems_file(split))]
 
     def problem(self, listed: Listed) -> Problem:
         """The whole problem."""
@@ -192,25 +194,43 @@ class RunReader:
         for row, trace in zip(news, traces, strict=True):
             buffer.consider(trace, int(row["step"]))
 
-    def judged(self, step: int) -> tuple[Judged, Judged]:
-        """The evaluation at a step, and beside it the samples drawn for the paper's pass@1."""
-        summary = self.run.evaluation_file(step)
-        full, pass1 = (self._judged.of(path) for path in samples_beside(summary))
+    @property
+    def final_step(self) -> int | None:
+        """The step whose model the final one is, None while the run is training."""
+        return chosen_step(self.run.evaluations(), self.config) if self.run.is_finished else None
+
+    def evaluations(self, split: str) -> list[str]:
+        """The evaluations on a split: of training by their steps, then the one that is named as it."""
+        steps = [str(step) for step in self.run.evaluated_steps()] if split == "dev" else []
+        return [*steps, *(name for name in self.run.evaluation_names() if name == split)]
+
+    def shown_evaluation(self, split: str) -> str | None:
+        """The evaluation to begin with: of the final model once there is one, else the newest."""
+        names, step = self.evaluations(split), str(self.final_step)
+        return step if step in names and split not in names else names[-1] if names else None
+
+    def judged(self, name: str) -> tuple[Judged, Judged]:
+        """The evaluation of this name, and beside it the samples drawn for the paper's pass@1."""
+        full, pass1 = (self._judged.of(path) for path in samples_beside(self._summary(name)))
         return full, pass1
 
-    def metrics_at(self, step: int) -> list[tuple[str, float]]:
+    def metrics_of(self, name: str) -> list[tuple[str, float]]:
         """Names and values of the metrics of an evaluation."""
-        summary = read_json(self.run.evaluation_file(step))
-        return [(name, estimate["value"]) for name, estimate in summary["metrics"].items()]
+        summary = read_json(self._summary(name))
+        return [(metric, estimate["value"]) for metric, estimate in summary["metrics"].items()]
+
+    def _summary(self, name: str) -> Path:
+        return self.run.evaluation_file(int(name) if name.isdecimal() else name)
 
     def version(self) -> str:
         """Another text whenever the files say something else."""
         run, newest = self.run, self.run.buffer_file()
         state = (
-            [stamp(run.problems_file(split)) for split in SPLITS],
+            [stamp(run.problems_file(split)) for split in run.splits()],
             (newest, newest and stamp(newest)),
             sorted(run.checkpoints()),
             [(path.name, stamp(path)) for path in run.sample_files()],
             [stamp(run.evaluation_file(step)) for step in run.evaluated_steps()],
+            [stamp(run.evaluation_file(name)) for name in run.evaluation_names()],
         )
         return blake2b(repr(state).encode(), digest_size=8).hexdigest()

@@ -90,8 +90,8 @@ async def problems(explorer: Explorer, request: Request) -> object:
 
 
 async def problem(explorer: Explorer, request: Request) -> object:
-    key, step = request.query_params.get("key", ""), request.query_params.get("step", "")
-    return await in_thread(lambda: explorer.problem(key, int(step) if step.isdecimal() else None))
+    key, name = request.query_params.get("key", ""), request.query_params.get("step", "")
+    return await in_thread(lambda: explorer.problem(key, name))
 
 
 async def trace(explorer: Explorer, request: Request) -> object:

@@ -7,5 +7,5 @@ from pathlib import Path
 import partway.execution
 
 HERE = Path(__file__).parent
-FILES = {name: HERE / name for name in ("index.html", "app.css", "app.js")}
+FILES = {name: HERE / name for name in ("index.html", "app.css", "charts.js", "app.js")}
 FILES["trace_html.css"] = Path(partway.execution.__file__).parent / "trace_html.css"

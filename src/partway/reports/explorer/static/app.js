@@ -1,7 +1,7 @@
 "use strict";
 // The explorer's page. Everything it shows of a run becomes text nodes, never markup; addresses are its own.
 (() => {
-  const SHOWN_FILTERS = ["split", "order", "least", "most", "partial", "evaluation", "compared"];
+  const SHOWN_FILTERS = ["split", "order", "least", "most", "partial", "beyond", "evaluation", "compared"];
   const QUERY = ["text", ...SHOWN_FILTERS, "page"];
   const VERDICTS = {
     new_fully_correct: "new, fully correct",
@@ -14,6 +14,26 @@
     incorrect: "incorrect",
     not_executable: "not executable",
   };
+  // What the words of this page mean; shown when they are pointed at, and all together on the overview.
+  const WORDS = {
+    reference: "the given solution, y*",
+    "fully correct": "a program that gives the right answer (FCS); the reference is one",
+    "partially correct": "the beginning of a program that reaches a state known to lead to the answer (PCS)",
+    stitched: "a right solution nobody sampled: a sampled beginning, completed with steps of a known solution",
+    "right by luck": "gives the right answer only for the numbers at hand: with others it differs from the reference",
+    state: "the values of all variables after a step, whatever their names",
+    "self-samples": "solutions the model drew while training, each run and judged against what is kept",
+    guided: "drawn as the continuation of a kept beginning instead of from scratch",
+    "pass@": "the share of problems of which at least one of k samples is right",
+    new: "not kept before, so it is kept now",
+    known: "equal to what is kept already",
+    gained: "not solved by any sample before, solved by one now",
+    lost: "solved by a sample before, by none now",
+    loss: "what training makes small: minus the log-probability of what is learned from, summed over it",
+    "too long": "right, but with more steps than the reference",
+    "not executable": "does not parse, or its first step fails",
+  };
+  const SPLITS = { train: "training", dev: "dev" };
   const SECONDS_BETWEEN_PULSES = 10;
   const TYPING_PAUSE = 250;
   const FEW_GROUPS = 12;
@@ -63,6 +83,8 @@
   const prose = (text) => [...textNodes(text, HARMLESS_IN_PROSE)];
   const hidden = (text) => element("span.sr", text);
   const number = (value) => value.toLocaleString("en");
+  /** A word with its meaning. */
+  const word = (text, key = text) => element("abbr", { title: WORDS[key] }, text);
   const count = (value, one, many = `${one}s`) => `${number(value)} ${value === 1 ? one : many}`;
 
   const brief = (text) =>
@@ -168,6 +190,7 @@
     const hasBuffer = (entry) => entry.key.startsWith("train/");
     const tests = {
       partial: { yes: (e) => e.pcs > 0, no: (e) => hasBuffer(e) && e.pcs === 0 },
+      beyond: { luck: (e) => e.doubted > 0, stitched: (e) => e.stitched > 0 },
       evaluation: { solved, unsolved },
       compared: {
         gained: (e) => solved(e) && unsolved(e.other),
@@ -263,13 +286,13 @@
     showProgress(facts);
     const splits = Object.entries(facts.splits);
     const all = splits.reduce((sum, [, size]) => sum + size, 0);
-    const names = { train: "training", dev: "evaluation" };
     byId("query").elements.split.replaceChildren(
       element("option", { value: "" }, `all ${number(all)}`),
       ...splits.map(([name, size]) =>
-        element("option", { value: name }, `${names[name] || name} (${number(size)})`),
+        element("option", { value: name }, `${SPLITS[name] || name} (${number(size)})`),
       ),
     );
+    byId("beyond").hidden = !(facts.totals.doubted || facts.totals.stitched);
     if (facts.other) {
       byId("compared").hidden = false;
       byId("compared-name").replaceChildren(...textNodes(`Compared with ${facts.other}`));
@@ -289,47 +312,125 @@
     newest("problem");
     shown.problem = null;
     byId("main").removeAttribute("aria-busy");
-    const { name, other, totals, splits, metrics, evaluations, settings } = shown.run;
+    const { name, settings, overview } = shown.run;
+    byId("main").replaceChildren(
+      ...[
+        element("h1", { tabindex: "-1" }, name),
+        element("p.note", "Choose a problem to see its solutions side by side, state by state."),
+        element("dl.facts-grid", runFacts(shown.run).map(fact)),
+        worthPart(overview.worth),
+        chartsPart(overview),
+        changesPart(overview.changes, shown.run),
+        wordsPart(),
+        part(
+          "settings",
+          "Settings",
+          null,
+          element(
+            "dl.settings",
+            settings.flatMap(([label, value]) => [element("dt", label), element("dd", value)]),
+          ),
+        ),
+      ].filter(Boolean),
+    );
+  }
+
+  const fact = ([label, value, note]) =>
+    element("div.fact", element("dt", label), element("dd", value, note && element("small", note)));
+
+  /** The numbers at a glance: what is kept, and what each evaluation gave. */
+  function runFacts({ totals, splits, results, other }) {
     const facts = [];
     if (splits.train) {
-      const per = (sum) => (sum / splits.train).toFixed(2);
-      facts.push([
-        "fully correct per problem",
-        per(totals.fcs),
-        `${number(totals.fcs)} kept, references included`,
-      ]);
-      if (totals.stitched)
-        facts.push(["stitched per problem", per(totals.stitched), `${number(totals.stitched)} kept`]);
-      facts.push(["partially correct per problem", per(totals.pcs), `${number(totals.pcs)} kept`]);
+      const kept = (key, sum, note) => [
+        [word(key), " per problem"],
+        (sum / splits.train).toFixed(2),
+        note || `${number(sum)} kept`,
+      ];
+      const found = totals.fcs - totals.references;
+      facts.push(
+        kept("fully correct", totals.fcs, `${number(totals.references)} given, ${number(found)} found`),
+      );
+      if (totals.stitched) facts.push(kept("stitched", totals.stitched));
+      facts.push(kept("partially correct", totals.pcs));
+      if (totals.doubted) {
+        const link = element("a", { href: addressWith({ beyond: "luck", page: "" }) }, number(totals.doubted));
+        facts.push([word("right by luck"), link, `of ${number(totals.fcs)} fully correct`]);
+      }
     }
-    if (totals.evaluated) {
-      const step = evaluations.at(-1);
-      facts.push([
-        "solved at evaluation",
-        `${number(totals.solved)} of ${number(totals.evaluated)}`,
-        `by any sample, step ${number(step)}`,
-      ]);
-      for (const [metric, value] of metrics.filter(([metric]) => /^pass@\d+$/.test(metric)))
-        facts.push([metric, percent(value), `step ${number(step)}`]);
+    for (const { split, name, solved, of, metrics } of results) {
+      const when = evaluationName(name);
+      facts.push([`solved, ${split}`, `${number(solved)} of ${number(of)}`, `by any sample, ${when}`]);
+      const passes = metrics.filter(([metric]) => /^pass@\d+$/.test(metric));
+      for (const [metric, value] of passes.length > 2 ? [passes[0], passes.at(-1)] : passes)
+        facts.push([[word(metric, "pass@"), `, ${split}`], percent(value), when]);
     }
     if (other) {
-      const found = (word, compared) =>
-        element("a", { href: addressWith({ compared, page: "" }) }, `${number(totals[compared])} ${word}`);
-      facts.push([
-        `solved, compared with ${other}`,
-        [found("gained", "gained"), ", ", found("lost", "lost")],
-        null,
-      ]);
+      const found = (change) =>
+        element("a", { href: addressWith({ compared: change, page: "" }) }, `${number(totals[change])} ${change}`);
+      facts.push([`solved, compared with ${other}`, [found("gained"), ", ", found("lost")], null]);
     }
-    const fact = ([label, value, note]) =>
-      element("div.fact", element("dt", label), element("dd", value, note && element("small", note)));
-    byId("main").replaceChildren(
-      element("h1", { tabindex: "-1" }, name),
-      element("p.note", "Choose a problem to see its solutions side by side, state by state."),
-      element("dl.facts-grid", facts.map(fact)),
+    return facts;
+  }
+
+  /** An evaluation in words: of a step of training, or of the final model. */
+  function evaluationName(name) {
+    const step = shown.run.final_step;
+    if (!/^\d+$/.test(name)) return step ? `final model (step ${number(step)})` : "final model";
+    return Number(name) === step ? `final model (step ${number(step)})` : `step ${number(Number(name))}`;
+  }
+
+  function worthPart(worth) {
+    if (!worth.length) return null;
+    return part("worth", "Worth looking at", null, element("ul.worth", worth.map(problemLink)));
+  }
+
+  function problemLink({ key, id, question, why }) {
+    return element(
+      "li",
+      element(
+        "a",
+        { href: addressWith({ open: key, step: "" }) },
+        why ? element("b", `${why[0].toUpperCase()}${why.slice(1)}`) : element("span.id", id),
+        element("span.question", { dir: "auto" }, prose(question)),
+      ),
+    );
+  }
+
+  function chartsPart({ charts, verdicts }) {
+    const drawn = charts.map((chart) => partwayCharts.lines(chart, element));
+    if (verdicts) drawn.push(partwayCharts.shares(verdicts, VERDICTS, element));
+    if (!drawn.length) return null;
+    return part("curves", "How training went", "As logged, nothing smoothed.", element("div.charts", drawn));
+  }
+
+  function changesPart(changes, { other }) {
+    if (!changes) return null;
+    const { first, last } = changes;
+    const list = (change) =>
+      element(
+        "div",
+        element("h3", word(change), `: ${number(changes[`${change}_count`])}`),
+        element("ul.worth", changes[change].map(problemLink)),
+        changes[`${change}_count`] > changes[change].length
+          ? element("p.note", `and ${number(changes[`${change}_count`] - changes[change].length)} more`)
+          : null,
+      );
+    const note = `Dev problems, ${evaluationName(first)} against ${evaluationName(last)}${other ? ", in this run alone" : ""}.`;
+    return part("changes", "Gained and lost in training", note, element("div.changes", list("gained"), list("lost")));
+  }
+
+  function wordsPart() {
+    const names = { "pass@": "pass@k", new: "new (verdict)", known: "known (verdict)" };
+    return element(
+      "details.part.words",
+      element("summary", "What the words mean"),
       element(
         "dl.settings",
-        settings.flatMap(([label, value]) => [element("dt", label), element("dd", value)]),
+        Object.entries(WORDS).flatMap(([key, meaning]) => [
+          element("dt", names[key] || key),
+          element("dd", meaning),
+        ]),
       ),
     );
   }
@@ -409,7 +510,14 @@
 
   function entryOf(row) {
     const facts = row.key.startsWith("train/")
-      ? [`${number(row.fcs)} FCS`, row.stitched ? ` + ${number(row.stitched)} stitched` : null, row.pcs ? element("b.is-partial", ` + ${number(row.pcs)} PCS`) : null]
+      ? [
+          word(`${number(row.fcs)} FCS`, "fully correct"),
+          row.stitched ? [" + ", word(`${number(row.stitched)} stitched`, "stitched")] : null,
+          row.pcs
+            ? element("b.is-partial", " + ", word(`${number(row.pcs)} PCS`, "partially correct"))
+            : null,
+          row.doubted ? element("b.is-wrong", ", ", word(`${number(row.doubted)} by luck`, "right by luck")) : null,
+        ]
       : [
           row.drawn
             ? element(
@@ -553,7 +661,7 @@
     return element(
       "div.bar",
       element("button", { type: "button", class: "back", on: { click: closeProblem } }, "← Problems"),
-      element("span", split === "train" ? "training problem" : "evaluation problem"),
+      element("span", `${SPLITS[split] || split} problem`),
       element("span.id", id),
       compared && element("span.compared", compared),
       element("span.steps-aside", step(-1, "↑", "Previous problem"), step(1, "↓", "Next problem")),
@@ -593,7 +701,7 @@
     const first = plainName(problem, 0);
     const note =
       solutions.length > 1
-        ? `The same letter is the same state. ◆ is the first step that differs from ${first}.`
+        ? ["The same letter is the same ", word("state"), `. ◆ is the first step that differs from ${first}.`]
         : null;
     const title =
       solutions.length > 1
@@ -607,6 +715,7 @@
       note,
       element(
         "div.cards",
+        { tabindex: "0", role: "group", "aria-label": "Kept solutions, side by side" },
         solutions.map((_, place) => card(problem, place)),
       ),
     );
@@ -632,7 +741,10 @@
       element(
         "header",
         element("span.name", nameOf(problem, place)),
-        element("span", { class: `badge ${look}` }, kind),
+        element("span", { class: `badge ${look}`, title: WORDS[kind] }, kind),
+        solution.doubt !== undefined
+          ? element("span.badge.is-wrong", { title: WORDS["right by luck"] }, "right by luck")
+          : null,
         source.canTrace ? toTry : null,
       ),
       element("p.meta", historyOf(solution)),
@@ -928,16 +1040,12 @@
     const choose = element(
       "select",
       { "aria-label": "Evaluation", on: { change: (event) => go({ step: event.target.value }) } },
-      evaluation.steps.map((step) =>
-        element(
-          "option",
-          { value: String(step), selected: step === evaluation.step },
-          `at step ${number(step)}`,
-        ),
+      evaluation.names.map((name) =>
+        element("option", { value: name, selected: name === evaluation.name }, evaluationName(name)),
       ),
     );
     const total = `${number(evaluation.passed)} of ${number(evaluation.drawn)} right`;
-    const which = evaluation.steps.length > 1 ? [choose] : [`at step ${number(evaluation.step)}`];
+    const which = evaluation.names.length > 1 ? [choose] : [evaluationName(evaluation.name)];
     return part(
       "evaluation",
       "Evaluation samples",
@@ -980,19 +1088,36 @@
         ),
       ),
     );
+    const sum = (beginning) =>
+      verdicts
+        .filter((verdict) => verdict.startsWith(beginning))
+        .reduce((total, verdict) => total + samples.verdicts[verdict], 0);
+    const note = [
+      `${number(sum("new_"))} `,
+      word("new"),
+      `, ${number(sum("known_"))} `,
+      word("known"),
+      `, ${number(samples.drawn - sum("new_") - sum("known_"))} neither.`,
+    ];
     return part(
       "samples",
       `Self-samples (${number(samples.drawn)})`,
-      null,
+      note,
       bar,
       legend,
       groupList(problem, samples, sampleLabel),
     );
   }
 
+  /** The verdicts on equal samples: new when it was first drawn, known from then on. */
   function sampleLabel(group) {
-    const often = Object.entries(group.verdicts).sort((a, b) => b[1] - a[1])[0][0];
-    const look = often.endsWith("fully_correct")
+    const counts = Object.entries(group.verdicts).sort((a, b) => b[1] - a[1]);
+    const often = counts[0][0];
+    const label =
+      counts.length > 1
+        ? counts.map(([verdict, times]) => `${number(times)} ${VERDICTS[verdict]}`).join("; ")
+        : VERDICTS[often];
+    const look = often.endsWith("fully_correct") || often === "new_stitched"
       ? "is-right"
       : often.endsWith("partially_correct") || often === "too_long"
         ? "is-partial"
@@ -1003,7 +1128,7 @@
         ? `step ${number(group.first)}`
         : `steps ${number(group.first)}–${number(group.last)}`;
     return [
-      `${sign} ${VERDICTS[often]}`,
+      `${sign} ${label}`,
       look,
       group.guided ? `${when}, ${number(group.guided)} guided` : when,
     ];
