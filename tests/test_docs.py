@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from partway import trace
+
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 WITH_DOCTESTS = [
@@ -37,14 +39,17 @@ def test_generated_pages_are_up_to_date(monkeypatch, capsys):
     assert runpy.run_path(str(ROOT / "docs" / "generate.py"))["main"]() == 0, capsys.readouterr()
 
 
-def test_the_readmes_python_example_is_short_and_runs(tmp_path: Path, monkeypatch, capsys):
+@pytest.mark.slow
+def test_the_readmes_python_example_is_short_and_finds_a_right_solution(tmp_path: Path, monkeypatch, capsys):
     (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)
     assert len(example.splitlines()) <= 20
     script = tmp_path / "example.py"
-    script.write_text(example.replace("max_steps=20", 'max_steps=2, report_to="none"'), encoding="utf-8")
+    script.write_text(example.replace("max_steps=", 'report_to="none", max_steps='), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(script), run_name="__main__")
-    assert "answer = t0 + n2" in capsys.readouterr().out
+    head, *steps = capsys.readouterr().out.splitlines()
+    assert int(head.split()[0]) >= 1, "it found something that was not given"
+    assert trace("\n".join(steps)).answer in (25, 87, 99, 34), "right for one of the problems"
 
 
 def test_every_command_in_the_readme_exists():
