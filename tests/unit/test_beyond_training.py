@@ -5,14 +5,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from partway import SolutionBuffer
-from partway.buffer import Rules
+from partway import SolutionBuffer, Verdict, trace
+from partway.buffer import Rules, seed_buffers
 from partway.errors import ConfigError
 from partway.models.engine import Draw, Request
 from partway.models.settings import SamplingSettings
 from partway.problem import Problem
 from partway.sampling import sample_solutions
 from partway.training import SelfSamplingConfig
+from partway.training.buffers import Buffers
 from partway.training.preparation import with_references
 from training_cases import ScriptedEngine, apples, small_trainer
 
@@ -46,6 +47,18 @@ def test_a_run_learns_stitched_solutions_and_counts_them_apart(tmp_path, equival
     assert kinds.count("stitched") == len(trainer.buffers[problem.id].stitched)
     for key, buffer in trainer.run.buffers().items():
         assert buffer.to_json() == trainer.buffers[key].to_json()
+
+
+def test_problems_whose_reference_does_not_tell_what_it_reads_are_counted():
+    problems = [
+        Problem("plain", "?", 6, "n0 = 2\nanswer = n0 * 3"),
+        Problem("late", "?", 6, "n0 = 2\nf = lambda x: x * n0\nanswer = f(3)"),
+        Problem("star", "?", 4, "from math import *\nanswer = sqrt(16)"),
+    ]
+    for rules, count in ((Rules(equivalence="live"), 2), (Rules(), None)):
+        buffers = Buffers(problems, seed_buffers(problems, rules))
+        assert buffers.metrics().get("buffer/exact_fallbacks") == count
+        assert buffers["late"].consider(trace("m = 2\nanswer = 0")) is Verdict.NEW_PARTIALLY_CORRECT
 
 
 def test_a_larger_share_of_references_holds_those_of_a_smaller():
