@@ -1,7 +1,7 @@
-"""`python -m benchmarks spurious`: how often the check for solutions that are right by luck is right itself.
+"""`python -m benchmarks spurious DEMO`: how often the check for solutions right by luck is right itself.
 
-The generator of story problems knows the true relation of its quantities, so every solution that the built-in
-model samples and that gives the right answer can be labelled without reading it.
+The generator of story problems knows the true relation of its quantities, so every solution that the models
+of a demo sampled and that gives the right answer can be labelled without reading it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import json
 import os
 import platform
 import random
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from math import prod
@@ -21,50 +21,46 @@ from typing import Any
 
 import click
 
-from benchmarks.tables import COUNT, print_table
+from benchmarks.tables import print_table
 from partway.datasets.storyproblems import generate_problems
+from partway.errors import RunError
 from partway.execution import PYTHON, Trace, is_correct
 from partway.problem import Problem
-from partway.solution import EMPTY, Solution
+from partway.runs import Run, read_rows
+from partway.solution import Solution
 
 CONSTANT = ""  # a literal that is no quantity of the story
 ROUNDS = 4
-TRAINING_PROBLEMS = 400  # the model as it comes solves too few to find many that are right by luck
-DISTINCT_SHARE = 0.5
 MAX_MATCHINGS = 512
 MOST_SHOWN = 50  # of those about which the check is wrong
 
 
 @click.command()
-@click.option("--problems", type=COUNT, default=400, show_default=True, help="How many stories.")
-@click.option("--samples", type=COUNT, default=40, show_default=True, help="Samples of each.")
-@click.option("--temperature", default=1.0, show_default=True, help="Their temperature.")
-@click.option("--seed", default=0, show_default=True, help="Of stories and samples.")
-@click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the JSON object here too."
+@click.argument(
+    "demos",
+    metavar="DEMO...",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
 )
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the JSON object here.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(
-    problems: int, samples: int, temperature: float, seed: int, out: Path | None, as_json: bool
-) -> None:
-    """Precision and recall of `spurious`, on samples labelled with the true relation of each story.
+def command(demos: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
+    """Precision and recall of `spurious` on what `partway demo --out DEMO` sampled, training and evaluating.
+
+    Every different solution with the right answer, references apart, is labelled with the true relation of
+    its story.
 
     \b
     Examples:
-      python -m benchmarks spurious --out spurious.json
-      python -m benchmarks spurious --problems 50 --samples 20 --json
+      python -m benchmarks spurious demo --out spurious.json
     """
-    stories = generate_problems(problems, seed=seed)
-    judged = [
-        Judged.of(story, solution)
-        for story, solution in right_samples(stories, samples, temperature, seed)
-        if story.reference is not None
-    ]
+    stories, texts = sampled(demos)
+    judged = [Judged.of(story, solution) for story, solution in right_samples(stories, texts)]
     numbers = summary(Counter((one.is_lucky, one.verdict) for one in judged))
     wrong = [asdict(one) for one in judged if one.is_wrong]
-    settings = {"problems": problems, "samples": samples, "temperature": temperature, "seed": seed}
     machine = {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()}
-    result = {**settings, **machine, **numbers, "wrong": wrong[:MOST_SHOWN]}
+    result = {"stories": len(stories), **machine, **numbers, "wrong": wrong[:MOST_SHOWN]}
     if out is not None:
         out.write_text(json.dumps(result, indent=1), encoding="utf-8")
     if as_json:
@@ -114,22 +110,38 @@ def summary(counts: Mapping[tuple[bool | None, str], int]) -> dict[str, float]:
     }
 
 
-def right_samples(
-    stories: list[Problem], samples: int, temperature: float, seed: int
-) -> Iterator[tuple[Problem, Solution]]:
-    """Different solutions that give the right answer, of the built-in model tuned on other stories."""
-    from benchmarks.sampling_model import fine_tuned_to_share
-    from partway.models.engine import Request
-    from partway.models.local_engine import LocalEngine
-    from partway.models.settings import SamplingSettings
+def sampled(demos: Sequence[Path]) -> tuple[dict[str, Problem], dict[str, set[str]]]:
+    """The stories of demos that were sampled, and the different texts of each."""
+    texts: defaultdict[str, set[str]] = defaultdict(set)
+    runs = [Run(path) for demo in demos for path in sorted(demo.iterdir())]
+    for run in filter(lambda run: run.is_started, runs):
+        for sample in run.samples():
+            texts[sample.problem].add(sample.prefix + sample.completion)
+        for file in run.evaluations_directory.glob("*.jsonl"):
+            for row in read_rows(file):
+                texts[row["task_id"]].add(row["completion"])
+    if not texts:
+        raise RunError(f"{demos[0]}: no samples here; make some: partway demo --out {demos[0]}")
+    return _generated_again(texts), texts
 
-    settings = SamplingSettings(temperature, 1.0, 0, 256)
-    others = generate_problems(TRAINING_PROBLEMS, seed=seed + 1)
-    model = fine_tuned_to_share(others, DISTINCT_SHARE, 20, settings, seed, report=lambda line: None)
-    requests = [Request(story, EMPTY, samples) for story in stories]
-    drawn = LocalEngine(model).complete(requests, settings, seed)
-    for story, draws in zip(stories, drawn, strict=True):
-        traces = PYTHON.trace_all([draw.text for draw in draws])
+
+def _generated_again(ids: Iterable[str]) -> dict[str, Problem]:
+    """The stories with these ids, `story-SEED-NUMBER`: what a run keeps of them lacks the test problems."""
+    highest: Counter[int] = Counter()
+    for id in ids:
+        _, seed, number = id.split("-")
+        highest[int(seed)] = max(highest[int(seed)], int(number))
+    made = [generate_problems(n + 1, seed=seed, difficulty="easy") for seed, n in highest.items()]
+    by_id = {story.id: story for stories in made for story in stories}
+    return {id: by_id[id] for id in ids}
+
+
+def right_samples(
+    stories: Mapping[str, Problem], texts: Mapping[str, set[str]]
+) -> Iterator[tuple[Problem, Solution]]:
+    """Different solutions that give the right answer and are not the reference."""
+    for id, story in stories.items():
+        traces = PYTHON.trace_all(sorted(texts[id]))
         right = {trace.solution for trace in traces if PYTHON.is_correct(trace, story.answer)}
         for solution in sorted(right - {story.reference}, key=str):
             yield story, solution

@@ -121,3 +121,15 @@ def test_an_audit_names_solutions_that_are_right_by_luck(partway, tmp_path):
     assert {one["verdict"] for one in audited} <= {"confirmed", "spurious", "undecided"}
     assert audited
     assert partway("buffer", run.directory, "--audit", "--export", "x.jsonl")[0] == 2
+
+
+def test_an_audit_without_references_believes_what_most_solutions_agree_on(partway, tmp_path):
+    run = write_run(tmp_path / "run")
+    path = run.directory / "problems" / "train.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(row | {"solution": None}) + "\n" for row in rows))
+    code, shown, _ = partway("buffer", run.directory, "--audit", "--json")
+    assert code == 0
+    audited = json.loads(shown)["audited"]
+    assert {one["verdict"] for one in audited} == {"confirmed"}  # they all do the same
+    assert len(audited) > len(rows)  # what was the reference is one of them

@@ -135,6 +135,19 @@ def test_considering_again_changes_nothing(
 
 
 @thorough
+@given(st.sampled_from(PROBLEMS), many, tolerances, st.booleans(), st.sampled_from([None, 3]))
+def test_a_buffer_that_is_saved_and_read_goes_on_as_one_that_is_not(
+    problem: Problem, texts: list[str], tolerance: int, stitch: bool, cap: int | None
+) -> None:
+    rules = Rules(equivalence="live", stitch=stitch, length_tolerance=tolerance, max_solutions=cap)
+    one, other = SolutionBuffer.seeded(problem, rules), SolutionBuffer.seeded(problem, rules)
+    for text in texts:
+        assert one.consider(trace(text)) is other.consider(trace(text))
+        assert one.to_json() == other.to_json()
+        other = SolutionBuffer.from_json(problem, other.to_json())
+
+
+@thorough
 @given(st.sampled_from(PROBLEMS), small_programs())
 def test_renaming_a_sample_does_not_change_its_verdict_under_live(problem: Problem, text: str) -> None:
     renamed = text

@@ -40,6 +40,8 @@ def audit(question: str, reference: str, solution: str) -> tuple[str, str]:
         ("5 boxes, each 6", "answer=5*6+5*6", "x=5\ny=6\nanswer=x*y*2", "confirmed"),  # the 5 stands once
         ("20% of 40", "answer=40*0.2", "a=20\nb=40\nanswer=b*a/100", "confirmed"),
         ("20% more than 40", "answer=40+40*20/100", "answer=40*1.2", "confirmed"),
+        ("8 cm in 4 weeks", "answer=8*6/4", "a=8\nanswer=a*6*0.25", "confirmed"),
+        ("8 cm in 4 weeks", "answer=8*6/4", "a=8\nanswer=a*6*0.5*0.5", "spurious"),
         ("a dozen for 7 days", "answer=12*7", "answer=7*12", "confirmed"),
         ("half of it", "answer=0.5*2", "answer=1.0", "undecided"),
         ("9 and 4", "import math\nanswer=math.sqrt(9-4)", "answer=(9-4)**0.5", "confirmed"),
@@ -121,6 +123,8 @@ def test_solutions_without_a_reference_are_audited_by_what_most_of_them_answer()
         ("undecided", "there is neither a reference nor another solution to compare with")
     ]
     assert [verdict for verdict, _ in together(times, plus)] == ["undecided"] * 2
+    pairs = together(times, plus, turned, "b=50\nanswer=100+b")
+    assert pairs == [("undecided", "as many others answer differently for other numbers")] * 4
     lucky = together(times, turned, "answer=151-1")
     assert lucky[2] == ("spurious", "151 stands nowhere in the question")
     assert together() == []

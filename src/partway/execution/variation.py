@@ -65,7 +65,7 @@ class Numbers:
             for form in (_share, _less, _more):
                 if abs(form(percent) - literal) < 1e-9:
                     return percent, form
-        return None
+        return next(((n, _part) for n in sorted(self.counts) if n > 3 and _part(n) == literal), None)
 
 
 def _share(percent: float) -> float:
@@ -78,6 +78,11 @@ def _less(percent: float) -> float:
 
 def _more(percent: float) -> float:
     return round(1 + percent / 100, 10)
+
+
+def _part(number: float) -> float:
+    """A quarter for 4: `* 0.25` is `/ 4`."""
+    return 1 / number
 
 
 @lru_cache(maxsize=10_000)
