@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help install demo test test-quick coverage check bench docs fuzz test-browser test-integrations clean
+.PHONY: help install demo test test-quick coverage check bench docs fuzz held-out test-browser test-integrations clean
 
 help:
 	@echo "make install   create $(VENV) with pinned dependencies"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench     tracing, sampling, learning and training against their baselines"
 	@echo "make docs      build the documentation into site/"
 	@echo "make fuzz N=1000000   throw mutated programs at the sandbox; the memory curve is in fuzz-memory.csv"
+	@echo "make held-out  330,000 programs against CPython, 150,000 forged replies, 65 kills: an hour"
 	@echo "make test-integrations   call our rewards from TRL, verl and verifiers, in an environment of its own"
 	@echo "make test-browser   open report and explorer in a headless Chromium (installs it with apt)"
 
@@ -60,6 +61,11 @@ docs: $(READY)
 fuzz: N ?= 20000
 fuzz: $(READY)
 	$(BIN)/python tests/fuzz.py --programs $(N) --curve fuzz-memory.csv
+
+held-out: $(READY)
+	$(BIN)/python tests/held_out.py arithmetic --count 330000
+	$(BIN)/python tests/held_out.py replies --count 150000
+	$(BIN)/python tests/held_out.py kills --count 65
 
 test-browser: $(READY)
 	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)

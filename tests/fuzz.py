@@ -22,9 +22,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import hostile_runner
-from partway import Trace
-from partway.execution import trace_all, tracing, workers
-from partway.execution.memo import MAX_BYTES, Memo
+from partway import Trace, parsing, solution
+from partway.execution import interpreter, plain, trace_all, tracing, workers
+from partway.execution.memo import Memo
 
 LIMITS = workers.Limits(cpu_seconds=0.02, wall_seconds=30.0, memory_bytes=80 << 20)
 HOSTILE = Path(__file__).parent / "hostile.jsonl"
@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--curve", type=Path, help="a CSV file for programs, resident bytes and seconds")
-    parser.add_argument("--memo", type=int, default=MAX_BYTES >> 20, help="megabytes of the memo of traces")
+    parser.add_argument("--caches", type=int, help="megabytes of each cache, to see the curve flat sooner")
     parser.add_argument(
         "--seeds", type=Path, nargs="*", default=[], help="JSONL files with a 'code' per line"
     )
@@ -72,8 +72,19 @@ def main() -> None:
     extra = [json.loads(line)["code"] for path in options.seeds for line in path.read_text().splitlines()]
     curve = options.curve and options.curve.resolve()
     os.chdir(os.environ.get("TMPDIR", "/"))
-    tracing._memos = defaultdict(lambda: Memo(options.memo << 20))
+    if options.caches:
+        shrink_caches(options.caches << 20)
     print(json.dumps(run(options.programs, options.seed, options.batch, extra, True, curve), indent=1))
+
+
+def shrink_caches(size: int) -> None:
+    """Give every cache that a program's text may fill `size` bytes instead of the usual tens of megabytes."""
+    global SETTLED
+    SETTLED = 40_000
+    tracing._memos = defaultdict(lambda: Memo(size))
+    parsing.MAX_CACHED_BYTES = size
+    for cache in (plain._known, interpreter._runs, solution._alpha_forms):
+        cache._half = cache._most = size // 2
 
 
 def run(
