@@ -34,6 +34,8 @@ def lower(node: ast.stmt) -> Run:
         case ast.Assign(targets=targets, value=value):
             return _assignment([_names(target) for target in targets], value)
         case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
+            # Closures: the tree is walked once, the function is called for every program that has this
+            # line.
             right = _value(value)
             binary = _known(BINARY, type(op))
             left = _name(name)
@@ -66,6 +68,7 @@ def _assignment(targets: list[str | list[str]], value: ast.expr) -> Run:
         evaluate = _value(value)
 
         def assign(environment: Environment) -> dict[str, tuple[Any]]:
+            # A tuple of one: None in its place would say that the variable is gone.
             result = (bounded(evaluate(environment)),)
             return dict.fromkeys(names, result)
 
@@ -84,6 +87,7 @@ def _assignment(targets: list[str | list[str]], value: ast.expr) -> Run:
 
 def _printing(values: list[Evaluate], printer: str | None = "print") -> Run:
     def run(environment: Environment) -> dict[str, tuple[Any]]:
+        # A program that gave `print` a value of its own means that value; others know what happens then.
         if printer in environment:
             raise NotCovered
         for evaluate in values:
@@ -96,6 +100,7 @@ def _printing(values: list[Evaluate], printer: str | None = "print") -> Run:
 def _import_math(environment: Environment) -> dict[str, tuple[Any]]:
     if "math" in environment:
         raise NotCovered
+    # Kept among the variables, so that it goes where they go and no second table is needed.
     environment[MATH_IMPORTED] = True
     return {}
 
@@ -159,6 +164,7 @@ def _boolean(is_and: bool, values: list[Evaluate]) -> Evaluate:
         result = None
         for value in values:
             result = value(environment)
+            # Python's `and` and `or` give the operand that decided, not True or False.
             if bool(result) is not is_and:
                 break
         return result
@@ -195,6 +201,7 @@ def _call(function: ast.expr, arguments: list[Evaluate]) -> Evaluate:
             known = BUILTINS[name]
 
             def call(environment: Environment) -> Any:
+                # `max = 3` is legal; then `max(1, 2)` is an error that Python itself should word.
                 if name in environment:
                     raise NotCovered
                 return number(known(*[argument(environment) for argument in arguments]))

@@ -108,6 +108,7 @@ class Flat:
     def score(self, model: nn.Module, rows: Rows, pad_id: int) -> Tensor:
         """Padding stands behind the tokens, where causal attention does not look."""
         grid = Grid.of(rows, pad_id)
+        # All ones, so that models which count positions from the mask count as they do without padding.
         mask = torch.ones(grid.tokens.shape, dtype=torch.int64, device=device_of(model))
         return score_grid(model, rows, grid, attention_mask=mask)
 
@@ -218,6 +219,7 @@ def score(
     model: nn.Module, bundles: Sequence[Bundle], problems: Sequence[Targets], pad_id: int
 ) -> list[Tensor]:
     """log P(target | prompt) for the targets of every problem; `bundles` are those of a layout over them."""
+    # Log-probs are kept in float32 at least: sums of many bfloat16 ones would lose their last digits.
     dtype = torch.promote_types(next(model.parameters()).dtype, torch.float32)
     results = [torch.zeros(len(p.targets), dtype=dtype, device=device_of(model)) for p in problems]
     for bundle in bundles:
@@ -248,6 +250,7 @@ def _tree_bundles(
 
 
 def _rows_at_once(problem: Targets, tokens_per_pass: int) -> list[Sequence[int]]:
+    # Targets of like length together: rows are padded to the longest of their pass.
     ordered = sorted(range(len(problem.targets)), key=lambda k: len(problem.targets[k]))
     length = len(problem.prompt) + len(problem.targets[ordered[-1]])
     return batched(ordered, max(1, tokens_per_pass // length))

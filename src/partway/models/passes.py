@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from partway.models.packing import Rows, longest_row
 from partway.models.token_tree import Integers, TokenTree
 
+# Rows of logits that are widened to float32 at a time: all of them at once would double the memory.
 ROWS_AT_ONCE = 64
 
 
@@ -61,6 +62,7 @@ def score_grid(model: nn.Module, rows: Rows, grid: Grid, **inputs: Tensor) -> Te
     """log P(target | prompt) for the targets of each tree, in order; `inputs` say how the model reads."""
     trees = [tree for row in rows for tree in row]
     device = device_of(model)
+    # Targets that part at a node share its logits: the head reads every node once, however many leave it.
     kept, sources_E = np.unique(grid.sources, return_inverse=True)
     tokens = to_tensor(grid.tokens, device)
     output = logits_at(model, to_tensor(kept, device), input_ids=tokens, use_cache=False, **inputs)
@@ -72,6 +74,7 @@ def score_grid(model: nn.Module, rows: Rows, grid: Grid, **inputs: Tensor) -> Te
 def ancestor_mask(model: nn.Module, ends: Integers) -> Tensor:
     """Who attends to whom, from the `ends` of the nodes in every row, as the model's attention wants it."""
     nodes = np.arange(ends.shape[1])[:, None]
+    # Node i sees j exactly if j <= i < ends[j]: a node's descendants are one stretch behind it.
     below = (nodes >= nodes.T) & (nodes < ends[:, None, None, :])
     return attention_mask(extract_model_from_parallel(model), to_tensor(below, device_of(model)))
 
@@ -81,6 +84,7 @@ def attention_mask(model: Any, allowed: Tensor) -> Tensor:
     if model.config._attn_implementation == "sdpa":
         return allowed
     dtype = next(model.parameters()).dtype
+    # Other attentions add the mask to their scores, so what is not seen gets the lowest number there is.
     mask = torch.zeros(allowed.shape, dtype=dtype, device=allowed.device)
     return mask.masked_fill(~allowed, torch.finfo(dtype).min)
 
@@ -92,6 +96,7 @@ def score_after_prompt(model: nn.Module, tree: TokenTree, pad_id: int) -> Tensor
     last = torch.tensor([tree.prompt_length - 1], device=device)
     output = logits_at(model, last, input_ids=prompt, use_cache=True)
     targets = [tree.wanted[path] for path in tree.paths]
+    # The first token of every target follows the prompt, so its log-prob comes from the first pass already.
     first_S = to_tensor(np.array([target[0] for target in targets]), device)
     log_probs_S = token_log_probs(output.logits[0], torch.zeros_like(first_S), first_S)
     length = max(map(len, targets)) - 1
@@ -103,6 +108,7 @@ def score_after_prompt(model: nn.Module, tree: TokenTree, pad_id: int) -> Tensor
     kept = [row * length + column for row, target in enumerate(targets) for column in range(len(target) - 1)]
     wanted = np.concatenate([target[1:] for target in targets])
     slots = np.repeat(np.arange(len(targets)), [len(target) - 1 for target in targets])
+    # The prompt's keys and values once for every row: rows are as many sequences to the model.
     output.past_key_values.batch_repeat_interleave(len(targets))
     output = logits_at(
         model,
@@ -154,6 +160,8 @@ class _TokenLogProbs(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         logits, totals, sources, tokens = ctx.saved_tensors
+        # d/dlogits of log softmax is (1 at the token) - P: first -P, weighted by all that was scored in the
+        # row.
         weights = torch.zeros_like(totals).index_add_(0, sources, gradients[0])
         result = torch.empty_like(logits)
         for start in range(0, len(logits), ROWS_AT_ONCE):

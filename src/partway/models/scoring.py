@@ -108,6 +108,7 @@ class Scorer:
             layout = layout.fallback  # checkpointing of activations was switched on since the check
         bundles = tuple(layout.bundles(problems, self.tokens_per_pass))
         appearances = Counter(p for bundle in bundles for p in {tree.problem for tree in bundle.trees})
+        # In more than one pass: no pass sees all log-probs of these problems, so their weights come first.
         split = frozenset(problem for problem, count in appearances.items() if count > 1)
         weighing = tuple(part for bundle in bundles if (part := bundle.only(split)) is not None)
         return LearningPlan(tuple(problems), bundles, weighing, split, len(weighing), len(bundles))
@@ -137,6 +138,7 @@ class Scorer:
                 by_problem[problem] = reported.detach()
             yield PassLoss(total * share, by_problem)
         for _ in range(plan.learning - len(plan.bundles)):
+            # Sharded models gather weights in every pass: a process that is done takes part until all are.
             loss = empty_pass(model, self.pad_id)
             yield PassLoss(loss, loss.new_zeros(len(plan.problems)))
 
@@ -151,6 +153,8 @@ class Scorer:
         for problem in plan.split:
             log_probs_S = log_probs[problem].requires_grad_()
             loss = objective(log_probs_S, plan.problems[problem].targets)
+            # The chain rule by hand: dL/dtheta = sum of dL/dlogP * dlogP/dtheta, and the first factors are
+            # these.
             (gradient,) = torch.autograd.grad(loss, log_probs_S)
             weights[problem] = _Weights(gradient, loss.detach() if objective.couples else None)
         return weights

@@ -61,10 +61,13 @@ def grow(problem: Targets, chosen: Sequence[int] | None = None, *, index: int = 
     sources, wanted = list[int](), list[int]()
     nodes, edges = [start - 1], list[int]()  # the way to the current target, from the prompt's last token
     paths: dict[tuple[int, ...], Integers] = {}
+    # Sorted, targets that share a beginning are neighbours, and nodes come out in preorder by themselves.
     ordered = sorted({sequences[k] for k in chosen})
     for before, target, after in zip([(), *ordered], ordered, [*ordered[1:], ()], strict=False):
         shared = common_length(before, target)
+        # The last token is read only if the next target goes on from it; else nothing comes after it.
         read = len(target) - (after[: len(target)] != target)
+        # Back to where this target leaves the one before; what follows is new.
         del nodes[1 + shared :], edges[shared:]
         edges += range(len(wanted), len(wanted) + len(target) - shared)
         sources += [nodes[-1], *range(len(tokens), len(tokens) + len(target) - shared - 1)]
@@ -100,6 +103,8 @@ def split(problem: Targets, limit: int) -> list[list[int]]:
     for k in sorted(range(len(sequences)), key=sequences.__getitem__):
         target = sequences[k]
         shared = common_length(before, target)
+        # The new nodes; and if the one before is a beginning of this, its last token must be read after
+        # all.
         grown = size + len(target) - shared - 1 + (shared == len(before))
         if groups and grown <= limit:
             groups[-1].append(k)
@@ -122,6 +127,7 @@ def _ends(depths: Sequence[int]) -> list[int]:
     ends = [len(depths)] * len(depths)
     open_nodes: list[int] = []
     for node, depth in enumerate(depths):
+        # A node that is no deeper ends every open one at its depth or below.
         while open_nodes and depths[open_nodes[-1]] >= depth:
             ends[open_nodes.pop()] = node
         open_nodes.append(node)

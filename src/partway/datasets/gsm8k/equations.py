@@ -86,6 +86,7 @@ def annotated_claims(index: int, raw: str) -> list[Claim] | None:
     """The claims of a line whose every equals sign is annotated with a computation, None for another line."""
     annotations = ANNOTATION.findall(raw)
     text = marked(raw)
+    # One equals sign without an annotation, and the line has to be read in full.
     if "=" in _ANNOTATED_EQUALS.sub("", text) or "equal" in text:
         return None
     claims = [_annotation_claim(index, position, text) for position, text in enumerate(annotations)]
@@ -103,6 +104,8 @@ def claims_in(line: Line, known: Mapping[str, Fraction] | None = None) -> list[C
         if claim is None:
             continue
         joined.add(mark)
+        # 3 * 4 = 12 = 10 + 2 states 12 once, with two ways to compute it; the calculator's is believed
+        # first.
         if claims and _continues(before, claims[-1], claim):
             claim = replace(claim, candidates=_annotations_first(claims.pop().candidates + claim.candidates))
         claims.append(claim)
@@ -154,6 +157,7 @@ def _claim(
     annotation = None if text is None else _annotation_claim(line.index, mark, text)
     results = list(_results(right, head, _unit_after(after, head)))
     if annotation is not None:
+        # The calculator's value: what is written beside it may be rounded or misspelled.
         results = [replace(results[-1], value=annotation.written)]
     for result in results:
         candidates = tuple(_equations(line, before, right, result, known))
@@ -195,6 +199,7 @@ def left_readings(segment: Sequence[Token]) -> Iterator[Sequence[Token]]:
     """What may stand left of an equals sign: the last phrase, or the last one that computes something."""
     heard = _heard(segment)
     computing = [phrase for phrase in heard if phrase.has_operator]
+    # In `3 + 4 of the 9 = 7` the last phrase is `9`; the one that computes is meant.
     for phrase in dict.fromkeys(heard[-1:] + computing[-1:]):
         yield from _readings(phrase)
 
@@ -233,6 +238,7 @@ def _gives(value: Fraction, result: _Result) -> bool:
     """Equal, or equal to the decimals that were written."""
     if close(value, result.value):
         return True
+    # 10 / 3 = 3.33: right to the decimals that are there, whether rounded or cut.
     return result.decimals > 0 and abs(value - result.value) < Fraction(1, 10**result.decimals)
 
 

@@ -82,7 +82,9 @@ class Unknowns:
         for name, place, value in self._stated():
             if name not in self.values:
                 self._take(claims, name, value, place)
+        # Only now is it known which letters are unknowns; before, `5A` was read as five of a unit.
         claims = [self._without_letters(claim) for claim in claims] if self.values else claims
+        # What a line already says in numbers needs no second reading in letters.
         stated = {(claim.place[0], claim.written) for claim in claims if claim.candidates}
         more = [*self._asides(), *self._uses()]
         return claims + [claim for claim in more if (claim.place[0], claim.written) not in stated]
@@ -121,6 +123,7 @@ class Unknowns:
             candidates = tuple(c for c in candidates if not letters(c.expression))
         self.values[name] = value
         for index, claim in enumerate(claims):
+            # `x = 10 / 2 = 5` is one claim: the letter's value and how it was computed.
             same_line = claim.place[0] == place[0] and claim.place[1] >= place[1]
             if same_line and close(claim.written, value):
                 claims[index] = replace(claim, candidates=claim.candidates + candidates, letter=name)
@@ -221,6 +224,7 @@ def _collected(equation: LetterEquation) -> Iterator[Claim]:
     pairs = [(first.slope, second.slope), (first.constant, second.constant)]
     if all(_same(a, b) for a, b in pairs):
         for a, b in [*pairs, *((b, a) for a, b in pairs)]:
+            # Signs are turned on both sides, so that what is stated is a positive number.
             if b and b[0].sign < 0:
                 a, b = negated(a), negated(b)
             summed, result = total(a), total(b)

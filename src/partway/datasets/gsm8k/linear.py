@@ -60,6 +60,7 @@ def solve(
 
     Other letters must be `known`; they stay in the expression.
     """
+    # Both sides: 12 / x = 3 and 3 = 12 / x are the same equation.
     left, right = _without_letter_below(left, right, letter)
     right, left = _without_letter_below(right, left, letter)
     first, second = linear_form(left, letter), linear_form(right, letter)
@@ -67,9 +68,12 @@ def solve(
         return None
     slope = first.slope + negated(second.slope)
     constant = second.constant + negated(first.constant)
+    # A slope of zero leaves the letter open; without a constant the letter is zero, and nothing computes
+    # it.
     steepness = value_of(total(slope), known)
     if not steepness or not constant:
         return None
+    # So that people would have written it: 3x = 5x - 8 becomes 8 / (5 - 3), without minus signs.
     if steepness < 0:
         slope, constant = negated(slope), negated(constant)
     numerator, denominator = total(constant), total(slope)
@@ -104,6 +108,7 @@ def total(terms: Terms) -> Expression:
     """The terms as one sum, positive ones first."""
     if not terms:
         return ZERO
+    # A sum that begins with a minus sign reads badly; the order of equal signs stays.
     first, *others = sorted(terms, key=lambda term: -term.sign)
     summed: Expression = first.expression if first.sign > 0 else Negative(first.expression)
     for term in others:
