@@ -306,6 +306,8 @@ def _parse_tail(lines: list[str], start: int, statements: list[Statement], answe
         except _UNPARSABLE as error:
             syntax_error = error if isinstance(error, SyntaxError) else SyntaxError(_reason(error))
             first_error = first_error or syntax_error
+            # Nothing behind the line of the error can help; the line itself may be whole without what
+            # follows.
             end = min(end - 1, start + (syntax_error.lineno or len(lines)))
             tried += len(text)
             if tried > MAX_RETRIED:

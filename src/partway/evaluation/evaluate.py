@@ -163,5 +163,6 @@ def _judged(
         counts: Counter[str] = Counter()
         for draw in draws:
             counts[draw.text] += draw.count
+        # Equally frequent ones by text: files must not depend on the order in which samples came.
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         yield problem, tuple(judge(problem, text, count, traces[text], programs) for text, count in ranked)

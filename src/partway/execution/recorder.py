@@ -96,6 +96,7 @@ def run_program(
 
     What a step raised goes to `keep`: were it destroyed here, clean-up code of the program would run here.
     """
+    # All of them first: whether a missing name is forbidden depends on what later steps bind.
     steps = [prepare(text) for text in texts]
     bound = set().union(*(step.screened.bound for step in steps))
     for step in steps:
@@ -173,6 +174,8 @@ class FullRecord:
         changed = []
         gone = list(self.texts.keys() - namespace.keys())
         for name, value in namespace.items():
+            # The same object as before and one that cannot change; `self` stands for none, for it is no
+            # value.
             if self.settled.get(name, self) is value:
                 continue
             text = self.encode(name, value)
@@ -196,6 +199,7 @@ class FullRecord:
         if kind in _IMMUTABLE:
             self.settled[name] = value
             return encode_value(value)
+        # A list may have changed behind another name, so it is looked at again after every step.
         fingerprint = _fingerprint(value)
         known = self.printed.get(name)
         if fingerprint is None or known is None or known[0] != fingerprint:

@@ -65,6 +65,7 @@ class FrameReader:
         self._buffer += data
         while len(self._buffer) >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._buffer)
+            # Before anything is waited for or stored: the length is a stranger's word.
             if length > self._limit:
                 raise WireError(f"a frame of {length} bytes, the limit is {self._limit}")
             end = _LENGTH.size + length
@@ -131,6 +132,7 @@ class _Encoder:
         return _encode_scalar(value, kind)
 
     def encode_items(self, values: Any, depth: int) -> list[Any]:
+        # Lists of plain numbers are the usual ones: their largest and smallest are checked, not each.
         kinds = set(map(type, values))
         if not kinds <= _NUMBERS:
             return [self.encode(value, depth + 1) for value in values]

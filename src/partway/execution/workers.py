@@ -156,6 +156,7 @@ class _Run:
             with selectors.DefaultSelector() as selector:
                 while self.waiting or self.jobs:
                     self.assign(selector)
+                    # Not for ever: a worker that will never answer shows by its deadline only.
                     ready = {key.data for key, _ in selector.select(timeout=1.0)}
                     for job in list(self.jobs.values()):
                         self.attend(job, job.worker in ready, selector)
@@ -244,6 +245,7 @@ class _Run:
         del self.jobs[job.worker]
         _throw_away(job.sheets)
         self.pool.drop(job.worker)
+        # Replies come in order, so the first program without one is what it died with.
         first = job.numbers[0]
         self.deaths[first] += 1
         if self.deaths[first] == 2:

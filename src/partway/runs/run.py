@@ -292,6 +292,7 @@ class Run:
         """Forget everything after `step`, when the growing files had the lengths `positions`."""
         for name, length in positions.items():
             path = self.directory / name
+            # All are checked before any is cut: a run that cannot be resumed stays as it is.
             if not path.is_file() or path.stat().st_size < length:
                 raise RunError(
                     f"{path}: shorter than when checkpoint-{step} was written; it was changed since"

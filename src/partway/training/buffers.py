@@ -61,6 +61,7 @@ class Buffers(Mapping[str, SolutionBuffer]):
         """Let the problem's buffer judge a traced draw: a sample per verdict, as drawn again it is known."""
         key, samples = request.problem.id, []
         log_prob = None if draw.log_prob is None else round(draw.log_prob, 4)
+        # The first of equal draws may be new; the others are known by then, and are counted as known.
         for count in (1, draw.count - 1):
             if count:
                 verdict = self._buffers[key].consider(trace, step)
@@ -82,6 +83,7 @@ class Buffers(Mapping[str, SolutionBuffer]):
 
     def exchange(self, accelerator: Accelerator) -> list[SelfSample]:
         """Give every process every buffer; returns all samples in the order one process would have."""
+        # A process alone has nobody to tell, and writing buffers out takes long.
         if accelerator.num_processes > 1:
             self._findings.buffers = {key: self._buffers[key].to_json() for key in sorted(self._changed)}
         messages = gathered(accelerator, self._findings)
