@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from benchmarks import learning_contenders, sample, sampling_contenders, trace
 from benchmarks.__main__ import BENCHMARKS, app
+from partway.datasets import write_problems
 from partway.errors import ProblemError
 from partway.execution import plain, trace_all, tracing
 from partway.models.loading import load_model
@@ -153,7 +154,8 @@ def test_padded_rows_are_sorted_by_length():
 
 
 def test_every_benchmark_has_an_example_and_is_run_by_make_bench_or_named_in_the_docs():
-    told = (ROOT / "Makefile").read_text() + (ROOT / "docs" / "performance.md").read_text()
+    pages = ("Makefile", "docs/performance.md", "docs/comparing.md")
+    told = "".join((ROOT / page).read_text() for page in pages)
     for name in BENCHMARKS:
         command = app.get_command(click.Context(app), name)
         assert f"python -m benchmarks {name}" in command.get_help(click.Context(command))
@@ -179,3 +181,23 @@ def test_buffers_are_filled_saved_and_loaded():
     result = bench("buffer", "--problems", "3")
     assert result["problems"] == 3
     assert result["solutions_per_problem"] >= 4
+
+
+def test_signed_weights_on_the_tree_have_the_gradient_of_a_row_for_each_sample():
+    result = bench("signed", "--batch", "2", "--samples", "6", "--rounds", "1")
+    assert result["gradient_difference"] < 1e-4
+    assert result["ours_tokens"] < result["flat_tokens"]
+
+
+def test_groups_without_variance_are_counted_exactly(tmp_path):
+    problem = Problem("p", "How many?", 3, "a = 1\nb = a + 1\nanswer = b + 1")
+    write_problems(tmp_path / "problems.jsonl", [problem])
+    texts = ["a = 1\nanswer = a + 2", "a = 1\nb = 2\nanswer = 9", "a = 1\nb = 5\nanswer = 9", "answer = 9"]
+    rows = [{"task_id": "p", "completion": text, "passed": text == texts[0]} for text in texts]
+    (tmp_path / "samples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = [str(tmp_path / "samples.jsonl"), "--problems", str(tmp_path / "problems.jsonl")]
+    result = bench("variance", *words, "--groups", "2,3")
+    pairs, triples = result["rows"]
+    assert (pairs["answer"], pairs["trace"]) == (0.5, 0.0), "of six pairs three are of wrong ones only"
+    assert (triples["answer"], triples["trace"]) == (0.25, 0.0)
+    assert result["right"] == 0.25

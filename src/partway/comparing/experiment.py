@@ -77,6 +77,28 @@ class Experiment:
         """The columns of a table."""
         return ("pass@1", *(f"pass@{k}" for k in self.ks))
 
+    @property
+    def samples(self) -> int:
+        """What an arm draws that samples one solution of each problem.
+
+        The last batch of an epoch is smaller where the batch size does not divide the problems.
+        """
+        steps_per_epoch = -(-self.train // self.batch_size)
+        epochs, rest = divmod(self.steps, steps_per_epoch)
+        return epochs * self.train + rest * self.batch_size
+
+    def remarks(self) -> list[str]:
+        """In what the budgets of the arms differ although they should not."""
+        others = [arm.label for arm in self.arms if arm.samples_per_problem > 1]
+        if not others or self.samples == self.steps * self.batch_size:
+            return []
+        fitting = self.train - self.train % self.batch_size
+        return [
+            f"batches of {self.batch_size} do not divide {self.train} training problems, so "
+            f"{', '.join(others)} draw up to {self.steps * self.batch_size:,} samples and the others "
+            f"{self.samples:,}; with --train {fitting} all draw the same"
+        ]
+
     def problems(self, seed: int) -> dict[str, list[Problem]]:
         """The problems of a seed: each has its own, so that a result is not one choice of problems."""
         counts = {"train": self.train, "dev": self.dev, "test": self.test}
@@ -128,9 +150,8 @@ class Experiment:
                 f"best per k: for each pass@k the checkpoint with the best dev pass@k ({largest} samples at "
                 f"T=0.8; above k={largest} by dev pass@{largest}); of equal ones the first",
             ]
-        return rules + [
-            RULES[method] for method in dict.fromkeys(arm.method for arm in self.arms) if method in RULES
-        ]
+        methods = dict.fromkeys(arm.method for arm in self.arms)
+        return [*rules, *self.remarks(), *(RULES[method] for method in methods if method in RULES)]
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ def to_json(experiment: Experiment, outcomes: Sequence[Outcome]) -> dict[str, An
             "solutions_per_problem": sizes,
             "tables": tables,
         }
-    budget = {"steps": experiment.steps, "samples": experiment.steps * experiment.batch_size}
+    budget = {"steps": experiment.steps, "samples": experiment.samples}
     return {
         "model": experiment.model,
         "data": None if experiment.data is None else str(experiment.data),

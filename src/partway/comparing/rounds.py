@@ -50,8 +50,7 @@ def prepared(cell: Cell, number: int, model: str, problems: Sequence[Problem]) -
 
 def samples_per_problem(cell: Cell) -> int:
     """A round's share of the samples that every arm draws."""
-    drawn = cell.experiment.steps * cell.experiment.batch_size
-    return max(1, drawn // (cell.experiment.train * cell.arm.rounds))
+    return max(1, cell.experiment.samples // (cell.experiment.train * cell.arm.rounds))
 
 
 def kept_solutions(

@@ -57,7 +57,7 @@ def spent_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
         chosen = ", ".join(outcome.tables[SELECTED].chosen for outcome in own)
         counts = [spent.steps, spent.samples, spent.tokens_sampled, spent.tokens_learned]
         rows.append([arm.label, *counts, spent.seconds / 60, *buffer_sizes(own), chosen])
-    budget = f"{experiment.steps:,} steps, {experiment.steps * experiment.batch_size:,} samples"
+    budget = f"{experiment.steps:,} steps, {experiment.samples:,} samples"
     return Table(f"What an arm spends, mean over seeds; the budget of each is {budget}", columns, rows)
 
 
