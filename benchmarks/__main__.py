@@ -11,6 +11,7 @@ BENCHMARKS = {
     "buffer": "Buffers of many problems: memory, time to consider, to save and to load.",
     "spurious": "Solutions right by luck: precision and recall of the check on labelled samples.",
     "sample": "Drawing n samples: the sampling tree against generate and generate_batch.",
+    "serve": "Drawing samples: the sampling tree and generate against inference servers.",
     "learn": "Learning from buffers: the learning tree against padded flat rows.",
     "signed": "A policy gradient over 8 samples of a problem: the learning tree against flat rows.",
     "variance": "Groups of samples that all earn the same, with 0/1 rewards and with trace credit.",

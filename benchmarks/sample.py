@@ -93,7 +93,7 @@ def measure(
     )
     races = {
         "fine_tuned": Task(fine_tuned, problems[:count], samples, settings),
-        "untrained": Task(_untrained(fine_tuned, seed), problems[: -(-count // 2)], samples, settings),
+        "untrained": Task(untrained(fine_tuned, seed), problems[: -(-count // 2)], samples, settings),
         "one_each": Task(fine_tuned, problems[:BATCH], 1, settings),
     }
     results = {}
@@ -103,7 +103,7 @@ def measure(
     return results["fine_tuned"] | {name: results[name] for name in ("untrained", "one_each")}
 
 
-def _untrained(language_model: LanguageModel, seed: int) -> LanguageModel:
+def untrained(language_model: LanguageModel, seed: int) -> LanguageModel:
     """The same model with fresh weights."""
     import torch
 

@@ -15,6 +15,7 @@ BEGIN, END = "<!-- keys: made by docs/generate.py -->\n", "<!-- end of keys -->\
 GROUPS = {
     "model_name_or_path": "What is trained",
     "self_sampling": "Exploring",
+    "engine": "Servers",
     "state": "Buffers",
     "objective": "Learning",
     "effective_batch_size": "Several processes",

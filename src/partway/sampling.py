@@ -29,7 +29,24 @@ def sample_solutions(
     *,
     guided: bool = True,
 ) -> list[tuple[Request, list[Draw]]]:
-    """`num_generations` solutions per problem, each from one prefix drawn from the problem's buffer.
+    """`num_generations` solutions per problem, each from one prefix drawn from the problem's buffer."""
+    requests = guided_requests(
+        problems, buffers, num_generations, seed, has_room, num_generations_unsolved, guided=guided
+    )
+    return list(zip(requests, engine.complete(requests, settings, seed), strict=True))
+
+
+def guided_requests(
+    problems: Sequence[Problem],
+    buffers: Mapping[str, SolutionBuffer],
+    num_generations: int,
+    seed: int,
+    has_room: Callable[[Problem, Solution], bool] = lambda problem, prefix: True,
+    num_generations_unsolved: int | None = None,
+    *,
+    guided: bool = True,
+) -> list[Request]:
+    """What to ask for: `num_generations` completions per problem, of one prefix drawn from its buffer.
 
     A buffer that keeps no partial solutions (FCS only) has no prefix but the empty one to give. What is
     drawn for a problem depends on the seed, its id and its buffer, not on the problems beside it. `has_room`
@@ -47,11 +64,10 @@ def sample_solutions(
         is_solved = bool(buffers[problem.id].fully_correct)
         return num_generations if is_solved else num_generations_unsolved or num_generations
 
-    requests = [
+    return [
         Request(problem, prefix_of(problem), count_for(problem), drafts_of(buffers[problem.id]))
         for problem in problems
     ]
-    return list(zip(requests, engine.complete(requests, settings, seed), strict=True))
 
 
 def drafts_of(buffer: SolutionBuffer) -> tuple[Solution, ...]:

@@ -398,7 +398,7 @@ def test_the_key_is_sent_and_shown_nowhere(connect, monkeypatch):
         with pytest.raises(EngineError) as caught:
             engine.complete(requests(count=1), SETTINGS, 1)
     assert server.authorizations == [f"Bearer {SECRET}"] * 2
-    assert SECRET not in f"{draws} {caught.value} {engine.client.url}"
+    assert SECRET not in f"{draws} {caught.value} {engine.clients[0].url}"
 
 
 def test_the_key_for_openai_goes_nowhere_in_the_clear(monkeypatch):
@@ -427,3 +427,16 @@ def test_addresses_that_hold_secrets_are_refused_without_showing_them(connect, u
     with pytest.raises(EngineError, match="PARTWAY_API_KEY") as caught:
         connect(url)
     assert SECRET not in str(caught.value)
+
+
+def test_several_servers_share_the_work_and_one_that_is_gone_leaves_it_to_the_others(connect):
+    with (
+        scripted_server(as_asked) as one,
+        scripted_server(as_asked) as other,
+        scripted_server(lambda number, payload: (500, {"error": "out of memory"})) as broken,
+    ):
+        engine = connect(f"{one.url}, {other.url},{broken.url}")
+        draws = engine.complete(requests(problems=12), SETTINGS, seed=1)
+    assert [sum(draw.count for draw in of_one) for of_one in draws] == [4] * 12
+    assert min(len(one.asked), len(other.asked)) >= 3
+    assert broken.asked

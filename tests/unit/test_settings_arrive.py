@@ -40,6 +40,11 @@ ELSEWHERE = {  # keys that a file of their own follows through the trainer
     "reward": "test_policy_gradients.py",
     "num_generations_unsolved": "test_beyond_training.py",
     "reference_share": "test_beyond_training.py",
+    "engine": "test_server_training.py",
+    "engine_timeout": "test_server_training.py",
+    "weight_sync": "test_server_training.py",
+    "weight_sync_steps": "test_server_training.py",
+    "explore_ahead": "test_server_training.py",
 }
 
 

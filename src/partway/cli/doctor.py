@@ -80,9 +80,13 @@ class Checkup:
 
 
 @click.command()
+@click.option("--engine", metavar="URL,...", help="Look at inference servers instead of this installation.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(as_json: bool) -> None:
+def command(engine: str | None, as_json: bool) -> None:
     """Show versions, devices, the strength of the sandbox, and what is missing.
+
+    With --engine, show what the servers at these addresses are, which model they have, and how they take
+    weights.
 
     The exit code is 1 if something that partway cannot do without is missing.
 
@@ -90,7 +94,13 @@ def command(as_json: bool) -> None:
     Examples:
       partway doctor
       partway doctor --json
+      partway doctor --engine http://localhost:8000
     """
+    if engine is not None:
+        from partway.cli.server_checkup import check_servers
+
+        check_servers([url.strip() for url in engine.split(",") if url.strip()], as_json)
+        return
     found = examine()
     if as_json:
         click.echo(json.dumps({**asdict(found), "problems": found.problems}, indent=2))

@@ -71,7 +71,9 @@ class EvaluateOptions:
     chat_template: Literal["auto", "none"] = given(CHAT_TEMPLATE)
     device: str | None = given(DEVICE)
     engine: str | None = given(
-        click.option("--engine", metavar="URL", help="Ask a server, such as http://localhost:8000/v1.")
+        click.option(
+            "--engine", metavar="URL,...", help="Ask servers, such as http://localhost:8000/v1, for samples."
+        )
     )
     few_shot: str | None = given(
         click.option("--few-shot", metavar="FILE", help="Problems to show to the model as examples.")

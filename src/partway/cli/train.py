@@ -79,6 +79,11 @@ def _print_schema(ctx: click.Context, parameter: click.Parameter, wanted: bool) 
 @click.option(
     "--strict", is_flag=True, help="Stop at a problem that cannot be used; without it, leave it out."
 )
+@click.option(
+    "--replay",
+    metavar="RUN",
+    help="Learn from the recorded samples of another run instead of sampling: the same buffers and weights.",
+)
 @click.option("--dry-run", is_flag=True, help="Check everything, try one batch, write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the last metrics as one JSON object.")
 @click.pass_context
@@ -89,6 +94,7 @@ def command(
     resume: str | None,
     force: bool,
     strict: bool,
+    replay: str | None,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -112,6 +118,8 @@ def command(
 
     if ctx.obj["quiet"]:
         overrides.setdefault("disable_tqdm", "true")
+    if replay is not None:  # no server is asked
+        overrides |= {"engine": "null", "explore_ahead": "0"}
     args = SelfSamplingConfig(**checked(settings, SelfSamplingConfig, overrides, config))
     _check_reporting(args)
     if dry_run:
@@ -121,7 +129,7 @@ def command(
         check_free(Path(args.output_dir or "run"))
     elif resume != AUTO:
         check_started(Path(args.output_dir or "run"))
-    trainer = _trainer(args, strict)
+    trainer = _trainer(args, strict, replay)
     if "MASTER_PORT" in os.environ and "RANK" not in os.environ:  # what accelerate sets for several processes
         trainer.say("one process only: without GPUs, accelerate launch needs --multi_gpu to start several")
     try:
@@ -155,8 +163,9 @@ def _rehearse(args: SelfSamplingConfig, strict: bool, as_json: bool) -> None:
     click.echo(json.dumps({"rehearsal": rehearsal}) if as_json else rehearsal)
 
 
-def _trainer(args: SelfSamplingConfig, strict: bool) -> SelfSamplingTrainer:
+def _trainer(args: SelfSamplingConfig, strict: bool, replay: str | None = None) -> SelfSamplingTrainer:
     """The trainer with all its problems; whatever is wrong with them comes before the model is loaded."""
+    from partway.runs import Run
     from partway.training import SelfSamplingTrainer
 
     if args.train_file is None:
@@ -165,7 +174,8 @@ def _trainer(args: SelfSamplingConfig, strict: bool) -> SelfSamplingTrainer:
         )
     train = _problems(args.train_file, args, strict)
     dev = _problems(args.eval_file, args, strict) if args.eval_file else None
-    trainer = SelfSamplingTrainer(args.model_name_or_path, args, train, dev)
+    recorded = None if replay is None else Run.at(replay)
+    trainer = SelfSamplingTrainer(args.model_name_or_path, args, train, dev, replay=recorded)
     if trainer.left_out:
         first = trainer.left_out[0]
         if strict:

@@ -37,46 +37,76 @@ class BoundedHttp:
 
     def __init__(self, headers: Mapping[str, str], *, connections: int, timeout: float) -> None:
         self.timeout = timeout
-        self._client = httpx.AsyncClient(
-            headers={"Accept-Encoding": "identity", **headers},
-            timeout=httpx.Timeout(timeout, connect=min(timeout, LONGEST_CONNECTING)),
-            limits=httpx.Limits(max_connections=connections),
-        )
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._starting = Lock()
+        self._headers = {"Accept-Encoding": "identity", **headers}
+        self._limits = httpx.Limits(max_connections=connections)
+        self._opened: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
+        self._opening = Lock()
 
-    def post(self, url: str, payload: Mapping[str, Any], largest: int) -> Answer:
+    def post(
+        self, url: str, payload: Mapping[str, Any] | None, largest: int, *, timeout: float | None = None
+    ) -> Answer:
         """The answer to `payload`, at most `largest` bytes; the errors are httpx's, and `UnusableAnswer`."""
-        with self._starting:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                Thread(target=_run, args=(self._loop,), daemon=True).start()
-        return asyncio.run_coroutine_threadsafe(self._post(url, payload, largest), self._loop).result()
+        return self._send("POST", url, payload, largest, timeout or self.timeout)
+
+    def get(self, url: str, largest: int, *, timeout: float | None = None) -> Answer:
+        """What is at `url`, at most `largest` bytes; the errors are those of `post`."""
+        return self._send("GET", url, None, largest, timeout or self.timeout)
+
+    def _send(
+        self, method: str, url: str, payload: Mapping[str, Any] | None, largest: int, timeout: float
+    ) -> Answer:
+        loop, client = self._open()
+        call = self._call(client, method, url, payload, largest, timeout)
+        return asyncio.run_coroutine_threadsafe(call, loop).result()
+
+    def _open(self) -> tuple[asyncio.AbstractEventLoop, httpx.AsyncClient]:
+        with self._opening:
+            if self._opened is None:
+                loop = asyncio.new_event_loop()
+                self._opened = loop, httpx.AsyncClient(headers=self._headers, limits=self._limits)
+                Thread(target=_run, args=(loop,), daemon=True).start()
+            return self._opened
 
     def close(self) -> None:
-        """Close all connections and give up the calls under way."""
-        loop, self._loop = self._loop, None
-        if loop is not None:
-            asyncio.run_coroutine_threadsafe(self._stop(), loop).result()
+        """Close all connections and give up the calls under way; a later call opens new ones."""
+        with self._opening:
+            opened, self._opened = self._opened, None
+        if opened is not None:
+            loop, client = opened
+            asyncio.run_coroutine_threadsafe(_stop(client), loop).result()
 
-    async def _stop(self) -> None:
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-        await self._client.aclose()
-        loop = asyncio.get_running_loop()
-        loop.call_soon(loop.stop)
-
-    async def _post(self, url: str, payload: Mapping[str, Any], largest: int) -> Answer:
+    @staticmethod
+    async def _call(
+        client: httpx.AsyncClient,
+        method: str,
+        url: str,
+        payload: Mapping[str, Any] | None,
+        largest: int,
+        timeout: float,
+    ) -> Answer:
         try:
             async with (
-                asyncio.timeout(self.timeout),
-                self._client.stream("POST", url, json=payload) as response,
+                asyncio.timeout(timeout),
+                client.stream(
+                    method,
+                    url,
+                    json=payload,
+                    timeout=httpx.Timeout(timeout, connect=min(timeout, LONGEST_CONNECTING)),
+                ) as response,
             ):
                 return Answer(response.status_code, response.headers, await _body(response, largest))
         except TimeoutError:
-            raise httpx.ReadTimeout(f"no whole answer within {self.timeout:g} s") from None
+            raise httpx.ReadTimeout(f"no whole answer within {timeout:g} s") from None
+
+
+async def _stop(client: httpx.AsyncClient) -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    await client.aclose()
+    loop = asyncio.get_running_loop()
+    loop.call_soon(loop.stop)
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:

@@ -135,7 +135,7 @@ class CompletionsClient:
         body = body.replace(self._key, "***") if self._key else body
         if answer.status == 200:
             return body
-        reason = f"status {answer.status}: {_message(body)}"
+        reason = f"status {answer.status}: {what_it_says(body)}"
         wait = _retry_after(answer.headers)
         if answer.status in RETRIED_STATUSES and wait <= LONGEST_WAIT:
             raise _Trouble(reason, wait=wait)
@@ -146,7 +146,7 @@ class CompletionsClient:
             choices = json.loads(body)["choices"]
             read = [_choice(choice) for choice in choices[: count + 1]]
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise self._error(f"expected JSON with choices and texts, got {_shortened(body)}") from error
+            raise self._error(f"expected JSON with choices and texts, got {shortened(body)}") from error
         if not 1 <= len(read) <= count:
             raise self._error(f"{len(choices)} completions came and {count} were asked for")
         return read
@@ -191,19 +191,19 @@ def _choice(said: Mapping[str, Any]) -> Choice:
     return Choice(half_pairs_replaced, is_whole)
 
 
-def _message(body: str) -> str:
+def what_it_says(body: str) -> str:
     """What a server says about an error, wherever it says it."""
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):
-        return _shortened(body)
+        return shortened(body)
     for key in ("error", "detail", "message"):
         if isinstance(said, dict) and said.get(key):
             said = said[key]
-    return _shortened(said if isinstance(said, str) else body)
+    return shortened(said if isinstance(said, str) else body)
 
 
-def _shortened(text: str, limit: int = 200) -> str:
+def shortened(text: str, limit: int = 200) -> str:
     """The beginning of `text` on one line, without what would steer a terminal."""
     shown = "".join(c if c.isprintable() else " " for c in text[: 10 * limit])
     line = " ".join(shown.split())

@@ -35,6 +35,8 @@ class Draw:
     `text` is what to trace: the prefix, then the completion without the unclosed last line it has if it
     was cut off by length. `log_prob` is that of the tokens drawn, at temperature 1 and unfiltered;
     `tokens` is how many, 0 if the engine does not say, and `drafted` how many of them the drafts had right.
+    `weights` is the training step whose weights drew it, None if they are those trained here as they are or
+    unknown; `endpoint` is the address of the server that did.
     """
 
     completion: str
@@ -44,6 +46,8 @@ class Draw:
     log_prob: float | None = None
     tokens: int = 0
     drafted: int = 0
+    weights: int | None = None
+    endpoint: str = ""
 
     @classmethod
     def of(

@@ -60,7 +60,7 @@ class LocalEngine:
         self.sampler = self._checked_sampler()
         vocabulary = self.model.config.get_text_config(decoder=True).vocab_size
         self.is_end = np.zeros(vocabulary, bool)
-        self.is_end[_end_ids(language_model)] = True
+        self.is_end[end_ids(language_model)] = True
         self.watch = None
         if programs is not None:
             self.watch = AnswerWatch(self.codec, vocabulary, programs)
@@ -148,7 +148,7 @@ class LocalEngine:
         return int(min(max(DEFAULT_BYTES // row_bytes, 1), MAX_DEFAULT_ROWS))
 
 
-def _end_ids(language_model: LanguageModel) -> list[int]:
+def end_ids(language_model: LanguageModel) -> list[int]:
     """The codec's end-of-text token and those the model's own generation settings stop at."""
     settings = getattr(language_model.model, "generation_config", None)
     others = getattr(settings, "eos_token_id", None)

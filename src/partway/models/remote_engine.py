@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from queue import Empty, SimpleQueue
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, Self
 
-from partway.errors import ConfigError
+from partway.errors import ConfigError, EngineError
 from partway.execution import PYTHON, Programs
-from partway.models.completions_client import CompletionsClient, Refusal
+from partway.models.completions_client import Choice, CompletionsClient, Refusal
 from partway.models.engine import Draw, Request
 from partway.models.few_shot import FewShotPrompt, cut_completion
 from partway.models.settings import SamplingSettings
@@ -28,6 +28,8 @@ MOST_PER_CALL = 128  # the `n` that large providers accept
 
 class RemoteEngine:
     """Completes beginnings of solutions with a model behind `URL/completions`, a few problems at a time.
+
+    Several addresses, with commas between them, share the work; one that is gone leaves it to the others.
 
     Every call has its own seed, made from the seed, the request and the number of its first sample. Whether
     equal seeds give equal samples is up to the server.
@@ -51,22 +53,29 @@ class RemoteEngine:
         self.prompt = prompt or FewShotPrompt()
         self.programs = programs
         self.concurrency = concurrency
-        self.client = CompletionsClient(
-            url,
-            model=model,
-            extra_body=extra_body,
-            connections=concurrency,
-            retries=retries,
-            timeout=timeout,
-            sleep=sleep,
-        )
+        self.clients = [
+            CompletionsClient(
+                one.strip(),
+                model=model,
+                extra_body=extra_body,
+                connections=concurrency,
+                retries=retries,
+                timeout=timeout,
+                sleep=sleep,
+            )
+            for one in url.split(",")
+        ]
+        self._under_way = dict.fromkeys(range(len(self.clients)), 0)
+        self._gone: set[int] = set()  # servers that gave up on a call after all its retries
+        self._choosing = Lock()
         self._per_call = MOST_PER_CALL  # lowered to what the server turns out to give
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self.client.close()
+        for client in self.clients:
+            client.close()
 
     def complete(
         self, requests: Sequence[Request], settings: SamplingSettings, seed: int
@@ -130,7 +139,7 @@ class RemoteEngine:
             asked = min(self._per_call, request.count - len(completions))
             call_seed = _call_seed(seed, request.problem.id, prefix, len(completions))
             try:
-                choices = self.client.complete(prompt, asked, settings, call_seed)
+                choices = self._ask(prompt, asked, settings, call_seed)
             except Refusal as refusal:
                 if asked == 1 or refusal.status not in (400, 422):
                     raise
@@ -143,6 +152,26 @@ class RemoteEngine:
             Draw.of(request.prefix, completion, count, finished)
             for (completion, finished), count in Counter(completions).items()
         ]
+
+    def _ask(self, prompt: str, count: int, settings: SamplingSettings, seed: int) -> list[Choice]:
+        """Ask the server with the fewest calls under way; if it is gone, the next."""
+        while True:
+            with self._choosing:
+                here = [number for number in self._under_way if number not in self._gone]
+                number = min(here, key=self._under_way.__getitem__)
+                self._under_way[number] += 1
+            try:
+                return self.clients[number].complete(prompt, count, settings, seed)
+            except Refusal:
+                raise
+            except EngineError:
+                with self._choosing:
+                    if not {*self._under_way} - self._gone - {number}:
+                        raise
+                    self._gone.add(number)
+            finally:
+                with self._choosing:
+                    self._under_way[number] -= 1
 
 
 def _call_seed(seed: int, *names: object) -> int:

@@ -35,7 +35,10 @@ SPLITS = ("train", "dev")  # the problems every run has
 
 @dataclass(frozen=True, slots=True)
 class SelfSample:
-    """A self-sample: `count` equal completions of one problem, drawn in one step, with one verdict."""
+    """A self-sample: `count` equal completions of one problem, considered in one step, with one verdict.
+
+    `weights` is the training step whose weights drew it, None if a server had weights of its own.
+    """
 
     step: int
     problem: str
@@ -45,6 +48,12 @@ class SelfSample:
     finished: bool
     verdict: Verdict
     log_prob: float | None = None
+    weights: int | None = None
+
+    @property
+    def late(self) -> int | None:
+        """How many steps older the weights that drew it were than those that learn from it first."""
+        return None if self.weights is None else self.step - 1 - self.weights
 
 
 class Writable(Protocol):
@@ -93,6 +102,10 @@ class Run:
     def checkpoints(self) -> dict[int, Path]:
         """Checkpoint directories by step; each was complete when it got its name."""
         return dict(numbered(self.directory, "checkpoint-*"))
+
+    def weights(self, step: int) -> Path:
+        """The directory of the weights that servers draw with, which is there while they may read it."""
+        return self.directory / "weights" / f"step-{step}"
 
     def model_directory(self) -> Path | None:
         """The final model, else the best checkpoint, else the last one; None before the first."""

@@ -61,12 +61,14 @@ class Buffers(Mapping[str, SolutionBuffer]):
         """Let the problem's buffer judge a traced draw: a sample per verdict, as drawn again it is known."""
         key, samples = request.problem.id, []
         log_prob = None if draw.log_prob is None else round(draw.log_prob, 4)
+        is_known = draw.weights is not None or bool(draw.endpoint)  # else those trained here, as they are
+        weights = draw.weights if is_known else step - 1
         # The first of equal draws may be new; the others are known by then, and are counted as known.
         for count in (1, draw.count - 1):
             if count:
                 verdict = self._buffers[key].consider(trace, step)
                 text = request.prefix.text, draw.completion
-                samples.append(SelfSample(step, key, *text, count, draw.finished, verdict, log_prob))
+                samples.append(SelfSample(step, key, *text, count, draw.finished, verdict, log_prob, weights))
                 if verdict.is_new:
                     self._changed.add(key)
                     self._sizes[key] = _sizes(self._buffers[key])

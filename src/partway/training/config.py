@@ -78,6 +78,26 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         "First step at which the model samples; a model trained from scratch writes nothing sensible before.",
     )
 
+    engine: str | list[str] | None = field(
+        default=None,
+        metadata={
+            "help": "Addresses of inference servers that draw the samples, as a list or with commas between "
+            "them; by default, the model that is trained draws them itself."
+        },
+    )
+    engine_timeout: float = _key(
+        600.0, "Seconds to wait when no server answers; then training stops and can be resumed."
+    )
+    weight_sync: Literal["auto", "full", "lora", "none"] = _key(
+        "auto",
+        "How servers get the weights: whole, or only the adapter; auto is what all of them take; none leaves "
+        "them their own.",
+    )
+    weight_sync_steps: int = _key(1, "Steps between updates of the servers' weights.")
+    explore_ahead: int = _key(
+        0, "Batches that servers work on ahead of learning; 0 explores a batch and then learns from it."
+    )
+
     state: Literal["multiset", "set", "strict"] = _key(
         "multiset",
         "When two states are equal: as multisets or sets of values, or as the authors' code has it.",
@@ -296,6 +316,12 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         return objective(self.objective, self.mml_beta, self.loss_normalization, self.pkpo_k)
 
     @property
+    def servers(self) -> list[str]:
+        """The addresses of the servers that draw samples, none if the model here does."""
+        given = [self.engine] if isinstance(self.engine, str) else self.engine or []
+        return [url for text in given for part in text.split(",") if (url := part.strip())]
+
+    @property
     def problems_per_step(self) -> int:
         """The effective batch: problems of one step over all processes and accumulation steps."""
         shares: int = self.gradient_accumulation_steps * self.world_size
@@ -307,7 +333,8 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         least |= dict.fromkeys(("max_solutions_per_problem", "solutions_per_step", "effective_batch_size"), 1)
         least |= dict.fromkeys(("max_eval_problems", "early_stopping_patience", "lora_r"), 1)
         least |= dict.fromkeys(("learning_rate", "weight_decay", "warmup_steps", "max_grad_norm", "seed"), 0)
-        least |= dict.fromkeys(("length_limit", "num_generations_unsolved"), 1)
+        least |= dict.fromkeys(("length_limit", "num_generations_unsolved", "weight_sync_steps"), 1)
+        least |= {"engine_timeout": 0, "explore_ahead": 0}
         for name, minimum in least.items():
             if (value := getattr(self, name)) is not None and value < minimum:
                 raise ConfigError(f"{name} is {value}, expected at least {minimum}")

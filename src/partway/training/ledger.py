@@ -30,14 +30,22 @@ class Ledger:
     completion_tokens: int = 0
     drafted_tokens: int = 0
     refused: int = 0  # would have been kept, but ran differently a second time
+    served: int = 0  # by servers, with weights of a known step
+    late: int = 0  # steps between those weights and the samples' consideration, added up
     verdicts: Counter[str] = field(default_factory=Counter)
 
     def add_sample(
-        self, sample: SelfSample, tokens: int, drafted: int = 0, *, executed: bool = False
+        self,
+        sample: SelfSample,
+        tokens: int,
+        drafted: int = 0,
+        *,
+        executed: bool = False,
+        served: bool = False,
     ) -> None:
         """Account for a self-sample of `tokens` tokens, of which drafts had told `drafted`.
 
-        It is `executed` if at least one of its steps ran.
+        It is `executed` if at least one of its steps ran, `served` if another machine drew it.
         """
         self.drawn += sample.count
         self.guided += sample.count if sample.prefix else 0
@@ -46,6 +54,9 @@ class Ledger:
         self.drafted_tokens += sample.count * drafted
         self.refused += sample.count if executed and sample.verdict is Verdict.NOT_EXECUTABLE else 0
         self.verdicts[sample.verdict] += sample.count
+        if served and sample.late is not None:
+            self.served += sample.count
+            self.late += sample.count * sample.late
 
     @property
     def drafted_share(self) -> float:
@@ -91,6 +102,8 @@ class Ledger:
             line["samples/frac_drafted_tokens"] = self.drafted_share
             line["completions/mean_length"] = self.completion_tokens / self.drawn
             line["completions/clipped_ratio"] = self.clipped / self.drawn
+        if self.served:
+            line["samples/mean_steps_late"] = self.late / self.served
         if self.refused:
             line["samples/refused"] = self.refused
         return line

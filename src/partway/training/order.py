@@ -67,9 +67,12 @@ class BatchOrder:
     def __iter__(self) -> Iterator[list[int]]:
         start = self.epoch * self.steps_per_epoch
         for step in range(start, start + self.steps_per_epoch):
-            own = self.batch(step)[self.rank :: self.world]
-            for part in range(self.accumulation):
-                yield own[part :: self.accumulation]
+            yield from self.parts(step)
+
+    def parts(self, step: int) -> list[list[int]]:
+        """The problems of a step that this process takes, one part per accumulation step."""
+        own = self.batch(step)[self.rank :: self.world]
+        return [own[part :: self.accumulation] for part in range(self.accumulation)]
 
     def _shuffled(self, epoch: int) -> list[int]:
         order = list(range(self.problems))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -101,6 +101,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         self.run = run = account.run
         self.environment = dict(environment)
         self.clock = Clock()
+        self.meter: Callable[[float], dict[str, float]] = lambda seconds: {}  # more timings of so long
         self.signals = StopSignals()
         self.stop_signal = 0  # agreed among processes
         args = kwargs["args"]
@@ -234,6 +235,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
             elif "train_runtime" in logs:
                 logs = self.account.last_line(self.accelerator, step)
         timings = self.clock.line(step, steps)
+        timings |= self.meter(timings["seconds"])
         if self.is_world_process_zero():
             with self.writing("a line of metrics"):
                 self.run.append_metrics({"step": step, "epoch": self.state.epoch, **logs}, timings)

@@ -25,6 +25,7 @@ FREE_SETTINGS = {
     *("output_dir", "run_name", "project", "report_to", "log_level", "disable_tqdm"),
     *("save_steps", "save_strategy", "save_total_limit", "dataloader_num_workers"),
     *("push_to_hub", "hub_model_id", "hub_strategy", "hub_private_repo", "hub_revision"),
+    *("engine", "engine_timeout", "weight_sync", "weight_sync_steps", "explore_ahead"),
     *("per_device_train_batch_size", "gradient_accumulation_steps", "ddp_timeout", "ddp_backend"),
 }
 

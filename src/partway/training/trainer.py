@@ -23,22 +23,24 @@ from torch.optim.lr_scheduler import LRScheduler
 from transformers import EarlyStoppingCallback, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
 from partway.datasets.sources import ProblemSource
-from partway.errors import RunError
-from partway.evaluation import Evaluation, evaluate
+from partway.errors import ConfigError, EngineError, RunError
+from partway.evaluation import Evaluation, ProblemResult, evaluate
 from partway.execution import Programs
 from partway.models.engine import Draw, Engine, Metered, Request
 from partway.models.loading import LanguageModel
 from partway.models.local_engine import LocalEngine
 from partway.models.scoring import LearningPlan, Scorer
+from partway.models.servers.engine import ServerEngine, Together
 from partway.models.targets import Target, Targets
 from partway.problem import Problem
 from partway.runs import Run
-from partway.sampling import sample_solutions
+from partway.sampling import guided_requests
 from partway.solution import Solution
 from partway.training.account import Account
+from partway.training.ahead import Ahead, Drawn
 from partway.training.buffers import Buffers
 from partway.training.config import SelfSamplingConfig
-from partway.training.distributed import gathered, maxima, reducing, whole_weights
+from partway.training.distributed import from_first, gathered, maxima, reducing, whole_weights
 from partway.training.failures import Learned, no_number
 from partway.training.order import BatchOrder, ProblemLoader
 from partway.training.preparation import (
@@ -52,6 +54,7 @@ from partway.training.preparation import (
     with_references,
 )
 from partway.training.recording import RecordingTrainer
+from partway.training.replay import Recording
 from partway.training.rewarding import RewardedDraw, rewarded_draws, sample_targets
 from partway.training.trackers import SampleTables
 
@@ -77,8 +80,9 @@ class SelfSamplingTrainer(RecordingTrainer):
 
     The datasets are problems, or anything that `load_problems` reads.
     `engine` draws the samples, for exploring and for evaluations; by default it is the sampling tree on the
-    model that is trained. `peft_config` is an adapter to train in place of the `lora_*` settings';
-    `compute_metrics` makes more metrics of an evaluation.
+    model that is trained. With `replay`, a run's recorded samples are learned from instead. `peft_config` is
+    an adapter to train in place of the `lora_*` settings'; `compute_metrics` makes more metrics of an
+    evaluation.
     """
 
     def __init__(
@@ -92,6 +96,7 @@ class SelfSamplingTrainer(RecordingTrainer):
         programs: Programs | None = None,
         *,
         engine: Engine | None = None,
+        replay: Run | None = None,
         peft_config: PeftConfig | None = None,
         optimizers: tuple[Optimizer | None, LRScheduler | None] = (None, None),
         compute_metrics: Callable[[Evaluation], dict[str, float]] | None = None,
@@ -115,6 +120,9 @@ class SelfSamplingTrainer(RecordingTrainer):
         self.order = BatchOrder.of(args, len(problems))
         self.batch: list[Problem] = []
         self.rewarded: dict[str, list[RewardedDraw]] = {}  # this step's, for a policy gradient
+        self._has_synced = False
+        self._explored_step = 0
+        self._random_state: Tensor | None = None  # as the last step left it
         super().__init__(
             Account(Run(Path(args.output_dir or "run")), self.buffers),
             environment_of(args, language_model.model, problems, dev),
@@ -139,9 +147,24 @@ class SelfSamplingTrainer(RecordingTrainer):
         self.scorer = self._scorer()
         self.environment["layout"] = self.scorer.layout.name
         self.environment["chat_template"] = self.codec.tokenizer.chat_template is not None
-        self.engine: Engine = engine or LocalEngine(
-            language_model, programs=self.programs, layout=self.scorer.layout
-        )
+        self.engine: Engine = engine or self._engine(language_model)
+        self.recording = None if replay is None else Recording(replay, self.programs)
+        self.ahead = self._ahead()
+        if isinstance(self.engine, ServerEngine):
+            self.meter = self.engine.meter
+
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        """Train to the end; what servers needed for it is removed."""
+        has_ended = False
+        try:
+            result = super().train(*args, **kwargs)
+            has_ended = True
+            return result
+        finally:
+            if self.ahead is not None:
+                self.ahead.give_up()
+            if isinstance(self.engine, ServerEngine):
+                (self.engine.rest if has_ended else self.engine.close)()
 
     def training_step(self, model: Any, problems: list[Problem], num_items_in_batch: Any = None) -> Tensor:
         """Explore the problems, then learn from their buffers."""
@@ -161,30 +184,57 @@ class SelfSamplingTrainer(RecordingTrainer):
 
     def explore(self, problems: Sequence[Problem]) -> None:
         """Sample solutions of each problem, run them, and keep what is right in them."""
-        with self.clock.span("exploring"), self.sampling_mode():
-            drawn = sample_solutions(
-                self.engine,
-                problems,
-                self.buffers,
-                self.args.sampling,
-                self.args.num_generations,
-                self._seed("explore"),
-                self._has_room,
-                self.args.num_generations_unsolved,
-                guided=self.args.partial_solutions != "targets",
-            )
+        with self.clock.span("exploring"), self._in_good_order():
+            drawn = self._drawn(problems)
         with self.clock.span("executing"):
             self.consider([(request, draw) for request, draws in drawn for draw in draws])
 
+    def _drawn(self, problems: Sequence[Problem]) -> Drawn:
+        """Samples of the problems: recorded, drawn ahead, or drawn now."""
+        if self.recording is not None:
+            return self.recording.drawn(self.step, problems)
+        if self.ahead is not None:
+            return self.ahead.drawn(self.step, problems)
+        with self.sampling_mode(is_due=self._is_sync_due()):
+            requests = self._requests(problems, self.step)
+            draws = self.engine.complete(requests, self.args.sampling, self._seed("explore"))
+        return list(zip(requests, draws, strict=True))
+
+    def _requests(self, problems: Sequence[Problem], step: int) -> list[Request]:
+        return guided_requests(
+            problems,
+            self.buffers,
+            self.args.num_generations,
+            self._seed("explore", step),
+            self._has_room,
+            self.args.num_generations_unsolved,
+            guided=self.args.partial_solutions != "targets",
+        )
+
+    def _send_ahead(self, ahead: Ahead) -> None:
+        """Let servers work on this step and the next ones, with the weights there are now."""
+        with self.clock.span("exploring"), self._in_good_order():
+            with self.sampling_mode(is_due=self._is_sync_due()):
+                pass
+            last = min(self.step + self.args.explore_ahead, self.state.max_steps or self.step)
+            for step in range(max(self.step, ahead.last_step + 1), last + 1):
+                if step > self.args.sampling_start_step:
+                    parts = [[self.train_dataset[i] for i in part] for part in self.order.parts(step - 1)]
+                    requests = [self._requests(part, step) for part in parts]
+                    ahead.send(step, requests, self._seed("explore", step))
+
     def consider(self, draws: Sequence[tuple[Request, Draw]]) -> None:
         """Trace the draws, let the buffers judge them, and account for each."""
+        self._explored_step = self.step
         traces = self.programs.trace_all([draw.text for _, draw in draws])
         if self.args.loss.advantages is not None:
             self.rewarded = rewarded_draws(draws, traces, self.args.reward, self.programs)
         places = {problem.id: place for place, problem in enumerate(self.batch)}
         for (request, draw), trace in zip(draws, traces, strict=True):
             for sample in self.buffers.consider(request, draw, trace, self.step, places[request.problem.id]):
-                self.account.ledger.add_sample(sample, draw.tokens, draw.drafted, executed=bool(trace.states))
+                self.account.ledger.add_sample(
+                    sample, draw.tokens, draw.drafted, executed=bool(trace.states), served=bool(draw.endpoint)
+                )
 
     def learn(self, model: Any, problems: Sequence[Problem]) -> Tensor:
         """Backpropagate the objective over each problem's buffer, pass by pass; returns the loss."""
@@ -240,9 +290,12 @@ class SelfSamplingTrainer(RecordingTrainer):
         if self.buffers.are_due(self.batch):
             self.share()
         self.buffers.will_explore(self.batch)
+        if self.ahead is not None and self.args.self_sampling != "none":
+            self._send_ahead(self.ahead)
 
     def after_step(self) -> None:
         """Share findings when it is time."""
+        self._random_state = torch.get_rng_state()
         if self.state.global_step % self.args.buffer_sync_steps == 0:
             self.share()
 
@@ -255,7 +308,9 @@ class SelfSamplingTrainer(RecordingTrainer):
         with self.clock.span("evaluating"), self.sampling_mode():
             own = problems[self.args.process_index :: self.args.world_size]
             engine = Metered(self.engine)
-            results = evaluate(engine, own, plan, on_progress=self.watch).results if own else ()
+            results = self._recorded_results(own)
+            if results is None:
+                results = evaluate(engine, own, plan, on_progress=self.watch).results if own else ()
             parts = gathered(self.accelerator, (results, engine.tokens))
             everything = {r.task_id: r for of_process, _ in parts for r in of_process}
             evaluation = Evaluation.of(tuple(everything[problem.id] for problem in problems), plan)
@@ -273,6 +328,14 @@ class SelfSamplingTrainer(RecordingTrainer):
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
 
+    def _recorded_results(self, problems: Sequence[Problem]) -> tuple[ProblemResult, ...] | None:
+        """Those of a run that is replayed, if it was evaluated at this step."""
+        if self.recording is None or not self.is_in_train:
+            return None
+        recorded = self.recording.results(self.state.global_step)
+        ids = {problem.id for problem in problems}
+        return None if recorded is None else tuple(result for result in recorded if result.task_id in ids)
+
     def rehearse(self) -> str:
         """Explore and learn from the first batch without updating or writing anything; says what it found."""
         self.before_step()
@@ -287,13 +350,14 @@ class SelfSamplingTrainer(RecordingTrainer):
         )
 
     @contextmanager
-    def sampling_mode(self) -> Iterator[None]:
-        """No dropout, no checkpointing of activations; all weights in this process, and the engine's."""
+    def sampling_mode(self, *, is_due: bool = True) -> Iterator[None]:
+        """No dropout, no checkpointing of activations; all weights here and, if it is due, in the engine."""
         was_training = self.model.training
         self.model.eval()
         try:
             with whole_weights(self.accelerator, self.model):
-                self.engine.update(self.model, self.state.global_step)
+                if is_due:
+                    self.engine.update(self.model, self.state.global_step)
                 yield
         finally:
             self.model.train(was_training)
@@ -316,6 +380,67 @@ class SelfSamplingTrainer(RecordingTrainer):
         """Not estimated: a step is many passes of different sizes."""
         return 0
 
+    def _engine(self, language_model: LanguageModel) -> Engine:
+        """The servers that the settings name, else the sampling tree on the model that is trained."""
+        if not self.args.servers:
+            return LocalEngine(language_model, programs=self.programs, layout=self.scorer.layout)
+        return ServerEngine(
+            self.args.servers,
+            language_model,
+            programs=self.programs,
+            directory_of=self.run.weights,
+            weight_sync=self.args.weight_sync,
+            patience=self.args.engine_timeout,
+            say=self.say,
+            together=Together(
+                self.is_world_process_zero(), lambda value: from_first(self.accelerator, value)
+            ),
+        )
+
+    def _ahead(self) -> Ahead | None:
+        if not self.args.explore_ahead or self.recording is not None:
+            return None
+        if isinstance(self.engine, LocalEngine):
+            raise ConfigError(
+                f"explore_ahead is {self.args.explore_ahead}, but the model that learns draws the samples "
+                "itself; set engine to the addresses of servers, or explore_ahead to 0"
+            )
+        return Ahead(
+            lambda requests, seed: self.engine.complete(requests, self.args.sampling, seed),
+            self.args.explore_ahead,
+        )
+
+    @contextmanager
+    def _in_good_order(self) -> Iterator[None]:
+        """If servers are gone for good, all processes save what they have and stop."""
+        failure: EngineError | None = None
+        try:
+            yield
+        except EngineError as error:
+            failure = error
+        reason = None if failure is None else str(failure)
+        are_shared = isinstance(self.engine, ServerEngine)
+        for said in gathered(self.accelerator, reason) if are_shared else [reason]:
+            if said is not None:
+                raise EngineError(f"{said}; {self._saved()}") from failure
+
+    def _saved(self) -> str:
+        """Save a checkpoint, unless a part of the step was explored already; says how to go on."""
+        step = self.state.global_step
+        if self._explored_step == self.step or not step:
+            return "--resume goes on from the last checkpoint"
+        path = self.run.checkpoint(step)
+        if step not in self.run.checkpoints():
+            assert self._random_state is not None, "a step was made since the last checkpoint"
+            torch.set_rng_state(self._random_state)  # a new epoch has drawn from it, and will again
+            self._save_checkpoint(self.model, None)
+        return f"{path.name} is saved, --resume goes on from there"
+
+    def _is_sync_due(self) -> bool:
+        """Whether this step draws with new weights; the first one of a life always does."""
+        was_first, self._has_synced = not self._has_synced, True
+        return was_first or self.state.global_step % self.args.weight_sync_steps == 0
+
     def _scorer(self) -> Scorer:
         return Scorer(
             self.model,
@@ -324,8 +449,8 @@ class SelfSamplingTrainer(RecordingTrainer):
             learn_question=self.args.learn_question,
         )
 
-    def _seed(self, purpose: str) -> int:
-        text = f"{self.args.seed}/{self.step}/{purpose}"
+    def _seed(self, purpose: str, step: int | None = None) -> int:
+        text = f"{self.args.seed}/{step or self.step}/{purpose}"
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest())
 
     def _has_room(self, problem: Problem, prefix: Solution) -> bool:

@@ -1,0 +1,1 @@
+"""Inference servers: asked for completions, told of new weights, any number of them."""

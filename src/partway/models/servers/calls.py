@@ -1,0 +1,68 @@
+"""Calls to one server: JSON there and back within bounds; whatever goes wrong is one kind of trouble."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from partway.errors import EngineError
+from partway.models.bounded_http import BoundedHttp, UnusableAnswer
+from partway.models.completions_client import LARGEST_BODY, api_key, checked_url, shortened, what_it_says
+
+LOOKING = 20.0  # seconds for a question about the server itself
+
+
+class Trouble(EngineError):
+    """A server did not do what it was asked; carries the HTTP status, if it came to one."""
+
+    def __init__(self, reason: str, status: int | None = None) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class Calls:
+    """The server at `root`; `timeout` is for answers with completions and for loading weights."""
+
+    def __init__(self, root: str, *, timeout: float, connections: int) -> None:
+        self.root = checked_url(root).removesuffix("/v1")
+        self._key = api_key(self.root)
+        authorization = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        self._http = BoundedHttp(authorization, connections=connections, timeout=timeout)
+
+    def get(self, path: str) -> Any:
+        """What the server says about itself."""
+        return self._said("GET", path, None, LOOKING)
+
+    def post(self, path: str, payload: Mapping[str, Any] | None = None, timeout: float | None = None) -> Any:
+        """What the server answers to `payload`."""
+        return self._said("POST", path, payload, timeout)
+
+    def close(self) -> None:
+        """Give up all calls."""
+        self._http.close()
+
+    def _said(self, method: str, path: str, payload: Mapping[str, Any] | None, timeout: float | None) -> Any:
+        url = f"{self.root}{path}"
+        try:
+            if method == "GET":
+                answer = self._http.get(url, LARGEST_BODY, timeout=timeout)
+            else:
+                answer = self._http.post(url, payload, LARGEST_BODY, timeout=timeout)
+        except UnusableAnswer as error:
+            raise Trouble(str(error)) from error
+        except httpx.RequestError as error:
+            raise Trouble(f"{type(error).__name__} {error}".strip()) from error
+        body = answer.body.decode("utf-8", "replace")
+        body = body.replace(self._key, "***") if self._key else body
+        if answer.status != 200:
+            raise Trouble(f"{path} gave status {answer.status}: {what_it_says(body)}", answer.status)
+        return self._parsed(path, body)
+
+    def _parsed(self, path: str, body: str) -> Any:
+        try:
+            return json.loads(body) if body.strip() else {}
+        except (ValueError, RecursionError):
+            raise Trouble(f"{path} gave no JSON but {shortened(body)}") from None

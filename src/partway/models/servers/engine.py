@@ -1,0 +1,261 @@
+"""An engine of servers: draws on other machines, with the weights that are trained here.
+
+Late, quantised or remote samples bias nothing: each is executed, judged against the buffer as it then is, and
+scored under the weights that learn from it. So servers are told of new weights now and then, and whatever
+they answer counts; what they do not answer is asked of another.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from partway.errors import ConfigError, EngineError, PartwayError
+from partway.execution import Programs
+from partway.models.engine import Draw, Request
+from partway.models.loading import LanguageModel
+from partway.models.local_engine import end_ids
+from partway.models.servers.answers import Written
+from partway.models.servers.calls import Calls, Trouble
+from partway.models.servers.endpoint import Endpoint
+from partway.models.servers.kinds import Asked, Kind
+from partway.models.servers.pool import AT_ONCE, Pool
+from partway.models.servers.published import Form, Published, Shelf, is_adapted
+from partway.models.settings import SamplingSettings
+from partway.models.text import Codec
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+LONGEST_CALL = 300.0  # seconds for one answer; a server that takes longer hangs
+
+WeightSync = Literal["auto", "full", "lora", "none"]
+
+
+@dataclass(frozen=True)
+class Together:
+    """Several processes that share the servers: the first gives them weights, the others are told."""
+
+    is_first: bool = True
+    from_first: Callable[[Any], Any] = lambda value: value
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A request as it is put to servers."""
+
+    request: Request
+    asked: Asked
+    settings: SamplingSettings
+    seed: int
+
+
+class ServerEngine:
+    """Completes beginnings of solutions at `urls`, with weights put where `directory_of` says.
+
+    `patience` is how many seconds it waits when no server answers, `call_timeout` how many for one answer;
+    `say` tells the user what happens.
+    """
+
+    def __init__(
+        self,
+        urls: Sequence[str],
+        language_model: LanguageModel,
+        *,
+        programs: Programs,
+        directory_of: Callable[[int], Path],
+        weight_sync: WeightSync = "auto",
+        patience: float = 600.0,
+        call_timeout: float = LONGEST_CALL,
+        say: Callable[[str], None] = print,
+        together: Together | None = None,
+    ) -> None:
+        self.codec: Codec = language_model.codec
+        self.programs = programs
+        self.weight_sync = weight_sync
+        self.together = together or Together()
+        self.current: Published | None = None
+        self._ends = end_ids(language_model)
+        self._shelf = Shelf(directory_of, self.codec.tokenizer)
+        endpoints = [Endpoint(Calls(url, timeout=call_timeout, connections=AT_ONCE + 4)) for url in urls]
+        self.pool = Pool(endpoints, patience=patience, prepare=self._bring_up_to_date, say=say)
+
+    def complete(
+        self, requests: Sequence[Request], settings: SamplingSettings, seed: int
+    ) -> list[list[Draw]]:
+        """For every request its distinct draws; their counts sum to the request's count."""
+        draws = dict(self.stream(requests, settings, seed))
+        return [draws[index] for index in range(len(requests))]
+
+    def stream(
+        self, requests: Sequence[Request], settings: SamplingSettings, seed: int
+    ) -> Iterator[tuple[int, list[Draw]]]:
+        """Pairs of a request's index and its draws, as they are completed."""
+        workers = min(max(1, len(requests)), AT_ONCE * len(self.pool.endpoints))
+        executor = ThreadPoolExecutor(workers)
+        try:
+            futures = {
+                executor.submit(self._draws, request, settings, seed): index
+                for index, request in enumerate(requests)
+            }
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        finally:
+            executor.shutdown(wait=False, cancel_futures=True)
+
+    def update(self, weights: PreTrainedModel, version: int) -> None:
+        """Let all servers draw with these weights from now on."""
+        if self.weight_sync == "none" or (self.current is not None and self.current.version == version):
+            return
+        failure = None
+        if self.together.is_first:
+            try:
+                self._publish(weights, version)
+            except PartwayError as error:
+                failure = error  # the other processes are waiting to hear of it
+        having = [endpoint.url for endpoint in self.pool.live if endpoint.weights == self.current]
+        self.current, having, failure = self.together.from_first((self.current, having, failure))
+        if failure is not None:
+            raise failure
+        if not self.together.is_first:
+            self.pool.tell(having, self._has_current, f"it did not take the weights of step {version}")
+
+    def _publish(self, weights: PreTrainedModel, version: int) -> None:
+        if not self.pool.live:
+            self.pool.look()
+            self.pool.ask(lambda endpoint: None)  # what they take is known when the first one answers
+        is_begun, had_live, before = self.current is not None, bool(self.pool.live), self.current
+        self.current = self._shelf.publish(weights, version, self._form(weights))
+        self.pool.each(self._load)
+        if had_live and not is_begun and not self.pool.live:  # they answer, but this will not do
+            raise EngineError(f"no server takes weights ({self.pool.reasons()})")
+        if before is not None:
+            self._shelf.remove_before(before.version)  # a slow request may still name the one before
+
+    def _has_current(self, endpoint: Endpoint) -> None:
+        endpoint.weights = self.current
+
+    def meter(self, seconds: float) -> dict[str, float]:
+        """How busy each server was in the last so many seconds, and what it gave this process."""
+        line: dict[str, float] = {"servers/live": len(self.pool.live)}
+        for url, work in self.pool.work().items():
+            name = f"servers/{url.partition('//')[2]}"
+            line[f"{name}/samples"] = work.samples
+            line[f"{name}/tokens_per_second"] = work.tokens / seconds
+            line[f"{name}/busy"] = work.busy / seconds
+            line[f"{name}/failures"] = work.failures
+        return line
+
+    def rest(self) -> None:
+        """Remove the weights that were put down for servers and hang up; the next call begins anew."""
+        if self.current is not None and self.together.is_first:
+            self._shelf.remove_before(self.current.version + 1)
+        self.current = None
+        for endpoint in self.pool.endpoints:
+            endpoint.calls.close()
+
+    def close(self) -> None:
+        """Ask nothing more, give up what is asked, and rest."""
+        self.pool.stop()
+        self.rest()
+
+    def _form(self, weights: PreTrainedModel) -> Form:
+        """Whole weights or the adapter alone: what all servers take."""
+        if self.weight_sync != "auto":
+            form: Form = "lora" if self.weight_sync == "lora" else "full"
+            if form == "lora" and not is_adapted(weights):
+                raise ConfigError("weight_sync is lora but no adapter is trained; set use_peft, or full")
+            return form
+        kinds = [e.identity.kind for e in self.pool.live if e.identity is not None]
+        takes_adapters = bool(kinds) and all("lora" in kind.forms for kind in kinds)
+        return "lora" if is_adapted(weights) and takes_adapters else "full"
+
+    def _load(self, endpoint: Endpoint) -> None:
+        """Give a server the current weights; without routes for it, it is the user's turn."""
+        assert endpoint.identity is not None, "a live server was identified"
+        current = self.current  # another thread may publish newer ones meanwhile
+        assert current is not None, "weights were published"
+        kind: Kind = endpoint.identity.kind
+        if current.form not in kind.forms:
+            raise Trouble(f"{kind.name} takes no {current.form} weights; {kind.advice()}")
+        if current.form in kind.in_place:
+            self.pool.drain(endpoint)
+        kind.load(current)
+        if endpoint.before is not None:
+            kind.drop(endpoint.before)
+        endpoint.before, endpoint.weights = endpoint.weights, current
+
+    def _bring_up_to_date(self, endpoint: Endpoint) -> None:
+        endpoint.weights = endpoint.before = None
+        if self.current is None:
+            return
+        assert endpoint.identity is not None, "a server is identified first"
+        if self.together.is_first:
+            self._load(endpoint)
+        elif endpoint.identity.kind.has(self.current):
+            endpoint.weights = self.current
+        else:
+            raise Trouble(f"it does not have the weights of step {self.current.version} yet")
+
+    def _draws(self, request: Request, settings: SamplingSettings, seed: int) -> list[Draw]:
+        """Every sample that was asked for, however many calls and servers it takes."""
+        question = Question(request, self._asked(request), settings, seed)
+        drawn: Counter[Draw] = Counter()
+        while (missing := request.count - drawn.total()) > 0:
+            drawn.update(self.pool.ask(partial(self._call, question, drawn.total()), missing))
+        return [replace(draw, count=count) for draw, count in drawn.items()]
+
+    def _call(self, question: Question, number: int, endpoint: Endpoint) -> list[Draw]:
+        """What one server gives of the samples from sample `number` on."""
+        asked, request = question.asked, question.request
+        seed = _call_seed(question.seed, request.problem.id, asked.text, number)
+        written, weights = endpoint.complete(asked, request.count - number, question.settings, seed)
+        version = None if weights is None else weights.version
+        draws = [replace(self._draw(request, one), weights=version, endpoint=endpoint.url) for one in written]
+        endpoint.work.samples += len(draws)
+        endpoint.work.tokens += sum(draw.tokens for draw in draws)
+        return draws
+
+    def _asked(self, request: Request) -> Asked:
+        prefix = "".join(f"{step}\n" for step in request.prefix.steps)
+        text = self.codec.question.text(request.problem.question) + prefix
+        tokens = self.codec.prompt(request.problem.question) + self.codec.steps(request.prefix)
+        return Asked(text, tokens, self._ends)
+
+    def _draw(self, request: Request, written: Written) -> Draw:
+        """A draw of what a server wrote, cut where a solution ends, as the sampling tree would have."""
+        if written.tokens is None:
+            text, finished = self._cut(written.text, written.finished)
+            return Draw.of(request.prefix, text, 1, finished, tokens=len(self.codec.encode(text)))
+        tokens = written.tokens
+        whole = self.codec.decode([token for token in tokens if token not in self._ends])
+        text, finished = self._cut(whole, written.finished)
+        kept = tokens if text == whole else tokens[: self._tokens_of(tokens, len(text))]
+        log_prob = None if written.log_probs is None else sum(written.log_probs[: len(kept)])
+        return Draw.of(request.prefix, text, 1, finished, log_prob, len(kept))
+
+    def _cut(self, text: str, finished: bool) -> tuple[str, bool]:
+        ends = [end for end in (self.programs.end(text), self.codec.end_of_answer(text)) if end is not None]
+        return (text[: min(ends)], True) if ends else (text, finished)
+
+    def _tokens_of(self, tokens: Sequence[int], length: int) -> int:
+        """How many tokens it takes to write so many characters."""
+        fewest, most = 0, len(tokens)
+        while fewest < most:
+            middle = (fewest + most) // 2
+            if len(self.codec.decode(tokens[:middle])) < length:
+                fewest = middle + 1
+            else:
+                most = middle
+        return fewest
+
+
+def _call_seed(seed: int, *names: object) -> int:
+    """31 bits, which every server takes."""
+    return int.from_bytes(blake2b(repr((seed, *names)).encode(), digest_size=4).digest()) >> 1

@@ -1,0 +1,71 @@
+"""What answers at an address: which kind of server, with which model, with which routes for weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from partway.models.servers.calls import Calls, Trouble
+from partway.models.servers.kinds import Kind, Plain, TransformersServe
+from partway.models.servers.sglang import Sglang
+from partway.models.servers.vllm import Vllm
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a server says it is."""
+
+    kind: Kind
+    version: str = ""
+    model: str | None = None
+    routes: frozenset[str] = field(default_factory=frozenset)
+
+
+def identify(calls: Calls) -> Identity:
+    """Find out what answers at an address."""
+    routes = _routes(calls)
+    if "/load_model" in routes and "/reset" in routes:
+        return Identity(TransformersServe(calls), routes=routes)
+    model = _model(calls)
+    if "/update_weights_from_disk" in routes:
+        return Identity(Sglang(calls, model, routes), _version(calls, "/server_info"), model, routes)
+    if "/version" in routes and "/tokenize" in routes:
+        return Identity(Vllm(calls, model, routes), _version(calls, "/version"), model, routes)
+    return Identity(Plain(calls, model), "", model, routes)
+
+
+def _routes(calls: Calls) -> frozenset[str]:
+    """The paths a server says it has: those of the frameworks in use publish them."""
+    try:
+        said = calls.get("/openapi.json")
+    except Trouble as trouble:
+        if trouble.status is None:
+            raise  # nobody answers there
+        return frozenset()
+    paths = said.get("paths") if isinstance(said, Mapping) else None
+    return frozenset(map(str, paths)) if isinstance(paths, Mapping) else frozenset()
+
+
+def _model(calls: Calls) -> str | None:
+    try:
+        said = calls.get("/v1/models")
+        name = said["data"][0]["id"]
+    except Trouble as trouble:
+        if trouble.status is None:
+            raise
+        return None
+    except (LookupError, TypeError):
+        return None
+    return name if isinstance(name, str) else None
+
+
+def _version(calls: Calls, path: str) -> str:
+    """What a server says its version is, if it says so."""
+    try:
+        said = calls.get(path)
+    except Trouble as trouble:
+        if trouble.status is None:
+            raise
+        return ""
+    version = said.get("version") if isinstance(said, Mapping) else None
+    return version[:40] if isinstance(version, str) else ""

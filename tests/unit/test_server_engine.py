@@ -1,0 +1,427 @@
+"""Drawing through servers: scripted ones of every kind, that die, hang, and answer nonsense."""
+
+import json
+import time
+from contextlib import ExitStack
+from threading import Timer
+
+import pytest
+import torch
+
+from partway.errors import EngineError
+from partway.execution import PYTHON
+from partway.models.engine import Request
+from partway.models.servers import endpoint as endpoints
+from partway.models.servers.engine import ServerEngine
+from partway.models.servers.identity import identify
+from partway.models.servers.published import merged_weights, write_weights
+from partway.models.settings import SamplingSettings
+from partway.solution import EMPTY, Solution
+from scripted_server import completions, routed_server
+from training_cases import apples, tiny_gpt_neo
+
+PROBLEMS = apples(6)
+MODEL = tiny_gpt_neo(PROBLEMS)
+SETTINGS = SamplingSettings(max_completion_length=12)
+GOOD = "answer = 1\n"
+
+
+def ok(payload=None):
+    return 200, {}
+
+
+def serve_routes(answer=lambda payload: (200, completions(GOOD))):
+    """What `transformers serve` has."""
+    return {"POST /v1/completions": answer, "POST /load_model": ok, "POST /reset": ok}
+
+
+@pytest.fixture
+def made():
+    """Makes engines, and closes them."""
+    with ExitStack() as stack:
+
+        def make(*urls, tmp_path, **options):
+            said = []
+            engine = ServerEngine(
+                urls,
+                MODEL,
+                programs=PYTHON,
+                directory_of=lambda version: tmp_path / "weights" / f"v{version}",
+                say=said.append,
+                **options,
+            )
+            stack.callback(engine.close)
+            engine.said = said
+            return engine
+
+        yield make
+
+
+def requests(count=2):
+    return [Request(problem, EMPTY, count) for problem in PROBLEMS]
+
+
+def total(draws):
+    return [sum(draw.count for draw in of_one) for of_one in draws]
+
+
+def test_transformers_serve_is_asked_with_every_setting_and_named_the_weights(made, tmp_path):
+    with routed_server(serve_routes()) as server:
+        engine = made(server.url, tmp_path=tmp_path)
+        engine.update(MODEL.model, 3)
+        prefix = Solution(("n0 = 4",))
+        [[draw]] = engine.complete([Request(PROBLEMS[0], prefix, 2)], SETTINGS, 0)
+        assert (draw.text, draw.count, draw.finished, draw.weights) == ("n0 = 4\nanswer = 1\n", 2, True, 3)
+        assert draw.endpoint == server.url
+        _, first, second = server.asked("/v1/completions")  # the first tries the weights
+        assert first["model"] == str(tmp_path / "weights" / "v3")
+        assert first["prompt"] == f"# {PROBLEMS[0].question}\nn0 = 4\n"
+        assert first["seed"] != second["seed"]
+        assert json.loads(first["generation_config"]) == {
+            "max_new_tokens": 12,
+            "eos_token_id": [MODEL.codec.eos_id],
+            "pad_token_id": MODEL.codec.eos_id,
+            "do_sample": True,
+            "temperature": 0.8,
+            "top_p": 1.0,
+            "top_k": 0,
+        }
+
+
+def test_versions_are_whole_models_and_go_when_no_request_can_name_them(made, tmp_path):
+    from partway.models.loading import load_model
+
+    with routed_server(serve_routes()) as server:
+        engine = made(server.url, tmp_path=tmp_path)
+        for version in (0, 1, 2, 2):
+            engine.update(MODEL.model, version)
+        assert sorted(path.name for path in (tmp_path / "weights").iterdir()) == ["v1", "v2"]
+        loaded = load_model(tmp_path / "weights" / "v2").model
+        for name, weight in MODEL.model.state_dict().items():
+            torch.testing.assert_close(loaded.state_dict()[name], weight, rtol=0, atol=0)
+        assert len(server.asked("/reset")) == 3, "the same version is announced once"
+        engine.rest()
+        assert not list((tmp_path / "weights").iterdir())
+
+
+def test_requests_are_spread_over_servers(made, tmp_path):
+    def slow(payload):
+        time.sleep(0.02)
+        return 200, completions(GOOD)
+
+    with routed_server(serve_routes(slow)) as one, routed_server(serve_routes(slow)) as other:
+        engine = made(one.url, other.url, tmp_path=tmp_path)
+        engine.update(MODEL.model, 0)
+        engine.pool.look()
+        assert total(engine.complete(requests(), SETTINGS, 0)) == [2] * 6
+        counts = [len(server.asked("/v1/completions")) for server in (one, other)]
+        assert min(counts) >= 4
+        assert sum(counts) == 12 + 2  # both tried the weights first
+
+
+BAD = {
+    "an error": lambda payload: (500, {"error": "out of memory"}),
+    "no JSON": lambda payload: (200, b"<html>busy</html>"),
+    "no choices": lambda payload: (200, {"choices": []}),
+    "no text": lambda payload: (200, {"choices": [{"text": 7}]}),
+    "too many": lambda payload: (200, completions(*[GOOD] * 500)),
+    "too much": lambda payload: (200, b"1" * (9 << 20)),
+    "deep JSON": lambda payload: (200, b"[" * 200_000),
+    "silence": lambda payload: time.sleep(20) or (200, completions(GOOD)),
+}
+
+
+@pytest.mark.parametrize("fault", BAD)
+def test_what_a_bad_server_does_not_answer_another_does(made, tmp_path, fault):
+    def begins_well(payload):
+        begins_well.calls += 1
+        return (200, completions(GOOD)) if begins_well.calls <= 1 else BAD[fault](payload)
+
+    begins_well.calls = 0
+    with routed_server(serve_routes(begins_well)) as bad, routed_server(serve_routes()) as good:
+        engine = made(bad.url, good.url, tmp_path=tmp_path, call_timeout=2.0 if fault == "silence" else 60.0)
+        engine.update(MODEL.model, 0)
+        draws = engine.complete(requests(3), SETTINGS, 0)
+        assert total(draws) == [3] * 6
+        assert {draw.endpoint for of_one in draws for draw in of_one} == {good.url}
+        assert [draw.completion for of_one in draws for draw in of_one] == [GOOD] * 6
+        assert any(bad.url in line and "go to the others" in line for line in engine.said), engine.said
+
+
+def test_with_no_server_left_it_waits_and_goes_on_when_one_returns(made, tmp_path, monkeypatch):
+    monkeypatch.setattr(endpoints, "LONGEST_PAUSE", 0.2)
+    with routed_server(serve_routes()) as server:
+        engine = made(server.url, tmp_path=tmp_path, patience=20)
+        engine.update(MODEL.model, 0)
+        port = server.server_port
+    drawing = engine.stream(requests(), SETTINGS, 0)
+    with ExitStack() as stack:
+        again = []
+        timer = Timer(0.5, lambda: again.append(stack.enter_context(routed_server(serve_routes(), port))))
+        timer.start()
+        draws = dict(drawing)
+        timer.join()
+        assert total(draws.values()) == [2] * 6
+        assert again[0].asked("/reset"), "a server that returns is given the weights first"
+    assert any("no server answers" in line and "waiting up to 20 s" in line for line in engine.said)
+    assert any("answers again" in line for line in engine.said)
+
+
+def test_after_the_timeout_it_gives_up_with_the_reason(made, tmp_path):
+    engine = made("http://127.0.0.1:9", tmp_path=tmp_path, patience=0.3)
+    with pytest.raises(EngineError, match=r"no server answered for 0.3 s \(http://127.0.0.1:9: Connect"):
+        engine.complete(requests(), SETTINGS, 0)
+
+
+def test_what_every_server_refuses_is_an_error_at_once(made, tmp_path):
+    def pinned(payload):
+        return 400, {"detail": "Server is pinned to 'gpt2'"}
+
+    with routed_server(serve_routes(pinned)) as server:
+        engine = made(server.url, tmp_path=tmp_path)
+        with pytest.raises(EngineError, match="pinned to 'gpt2'"):
+            engine.update(MODEL.model, 0)
+
+
+def test_a_server_that_takes_no_weights_is_refused_unless_it_may_have_its_own(made, tmp_path):
+    def several(payload):
+        return 200, completions(*[GOOD] * payload["n"])
+
+    routes = {
+        "POST /v1/completions": several,
+        "GET /v1/models": lambda payload: (200, {"data": [{"id": "their-model"}]}),
+    }
+    with routed_server(routes) as server:
+        with pytest.raises(EngineError, match="set weight_sync to none"):
+            made(server.url, tmp_path=tmp_path).update(MODEL.model, 0)
+        engine = made(server.url, tmp_path=tmp_path, weight_sync="none")
+        engine.update(MODEL.model, 0)
+        draws = engine.complete(requests(5), SETTINGS, 0)
+        assert total(draws) == [5] * 6
+        assert {draw.weights for of_one in draws for draw in of_one} == {None}
+        assert [asked["n"] for asked in server.asked("/v1/completions")] == [5] * 6, "n samples, one request"
+        assert server.asked("/v1/completions")[0]["model"] == "their-model"
+
+
+def vllm_routes(**others):
+    """What `vllm serve` has in its developer mode; it remembers its version."""
+    state = {"version": "default", "models": ["base"]}
+
+    def tell(payload):
+        state["version"] = payload["new_version"]
+        return 200, {"success": True}
+
+    def load(payload):
+        state["models"].append(payload["lora_name"])
+        return 200, b'"Success: LoRA adapter added successfully."'
+
+    def draw(payload):
+        tokens = [*MODEL.codec.encode("n0 = 1\nanswer = n0\nx = 3\n"), MODEL.codec.eos_id]
+        log_probs = [-0.5] * len(tokens)
+        choice = {"text": "", "token_ids": tokens, "logprobs": {"token_logprobs": log_probs}}
+        return 200, {"choices": [{**choice, "finish_reason": "stop"}] * payload["n"]}
+
+    routes = {
+        "GET /version": lambda payload: (200, {"version": "0.32.0"}),
+        "POST /tokenize": ok,
+        "GET /v1/models": lambda payload: (200, {"data": [{"id": name} for name in state["models"]]}),
+        "POST /v1/completions": draw,
+        "POST /pause": ok,
+        "POST /resume": ok,
+        "POST /collective_rpc": lambda payload: (200, {"results": [None]}),
+        "POST /reset_prefix_cache": lambda payload: (200, {"success": True}),
+        "POST /update_weight_version": tell,
+        "GET /weight_info": lambda payload: (200, {"weight_version": state["version"]}),
+        "POST /v1/load_lora_adapter": load,
+        "POST /v1/unload_lora_adapter": lambda payload: (200, b'"Success"'),
+    }
+    return routes | others
+
+
+def updates(server):
+    """The calls that change a server, in their order."""
+    asked = [(path, payload) for method, path, payload in server.calls if method == "POST"]
+    return [(path, payload) for path, payload in asked if path != "/v1/completions"]
+
+
+def test_vllm_reloads_whole_weights_while_paused_after_a_look_that_it_sees_them(made, tmp_path):
+    with routed_server(vllm_routes()) as server:
+        engine = made(server.url, tmp_path=tmp_path)
+        engine.update(MODEL.model, 7)
+        directory = str(tmp_path / "weights" / "v7")
+        probe = {"weights_path": f"{directory}/visible", "is_checkpoint_format": False}
+        assert updates(server) == [
+            ("/collective_rpc", {"method": "reload_weights", "kwargs": probe}),
+            ("/pause?mode=wait", None),
+            ("/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": directory}}),
+            ("/reset_prefix_cache", None),
+            ("/update_weight_version", {"new_version": directory}),
+            ("/resume", None),
+        ]
+        assert server.calls[-1][:2] == ("GET", "/weight_info")
+
+
+def test_vllm_is_never_left_paused_and_a_path_it_cannot_see_is_not_tried(made, tmp_path):
+    def broken(payload):
+        is_probe = payload["kwargs"]["weights_path"].endswith("visible")
+        return (200, {}) if is_probe and not broken.blind else (500, {"error": "no such file"})
+
+    broken.blind = False
+    with routed_server(vllm_routes(**{"POST /collective_rpc": broken})) as server:
+        with pytest.raises(EngineError, match="no such file"):
+            made(server.url, tmp_path=tmp_path).update(MODEL.model, 0)
+        assert updates(server)[-1] == ("/resume", None)
+        broken.blind, server.calls[:] = True, []
+        with pytest.raises(EngineError, match=r"cannot read .*; put output_dir where all servers see it"):
+            made(server.url, tmp_path=tmp_path).update(MODEL.model, 0)
+        assert [path for path, _ in updates(server)] == ["/collective_rpc"], "it was not paused for nothing"
+
+
+def test_vllm_that_says_it_has_other_weights_is_not_believed(made, tmp_path):
+    stuck = {"GET /weight_info": lambda payload: (200, {"weight_version": "default"})}
+    with (
+        routed_server(vllm_routes(**stuck)) as server,
+        pytest.raises(EngineError, match="its weights are 'default', expected"),
+    ):
+        made(server.url, tmp_path=tmp_path).update(MODEL.model, 0)
+
+
+def test_vllm_reads_our_tokens_and_its_own_are_cut_where_the_solution_ends(made, tmp_path):
+    with routed_server(vllm_routes()) as server:
+        engine = made(server.url, tmp_path=tmp_path)
+        engine.update(MODEL.model, 0)
+        [[draw]] = engine.complete([Request(PROBLEMS[0], EMPTY, 4)], SETTINGS, 5)
+        (asked,) = server.asked("/v1/completions")
+        assert asked["prompt"] == MODEL.codec.prompt(PROBLEMS[0].question)
+        assert (asked["n"], asked["top_k"], asked["temperature"], asked["max_tokens"]) == (4, 0, 0.8, 12)
+        assert (asked["model"], asked["logprobs"], asked["return_token_ids"]) == ("base", 0, True)
+        expected = MODEL.codec.encode("n0 = 1\nanswer = n0\n")
+        assert (draw.completion, draw.finished, draw.count) == ("n0 = 1\nanswer = n0\n", True, 4)
+        assert (draw.tokens, draw.log_prob) == (len(expected), -0.5 * len(expected))
+
+
+@pytest.fixture(scope="module")
+def adapted():
+    peft = pytest.importorskip("peft")
+    config = peft.LoraConfig(r=2, target_modules=["q_proj", "c_fc"], task_type="CAUSAL_LM")
+    model = peft.get_peft_model(tiny_gpt_neo(PROBLEMS).model, config)
+    for name, weight in model.named_parameters():
+        if "lora_" in name:
+            torch.nn.init.normal_(weight, std=0.3)
+    return model
+
+
+def test_vllm_loads_adapters_under_new_names_and_unloads_them_late(made, tmp_path, adapted):
+    with routed_server(vllm_routes()) as server:
+        engine = made(server.url, tmp_path=tmp_path)
+        for version in range(3):
+            engine.update(adapted, version)
+            engine.complete(requests(1)[:1], SETTINGS, 0)
+        names = [(path, payload["lora_name"]) for path, payload in updates(server)]
+        load, unload = "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
+        assert names == [
+            (load, "partway-0"),
+            (load, "partway-1"),
+            (load, "partway-2"),
+            (unload, "partway-0"),
+        ]
+        assert [asked["model"] for asked in server.asked("/v1/completions")] == [
+            "partway-0",
+            "partway-1",
+            "partway-2",
+        ]
+        assert (tmp_path / "weights" / "v2" / "adapter_model.safetensors").is_file()
+        assert not (tmp_path / "weights" / "v2" / "model.safetensors").exists()
+
+
+def test_whole_weights_of_an_adapted_model_are_the_merged_ones_and_nothing_changes_here(tmp_path, adapted):
+    import copy
+
+    from partway.models.loading import load_model
+
+    before = {name: weight.clone() for name, weight in adapted.state_dict().items()}
+    write_weights(adapted, tmp_path, "full")
+    MODEL.codec.tokenizer.save_pretrained(tmp_path)
+    expected = copy.deepcopy(adapted).merge_and_unload().state_dict()
+    loaded = load_model(tmp_path).model.state_dict()
+    assert loaded.keys() == expected.keys()
+    for name, weight in expected.items():
+        torch.testing.assert_close(loaded[name], weight)
+    assert any(
+        not torch.equal(weight, MODEL.model.state_dict()[name])
+        for name, weight in merged_weights(adapted.get_base_model()).items()
+    )
+    assert all(torch.equal(weight, before[name]) for name, weight in adapted.state_dict().items())
+
+
+def sglang_routes(**others):
+    state = {"path": "base"}
+
+    def load(payload):
+        state["path"] = payload["model_path"]
+        return 200, {"success": True, "message": "Succeeded to update model weights."}
+
+    routes = {
+        "GET /v1/models": lambda payload: (200, {"data": [{"id": "base"}]}),
+        "POST /v1/completions": lambda payload: (200, completions(*[GOOD] * payload["n"])),
+        "POST /update_weights_from_disk": load,
+        "GET /get_model_info": lambda payload: (200, {"model_path": state["path"]}),
+        "POST /load_lora_adapter": lambda payload: (200, {"success": True}),
+        "POST /unload_lora_adapter": lambda payload: (200, {"success": True}),
+    }
+    return routes | others
+
+
+def test_sglang_takes_weights_from_disk_and_is_asked_with_our_tokens(made, tmp_path):
+    with routed_server(sglang_routes()) as server:
+        engine = made(server.url, tmp_path=tmp_path)
+        engine.update(MODEL.model, 1)
+        directory = str(tmp_path / "weights" / "v1")
+        body = {"model_path": directory, "weight_version": directory}
+        assert updates(server) == [("/update_weights_from_disk", body)]
+        assert total(engine.complete(requests(3), SETTINGS, 0)) == [3] * 6
+        asked = server.asked("/v1/completions")[0]
+        assert (asked["n"], asked["top_k"], type(asked["prompt"])) == (3, -1, list)
+
+
+def test_sglang_that_did_not_load_is_not_used(made, tmp_path):
+    failed = {"POST /update_weights_from_disk": lambda payload: (200, {"success": False, "message": "OOM"})}
+    with (
+        routed_server(sglang_routes(**failed)) as server,
+        pytest.raises(EngineError, match="did not load the weights: OOM"),
+    ):
+        made(server.url, tmp_path=tmp_path).update(MODEL.model, 0)
+
+
+def test_sglang_names_adapters_behind_its_model(made, tmp_path, adapted):
+    with routed_server(sglang_routes()) as server:
+        engine = made(server.url, tmp_path=tmp_path)
+        engine.update(adapted, 4)
+        engine.complete(requests(1)[:1], SETTINGS, 0)
+        path = str(tmp_path / "weights" / "v4")
+        assert updates(server) == [("/load_lora_adapter", {"lora_name": "partway-4", "lora_path": path})]
+        assert server.asked("/v1/completions")[0]["model"] == "base:partway-4"
+
+
+@pytest.mark.parametrize(
+    ("routes", "name", "forms"),
+    [
+        (serve_routes(), "transformers serve", ("full",)),
+        (vllm_routes(), "vLLM", ("full", "lora")),
+        (sglang_routes(), "SGLang", ("full", "lora")),
+        ({"POST /v1/completions": ok}, "OpenAI-style server", ()),
+    ],
+)
+def test_a_server_is_known_by_its_routes(made, tmp_path, routes, name, forms):
+    with routed_server(routes) as server:
+        engine = made(server.url, tmp_path=tmp_path)
+        kind = identify(engine.pool.endpoints[0].calls).kind
+        assert (kind.name, kind.forms) == (name, forms)
+
+
+def test_vllm_without_its_developer_mode_takes_no_whole_weights(made, tmp_path):
+    routes = {route: answer for route, answer in vllm_routes().items() if route != "POST /pause"}
+    with routed_server(routes) as server:
+        kind = identify(made(server.url, tmp_path=tmp_path).pool.endpoints[0].calls).kind
+        assert kind.forms == ("lora",)
+        assert "VLLM_SERVER_DEV_MODE=1" in kind.advice()

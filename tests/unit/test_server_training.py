@@ -1,0 +1,161 @@
+"""Training whose samples scripted servers draw: at once, ahead, with servers that go, and replayed."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from partway.errors import ConfigError, EngineError, RunError
+from partway.runs import Run
+from partway.training import SelfSamplingConfig, SelfSamplingTrainer
+from partway.training.replay import Recording
+from scripted_server import apple_routes, routed_server, solved_apples
+from training_cases import SMALL, apples, small_trainer, tiny_gpt_neo
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*TypedStorage is deprecated:UserWarning")
+PROBLEMS = apples(6)
+
+
+def trainer(directory: Path, **settings: Any) -> SelfSamplingTrainer:
+    chosen = {
+        "eval_strategy": "no",
+        "max_steps": 5,
+        "logging_steps": 1,
+        "num_generations": 2,
+        "save_steps": 3,
+    }
+    args = SelfSamplingConfig(**{**SMALL, **chosen, "output_dir": str(directory), **settings})
+    return SelfSamplingTrainer(tiny_gpt_neo(PROBLEMS), args, PROBLEMS)
+
+
+def weights_by_step(run: Run) -> dict[int, set[int | None]]:
+    found: dict[int, set[int | None]] = {}
+    for sample in run.samples():
+        found.setdefault(sample.step, set()).add(sample.weights)
+    return found
+
+
+def same_end(one: Path, other: Path) -> None:
+    assert (one / "final" / "buffer.jsonl").read_bytes() == (other / "final" / "buffer.jsonl").read_bytes()
+    weights, others = (load_file(run / "final" / "model.safetensors") for run in (one, other))
+    assert weights.keys() == others.keys()
+    assert all(torch.equal(weight, others[name]) for name, weight in weights.items())
+
+
+def replay(run: Run, directory: Path) -> None:
+    """The same run from its samples, which asks no server and ends in the same place."""
+    changed = {"engine": None, "explore_ahead": 0, "output_dir": str(directory), "disable_tqdm": True}
+    args = SelfSamplingConfig(**{**run.config, **changed})
+    again = SelfSamplingTrainer(tiny_gpt_neo(PROBLEMS), args, PROBLEMS, replay=run)
+    again.engine = Forbidden()
+    again.train()
+    same_end(run.directory, directory)
+
+
+class Forbidden:
+    """An engine that must not be asked."""
+
+    def complete(self, requests: Any, settings: Any, seed: int) -> Any:
+        raise AssertionError("a replay samples")
+
+    def update(self, weights: Any, version: int) -> None:
+        """Weights may be told."""
+
+
+def test_servers_of_the_settings_draw_with_the_weights_of_each_step_and_are_replayed(tmp_path):
+    with routed_server(apple_routes()) as one, routed_server(apple_routes()) as other:
+        trainer(tmp_path / "run", engine=[f"{one.url}/v1", other.url]).train()
+        asked = [call for server in (one, other) for call in server.asked("/v1/completions")]
+    run = Run(tmp_path / "run")
+    assert weights_by_step(run) == {step: {step - 1} for step in range(1, 6)}
+    assert {Path(call["model"]).name for call in asked} == {f"step-{step}" for step in range(5)}
+    assert run.metrics()[-2]["buffer/fcs_per_problem"] > 1
+    assert {line.get("samples/mean_steps_late") for line in run.metrics()[:-1]} == {0}
+    drawn = sum(value for line in run.timings() for key, value in line.items() if key.endswith("/samples"))
+    assert drawn == sum(sample.count for sample in run.samples())
+    assert run.timings()[0]["servers/live"] in (1, 2)
+
+    replay(run, tmp_path / "replay")
+    rows = [list(Run(tmp_path / name).samples()) for name in ("run", "replay")]
+    assert rows[0] == rows[1]
+
+
+def test_exploring_ahead_learns_while_servers_draw_and_tells_how_late_samples_are(tmp_path):
+    sent: list[tuple[float, str]] = []
+
+    def slowly(payload: dict[str, Any]) -> tuple[int, Any]:
+        sent.append((time.monotonic(), payload["prompt"]))
+        return solved_apples(payload)
+
+    with routed_server(apple_routes(slowly)) as server:
+        trainer(tmp_path / "run", engine=server.url, explore_ahead=2).train()
+    run = Run(tmp_path / "run")
+    assert weights_by_step(run) == {1: {0}, 2: {0}, 3: {0}, 4: {1}, 5: {2}}
+    assert [line["samples/mean_steps_late"] for line in run.metrics()[:-1]] == [0, 1, 2, 2, 2]
+    assert [line["samples/drawn"] for line in run.metrics()[:-1]] == [8, 4, 8, 4, 8]
+    replay(run, tmp_path / "replay")
+
+
+def test_weights_are_handed_over_every_so_many_steps(tmp_path):
+    with routed_server(apple_routes()) as server:
+        trainer(tmp_path / "run", engine=server.url, weight_sync_steps=2).train()
+    assert weights_by_step(Run(tmp_path / "run")) == {1: {0}, 2: {0}, 3: {2}, 4: {2}, 5: {4}}
+
+
+def test_servers_may_keep_weights_of_their_own(tmp_path):
+    with routed_server(apple_routes()) as server:
+        trainer(tmp_path / "run", engine=server.url, weight_sync="none").train()
+        assert not any("model" in payload for payload in server.asked("/v1/completions"))
+    assert {sample.weights for sample in Run(tmp_path / "run").samples()} == {None}
+    assert not (tmp_path / "run" / "weights").exists()
+
+
+def test_when_servers_are_gone_for_good_the_run_is_saved_and_goes_on_later(tmp_path):
+    with routed_server(apple_routes()) as server:
+
+        def until_third_step(payload: dict[str, Any]) -> tuple[int, Any]:
+            server.is_down = "step-2" in payload.get("model", "")
+            return solved_apples(payload)
+
+        server.routes["POST /v1/completions"] = until_third_step
+        with pytest.raises(
+            EngineError, match=r"no server answered for 0.5 s .*; checkpoint-2 is saved, --res"
+        ):
+            trainer(tmp_path / "run", engine=server.url, engine_timeout=0.5).train()
+    run = Run(tmp_path / "run")
+    assert list(run.checkpoints()) == [2]
+    with routed_server(apple_routes()) as server:
+        trainer(tmp_path / "run", engine=server.url).train(resume_from_checkpoint=True)
+    assert weights_by_step(run) == {step: {step - 1} for step in range(1, 6)}
+    assert [sum(s.count for s in run.samples() if s.step == step) for step in range(1, 6)] == [8, 4, 8, 4, 8]
+    replay(run, tmp_path / "replay")
+
+
+def test_a_run_of_the_model_itself_is_replayed_with_its_evaluations(tmp_path):
+    small_trainer(tmp_path / "run").train()
+    again = small_trainer(tmp_path / "replay")
+    again.recording = Recording(Run(tmp_path / "run"), again.programs)
+    again.engine = Forbidden()
+    again.train()
+    same_end(tmp_path / "run", tmp_path / "replay")
+    evaluations = [Run(tmp_path / name).evaluations() for name in ("run", "replay")]
+    assert evaluations[0][4]["metrics"] == evaluations[1][4]["metrics"]
+
+
+def test_a_run_that_recorded_too_little_cannot_be_replayed(tmp_path):
+    small_trainer(tmp_path / "run", eval_strategy="no", max_steps=2).train()
+    problems = apples(10)
+    args = SelfSamplingConfig(
+        **{**SMALL, "eval_strategy": "no", "output_dir": str(tmp_path / "again"), "max_steps": 4}
+    )
+    longer = SelfSamplingTrainer(tiny_gpt_neo(problems), args, problems, replay=Run(tmp_path / "run"))
+    with pytest.raises(RunError, match=r"no samples of problem .* at step 3; replay with the settings"):
+        longer.train()
+
+
+def test_the_model_that_learns_cannot_draw_ahead(tmp_path):
+    with pytest.raises(ConfigError, match="explore_ahead is 1, but the model that learns draws the samples"):
+        trainer(tmp_path / "run", explore_ahead=1)
