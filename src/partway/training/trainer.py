@@ -405,6 +405,11 @@ class SelfSamplingTrainer(RecordingTrainer):
                 f"explore_ahead is {self.args.explore_ahead}, but the model that learns draws the samples "
                 "itself; set engine to the addresses of servers, or explore_ahead to 0"
             )
+        if self.args.loss.advantages is not None:
+            raise ConfigError(
+                f"explore_ahead is {self.args.explore_ahead}, but {self.args.objective} learns from samples "
+                "of the weights it changes; set explore_ahead to 0"
+            )
         return Ahead(
             lambda requests, seed: self.engine.complete(requests, self.args.sampling, seed),
             self.args.explore_ahead,
