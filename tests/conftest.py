@@ -5,14 +5,14 @@ import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 ROOT = Path(__file__).parent.parent
 PROCESSES = {"end_to_end", "benchmarks", "test_docs.py"}
 PROCESSES |= {"test_workers.py", "test_isolation.py", "test_takeover.py"}
-MODELS = {"test_beyond_training.py", "test_drafts.py", "test_layouts.py", "test_scoring.py"}
-MODELS |= {"test_settings_arrive.py", "test_training_algorithm.py", "test_training_engine.py"}
-MODELS |= {"test_training_loop.py", "test_training_progress.py", "test_sampling_tree.py", "test_prompts.py"}
+MODELS = {"test_drafts.py", "test_layouts.py", "test_scoring.py", "test_sampling_tree.py", "test_prompts.py"}
+TRAINERS = {"SelfSamplingTrainer", "small_trainer", "watched_trainer"}  # who imports these trains models
 
 # Tests run side by side, one process to a core; before torch is imported, and for the processes they start.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -21,8 +21,10 @@ os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 
 def pytest_configure() -> None:
-    """Do not wait for the disk: no test pulls the plug, and killed processes need no `fsync`."""
+    """Do not wait for the disk: no test pulls the plug. Nor stop properties for being slow."""
     os.fsync = lambda descriptor: None
+    hypothesis.settings.register_profile("partway", deadline=None)
+    hypothesis.settings.load_profile("partway")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -30,7 +32,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if PROCESSES & set(item.path.parts):
             item.add_marker(pytest.mark.processes)
-        if item.path.name in MODELS:
+        imported = set(vars(item.module)) if isinstance(item, pytest.Function) else set()
+        if item.path.name in MODELS or TRAINERS & imported:
             item.add_marker(pytest.mark.models)
 
 

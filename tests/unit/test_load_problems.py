@@ -353,6 +353,7 @@ def test_a_broken_parquet_file_is_an_error(tmp_path: Path) -> None:
         load_problems(written(tmp_path, "no parquet", "problems.parquet"))
 
 
+@pytest.mark.slow
 def test_parquet_that_unpacks_to_gigabytes_is_refused(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")

@@ -97,6 +97,7 @@ def test_the_page_stands_alone(report):
     assert not re.search(r"@import|url\((?!#)", report.read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_what_runs_and_users_write_is_shown_as_text(report):
     text = "".join(Page(report.read_text(encoding="utf-8")).text)
     assert f"A title with {HOSTILE}" in text

@@ -461,7 +461,7 @@ def test_a_worker_knows_nothing_of_this_environment(fresh_pool, monkeypatch):
 
 
 SCRIPT = """
-import os, signal, sys, threading
+import os, signal, sys, threading, time
 from partway import trace
 from partway.execution import worker_process, workers
 from partway.execution.isolation import ACTIVE, SECCOMP
@@ -473,7 +473,7 @@ if sys.argv[1] == "busy":
     while not (workers._SHARED.get().workers and
                open(f"/proc/{workers._SHARED.get().workers[0].process.pid}/task/"
                     f"{workers._SHARED.get().workers[0].process.pid}/children").read()):
-        pass
+        time.sleep(0.01)
 else:
     workers.run_isolated([("x = [1]",)], answer_variable="answer")
 print(*(worker.process.pid for worker in workers._SHARED.get().workers), flush=True)
