@@ -34,8 +34,8 @@ def command(samples: Path, file: str, groups: str, most: int | None, as_json: bo
 
     \b
     Examples:
-      partway evaluate smollm2 --problems gsm8k/test.jsonl --samples 16 --temperature 1.0 --out smollm2.json
-      python -m benchmarks variance smollm2.json --problems gsm8k/test.jsonl
+      partway evaluate smollm2 --problems gsm8k/test.jsonl --limit 100 --samples 16 --temperature 1 --out s
+      python -m benchmarks variance s --problems gsm8k/test.jsonl
     """
     sizes = [int(size) for size in groups.split(",")]
     result = measure(samples, file, sizes, most)
