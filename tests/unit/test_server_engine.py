@@ -258,7 +258,7 @@ def test_vllm_reloads_whole_weights_while_paused_after_a_look_that_it_sees_them(
             ("/update_weight_version", {"new_version": directory}),
             ("/resume", None),
         ]
-        assert server.calls[-1][:2] == ("GET", "/weight_info")
+        assert server.calls[-2][:2] == ("GET", "/weight_info")  # then its log-probs are compared
 
 
 def test_vllm_is_never_left_paused_and_a_path_it_cannot_see_is_not_tried(made, tmp_path):
@@ -277,6 +277,25 @@ def test_vllm_is_never_left_paused_and_a_path_it_cannot_see_is_not_tried(made, t
         assert [path for path, _ in updates(server)] == ["/collective_rpc"], "it was not paused for nothing"
 
 
+@pytest.mark.parametrize("is_honest", [True, False])
+def test_log_probs_are_compared_and_a_version_number_is_not_believed(made, tmp_path, is_honest):
+    def draw(payload):
+        tokens = MODEL.codec.encode("n0 = 1\n")
+        with torch.no_grad():
+            rows = MODEL.model.eval()(torch.tensor([payload["prompt"] + tokens])).logits[0].log_softmax(-1)
+        first = len(payload["prompt"]) - 1
+        true = [rows[first + place, token].item() for place, token in enumerate(tokens)]
+        said = true if is_honest else [value - 0.2 for value in true]
+        return 200, {"choices": [{"text": "", "token_ids": tokens, "logprobs": {"token_logprobs": said}}]}
+
+    with routed_server(vllm_routes(**{"POST /v1/completions": draw})) as server:
+        engine = made(server.url, tmp_path=tmp_path)
+        for version in (0, 1):
+            engine.update(MODEL.model, version)
+        doubts = [line for line in engine.said if "draws with other weights than it was given" in line]
+        assert len(doubts) == (0 if is_honest else 1), "said once"
+
+
 def test_vllm_that_says_it_has_other_weights_is_not_believed(made, tmp_path):
     stuck = {"GET /weight_info": lambda payload: (200, {"weight_version": "default"})}
     with (
@@ -291,7 +310,7 @@ def test_vllm_reads_our_tokens_and_its_own_are_cut_where_the_solution_ends(made,
         engine = made(server.url, tmp_path=tmp_path)
         engine.update(MODEL.model, 0)
         [[draw]] = engine.complete([Request(PROBLEMS[0], EMPTY, 4)], SETTINGS, 5)
-        (asked,) = server.asked("/v1/completions")
+        *_, asked = server.asked("/v1/completions")
         assert asked["prompt"] == MODEL.codec.prompt(PROBLEMS[0].question)
         assert (asked["n"], asked["top_k"], asked["temperature"], asked["max_tokens"]) == (4, 0, 0.8, 12)
         assert (asked["model"], asked["logprobs"], asked["return_token_ids"]) == ("base", 0, True)
@@ -325,11 +344,8 @@ def test_vllm_loads_adapters_under_new_names_and_unloads_them_late(made, tmp_pat
             (load, "partway-2"),
             (unload, "partway-0"),
         ]
-        assert [asked["model"] for asked in server.asked("/v1/completions")] == [
-            "partway-0",
-            "partway-1",
-            "partway-2",
-        ]
+        named = [asked["model"] for asked in server.asked("/v1/completions")]
+        assert named == ["partway-0", "partway-0", "partway-1", "partway-1", "partway-2", "partway-2"]
         assert (tmp_path / "weights" / "v2" / "adapter_model.safetensors").is_file()
         assert not (tmp_path / "weights" / "v2" / "model.safetensors").exists()
 
@@ -380,7 +396,7 @@ def test_sglang_takes_weights_from_disk_and_is_asked_with_our_tokens(made, tmp_p
         body = {"model_path": directory, "weight_version": directory}
         assert updates(server) == [("/update_weights_from_disk", body)]
         assert total(engine.complete(requests(3), SETTINGS, 0)) == [3] * 6
-        asked = server.asked("/v1/completions")[0]
+        asked = server.asked("/v1/completions")[-1]
         assert (asked["n"], asked["top_k"], type(asked["prompt"])) == (3, -1, list)
 
 
@@ -400,7 +416,7 @@ def test_sglang_names_adapters_behind_its_model(made, tmp_path, adapted):
         engine.complete(requests(1)[:1], SETTINGS, 0)
         path = str(tmp_path / "weights" / "v4")
         assert updates(server) == [("/load_lora_adapter", {"lora_name": "partway-4", "lora_path": path})]
-        assert server.asked("/v1/completions")[0]["model"] == "base:partway-4"
+        assert {asked["model"] for asked in server.asked("/v1/completions")} == {"base:partway-4"}
 
 
 @pytest.mark.parametrize(

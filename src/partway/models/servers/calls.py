@@ -12,7 +12,7 @@ from partway.errors import EngineError
 from partway.models.bounded_http import BoundedHttp, UnusableAnswer
 from partway.models.completions_client import LARGEST_BODY, api_key, checked_url, shortened, what_it_says
 
-LOOKING = 20.0  # seconds for a question about the server itself
+LOOKING = 60.0  # seconds for a question about the server itself, which may be busy
 
 
 class Trouble(EngineError):

@@ -26,13 +26,15 @@ from partway.models.servers.calls import Calls, Trouble
 from partway.models.servers.endpoint import Endpoint
 from partway.models.servers.kinds import Asked, Kind
 from partway.models.servers.pool import AT_ONCE, Pool
-from partway.models.servers.published import Form, Published, Shelf, is_adapted
+from partway.models.servers.published import Form, Published, Shelf, is_adapted, log_prob
 from partway.models.settings import SamplingSettings
-from partway.models.text import Codec
+from partway.models.text import PROBE, Codec
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+PROBING = SamplingSettings(temperature=0.0, max_completion_length=8)
+MOST_DIFFERENCE = 0.1  # of a token's log-prob, between float32 here and bfloat16 there
 LONGEST_CALL = 300.0  # seconds for one answer; a server that takes longer hangs
 
 WeightSync = Literal["auto", "full", "lora", "none"]
@@ -82,6 +84,8 @@ class ServerEngine:
         self.together = together or Together()
         self.current: Published | None = None
         self._ends = end_ids(language_model)
+        self._say = say
+        self._doubted: set[str] = set()
         self._shelf = Shelf(directory_of, self.codec.tokenizer)
         endpoints = [Endpoint(Calls(url, timeout=call_timeout, connections=AT_ONCE + 4)) for url in urls]
         self.pool = Pool(endpoints, patience=patience, prepare=self._bring_up_to_date, say=say)
@@ -137,6 +141,29 @@ class ServerEngine:
             raise EngineError(f"no server takes weights ({self.pool.reasons()})")
         if before is not None:
             self._shelf.remove_before(before.version)  # a slow request may still name the one before
+        for endpoint in self.pool.live:
+            if endpoint.identity is not None and endpoint.identity.kind.tells_log_probs:
+                self._compare(endpoint, weights)
+
+    def _compare(self, endpoint: Endpoint, weights: PreTrainedModel) -> None:
+        """Say so if a server's log-probs are not those of the weights here, whatever version it says it has.
+
+        Nothing worse follows: its samples are late at most.
+        """
+        asked = Asked(PROBE.text, self.codec.steps(PROBE), self._ends)
+        try:
+            (written,), _ = endpoint.complete(asked, 1, PROBING, 0)
+        except (Trouble, ValueError):
+            return  # the next request will show what is wrong
+        if written.tokens is None or written.log_probs is None or endpoint.url in self._doubted:
+            return
+        difference = abs(sum(written.log_probs) - log_prob(weights, asked.tokens, written.tokens))
+        if difference > MOST_DIFFERENCE * max(1, len(written.tokens)):
+            self._doubted.add(endpoint.url)
+            self._say(
+                f"{endpoint.url}: the log-prob of {len(written.tokens)} tokens is {difference:.2f} off from "
+                "the model's here: it draws with other weights than it was given; see docs/servers.md"
+            )
 
     def _has_current(self, endpoint: Endpoint) -> None:
         endpoint.weights = self.current

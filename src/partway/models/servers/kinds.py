@@ -39,6 +39,11 @@ class Kind(Protocol):
         """Those of which new ones take the place of old ones, so that requests must wait."""
         ...
 
+    @property
+    def tells_log_probs(self) -> bool:
+        """Whether it says how probable its tokens were."""
+        ...
+
     def body(
         self, asked: Asked, count: int, settings: SamplingSettings, seed: int, weights: Published | None
     ) -> dict[str, Any]:
@@ -75,6 +80,7 @@ class Plain:
     name: str = "OpenAI-style server"
     forms: tuple[Form, ...] = ()
     in_place: tuple[Form, ...] = ()
+    tells_log_probs: bool = False
 
     def body(
         self, asked: Asked, count: int, settings: SamplingSettings, seed: int, weights: Published | None
@@ -110,6 +116,7 @@ class TransformersServe:
     name: str = "transformers serve"
     forms: tuple[Form, ...] = ("full",)
     in_place: tuple[Form, ...] = ()
+    tells_log_probs: bool = False
 
     def body(
         self, asked: Asked, count: int, settings: SamplingSettings, seed: int, weights: Published | None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
@@ -67,6 +68,15 @@ def write_weights(model: PreTrainedModel, directory: Path, form: Form) -> None:
     else:
         base: Any = model.get_base_model()
         base.save_pretrained(directory, state_dict=merged_weights(base))
+
+
+def log_prob(model: PreTrainedModel, prompt: Sequence[int], tokens: Sequence[int]) -> float:
+    """Of the tokens behind the prompt, under these weights."""
+    ids = torch.tensor([[*prompt, *tokens]], device=model.device)
+    with torch.no_grad():
+        log_probs_T_V = model(input_ids=ids).logits[0].float().log_softmax(-1)
+    places = range(len(prompt) - 1, len(prompt) + len(tokens) - 1)
+    return float(sum(log_probs_T_V[place, token] for place, token in zip(places, tokens, strict=True)))
 
 
 def is_adapted(model: Any) -> bool:

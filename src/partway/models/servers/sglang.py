@@ -25,6 +25,7 @@ class Sglang:
     routes: frozenset[str]
     name: str = "SGLang"
     in_place: tuple[Form, ...] = ("full",)
+    tells_log_probs: bool = False
 
     @property
     def forms(self) -> tuple[Form, ...]:

@@ -28,6 +28,7 @@ class Vllm:
     routes: frozenset[str]
     name: str = "vLLM"
     in_place: tuple[Form, ...] = ("full",)
+    tells_log_probs: bool = True
 
     @property
     def forms(self) -> tuple[Form, ...]:
