@@ -14,6 +14,7 @@ from partway.reports.summaries import Curve
 MAX_POINTS = 400
 MAX_STRETCHES = 60
 SMOOTHING = 0.6
+FEW_POINTS = 30  # are shown as they are
 
 
 @dataclass(frozen=True)

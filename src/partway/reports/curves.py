@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from partway.reports.averages import Band
+from partway.reports.averages import FEW_POINTS, Band
 from partway.reports.canvas import Canvas, open_canvas
 from partway.reports.study import Setting, Study
 from partway.reports.summaries import passes_in
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STEPS = "training step"
+STITCHED = "buffer/stitched_per_problem"
 
 
 def training_progress(study: Study, theme: Theme) -> Figure | None:
-    """pass@k on dev over training, smoothed, one panel for each k; the curve itself in shade."""
+    """pass@k on dev over training, one panel for each k; only curves of many points are smoothed."""
     settings = [setting for setting in study.settings if logged_ks(setting)]
     ks = sorted({k for setting in settings for k in logged_ks(setting)})
     if not ks:
@@ -29,6 +30,7 @@ def training_progress(study: Study, theme: Theme) -> Figure | None:
         for setting in settings:
             _smooth_line(axes, canvas, setting, setting.band(f"eval_pass@{k}"))
         canvas.title(axes, f"pass@{k}")
+        axes.set_ylim(0, min(103.0, max(10.0, 1.08 * axes.dataLim.y1)))  # shares, with room for markers
     canvas.label_outer(STEPS, "problems solved (%)")
     return canvas.finished(settings)
 
@@ -44,6 +46,9 @@ def _columns(panels: int) -> int:
 
 
 def _smooth_line(axes: Axes, canvas: Canvas, setting: Setting, band: Band) -> None:
+    if len(band.steps) <= FEW_POINTS:
+        _line(axes, canvas, setting, band, scale=100)
+        return
     smooth = band.smoothed()
     colour = canvas.colour(setting)
     axes.plot(band.steps, [100 * v for v in band.means], color=colour, alpha=0.3, linewidth=1.0)
@@ -53,6 +58,24 @@ def _smooth_line(axes: Axes, canvas: Canvas, setting: Setting, band: Band) -> No
         axes.fill_between(smooth.steps, lows, highs, color=colour, alpha=0.13, linewidth=0)
 
 
+def loss(study: Study, theme: Theme) -> Figure | None:
+    """The loss and the learning rate over training."""
+    panels = {"loss": "loss", "learning_rate": "learning rate"}
+    settings = [s for s in study.settings if any("loss" in run.curves for run in s.runs)]
+    if not settings:
+        return None
+    shown = [key for key in panels if any(key in run.curves for s in settings for run in s.runs)]
+    origins = [study.origin_over(s, "loss") for s in settings]
+    canvas = open_canvas(study, theme, origins, height=2.8, columns=len(shown))
+    for axes, key in zip(canvas.axes, shown, strict=True):
+        for setting in settings:
+            _line(axes, canvas, setting, setting.band(key))
+        canvas.title(axes, panels[key])
+        axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]) if key == "loss" else 0.0)
+    canvas.label_outer(STEPS, "")
+    return canvas.finished(settings)
+
+
 def buffer_growth(study: Study, theme: Theme) -> Figure | None:
     """Fully- and partially-correct solutions per problem over training."""
     settings = [s for s in study.sampling if any("buffer/fcs_per_problem" in run.curves for run in s.runs)]
@@ -60,12 +83,18 @@ def buffer_growth(study: Study, theme: Theme) -> Figure | None:
         return None
     origins = [study.origin_over(s, "buffer/") for s in settings]
     with_partial = [setting for setting in settings if setting.strategy == "fcs+pcs"]
-    canvas = open_canvas(study, theme, origins, height=3.0, columns=2 if with_partial else 1)
-    panels = (
-        ("fcs", "FCS per problem, reference included", settings),
-        ("pcs", "PCS per problem", with_partial),
-    )
-    for axes, (kind, title, shown) in zip(canvas.axes, panels, strict=False):
+    stitching = [s for s in settings if max(s.band(STITCHED).means, default=0) > 0]
+    panels = [
+        panel
+        for panel in (
+            ("fcs", "FCS per problem, reference included", settings),
+            ("stitched", "stitched per problem", stitching),
+            ("pcs", "PCS per problem", with_partial),
+        )
+        if panel[2]
+    ]
+    canvas = open_canvas(study, theme, origins, height=3.0, columns=len(panels))
+    for axes, (kind, title, shown) in zip(canvas.axes, panels, strict=True):
         for setting in shown:
             _line(axes, canvas, setting, setting.band(f"buffer/{kind}_per_problem"))
         canvas.title(axes, title)

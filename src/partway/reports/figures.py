@@ -28,7 +28,7 @@ TOKEN_UNITS = {"billions": 1e9, "millions": 1e6, "thousands": 1e3, "": 1.0}
 def pass_at_k(study: Study, theme: Theme) -> Figure | None:
     """Bars of pass@k per setting."""
     settings, ks = study.evaluated, study.ks
-    if not settings:
+    if len(settings) < 2:  # one setting is a row of numbers, and those are in the table
         return None
     canvas = open_canvas(study, theme, _result_origins(study, settings), height=3.6)
     axes = canvas.axes[0]
@@ -123,44 +123,25 @@ def _level(axes: Axes, canvas: Canvas, setting: Setting, estimate: Estimate) -> 
 
 
 def has_objectives(study: Study) -> bool:
-    """Whether there is a choice of strategies or objectives to compare."""
-    return (
-        bool(study.ks)
-        and len({(s.strategy, s.objective) for s in study.evaluated if s.strategy != "none"}) > 1
-    )
+    """Whether there is a choice of objectives to compare; of strategies alone, pass@k has shown it all."""
+    return bool(study.ks) and len({s.objective for s in study.evaluated if s.strategy != "none"}) > 1
 
 
 def solutions(study: Study, theme: Theme) -> Figure | None:
-    """Kept solutions per problem: means per setting, and how many problems have at least so many."""
+    """How many problems have at least so many kept solutions; the means are in the table."""
     settings = [setting for setting in study.sampling if setting.kept_per_problem]
     if not settings:
         return None
     origins = [study.origin_at(s, [(run, run.kept.step) for run in s.runs if run.kept]) for s in settings]
-    canvas = open_canvas(study, theme, origins, height=max(3.0, 1.4 + 0.4 * len(settings)), columns=2)
-    left, right = canvas.axes
-    for row, setting in enumerate(settings):
-        _kept_bars(left, canvas, setting, row)
-        _survival(right, canvas, setting)
-    left.set_yticks(range(len(settings)), [setting.label for setting in settings])
-    left.set_ylim(len(settings) - 0.5, -0.5)
-    left.grid(visible=False, axis="y")
-    left.set_xlabel("kept per problem (plain: FCS, hatched: PCS)")
-    left.margins(x=0.16)
-    right.set_xlabel("n, kept solutions (FCS and PCS)")
-    right.set_ylabel("problems with at least n (%)")
-    right.set_ylim(0, 103)
-    right.locator_params(axis="x", integer=True)
+    canvas = open_canvas(study, theme, origins, height=3.0)
+    axes = canvas.axes[0]
+    for setting in settings:
+        _survival(axes, canvas, setting)
+    axes.set_xlabel("n, kept solutions of any kind")
+    axes.set_ylabel("problems with at least n (%)")
+    axes.set_ylim(0, 103)
+    axes.locator_params(axis="x", integer=True)
     return canvas.finished(settings)
-
-
-def _kept_bars(axes: Axes, canvas: Canvas, setting: Setting, row: int) -> None:
-    keeps_partial = setting.strategy == "fcs+pcs"
-    for kind, estimate in enumerate((setting.kept_per_problem or ())[: 1 + keeps_partial]):
-        place = row + 0.38 * (kind - 0.5) if keeps_partial else row
-        (bar,) = axes.barh(place, estimate.value, 0.34, color=canvas.colour(setting), linewidth=0)
-        if kind:
-            bar.set(hatch="////", edgecolor=canvas.theme["paper"])
-        note(axes, f"{estimate.value:.2f}", (estimate.value, place), (4, 0), va="center")
 
 
 def note(
@@ -178,7 +159,7 @@ def note(
 
 def _survival(axes: Axes, canvas: Canvas, setting: Setting) -> None:
     totals = [
-        full + run.kept.partially_correct[problem]
+        full + run.kept.partially_correct[problem] + run.kept.stitched.get(problem, 0)
         for run in setting.runs
         if run.kept
         for problem, full in run.kept.fully_correct.items()
@@ -191,7 +172,7 @@ def _survival(axes: Axes, canvas: Canvas, setting: Setting) -> None:
 def work(study: Study, theme: Theme) -> Figure | None:
     """Time per part of training, and tokens sampled and learned from, mean over runs."""
     settings = [setting for setting in study.settings if setting.work]
-    if not settings:
+    if len(settings) < 2:
         return None
     origins = [study.origin_at(s, [(run, run.step) for run in s.runs if run.work]) for s in settings]
     canvas = open_canvas(study, theme, origins, height=1.7 + 0.3 * len(settings), columns=2)

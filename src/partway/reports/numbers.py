@@ -108,14 +108,22 @@ def solutions_table(study: Study) -> Table | None:
         several = [count > 1 for full, _ in totals for count in full.values()]
         partial = [count > 0 for _, partial in totals for count in partial.values()]
         most = max(full[p] + partial[p] for full, partial in totals for p in full)
-        rows.append([setting.label, *kept, sum(several) / len(several), sum(partial) / len(partial), most])
+        shares = sum(several) / len(several), sum(partial) / len(partial)
+        rows.append([setting.label, *kept, *shares, most, _stitched_per_problem(setting)])
     columns = [SETTING, Column("FCS per problem", digits=2), Column("PCS per problem", digits=2)]
     columns += [
         Column("problems with several FCS", is_share=True),
         Column("problems with PCS", is_share=True),
     ]
-    columns += [Column("most of one problem")]
+    columns += [Column("most of one problem"), Column("stitched per problem", digits=2)]
+    if not any(row[-1] for row in rows):  # beyond the paper, so shown where there are any
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
     return Table("Kept solutions, the reference counted as FCS", columns, rows) if rows else None
+
+
+def _stitched_per_problem(setting: Setting) -> float:
+    counts = [count for run in setting.runs if run.kept for count in run.kept.stitched.values()]
+    return sum(counts) / len(counts)
 
 
 def solutions_series(study: Study) -> Table | None:

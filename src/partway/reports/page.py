@@ -8,8 +8,11 @@ from importlib.resources import files
 
 import partway
 from partway.evaluation.tables import Column, Table, to_html
+from partway.execution.trace_html import STYLE_SHEET
 from partway.reports import numbers
+from partway.reports.example import Example, example_of
 from partway.reports.sections import SECTIONS, Section
+from partway.reports.story import headline, terms
 from partway.reports.study import NO_SETTING, Study
 from partway.reports.theme import DARK, LIGHT, css_variables, inline
 
@@ -18,9 +21,17 @@ MOST_OPEN_ROWS = 12
 
 
 def page(
-    study: Study, drawings: Mapping[str, str], title: str, sections: Sequence[Section] = SECTIONS
+    study: Study,
+    drawings: Mapping[str, str],
+    title: str,
+    sections: Sequence[Section] = SECTIONS,
+    *,
+    has_explorer: bool = False,
 ) -> str:
     """The page for a study; `drawings` has the SVG text of every figure that could be drawn."""
+    sections = [s for s in sections if not s.is_optional or s.name in drawings]
+    example = _example(example_of(study), study)
+    first = '<li><a href="#example">One problem</a></li>' if example else ""
     links = "".join(f'<li><a href="#{section.name}">{escape(section.title)}</a></li>' for section in sections)
     body = "\n".join(_section(section, study, drawings.get(section.name)) for section in sections)
     return f"""<!doctype html>
@@ -37,12 +48,13 @@ def page(
 <body>
 <header>
 <h1>{escape(title)}</h1>
-{_summary(study)}
-<nav aria-label="Sections"><ol>{links}<li><a href="#runs">Runs and settings</a></li></ol></nav>
+{_summary(study, has_explorer)}
+<nav aria-label="Sections"><ol>{first}{links}<li><a href="#runs">Runs and settings</a></li></ol></nav>
 <p class="hint">Figures and tables that are wider than the window can be moved sideways.</p>
 {_notes(study)}
 </header>
 <main>
+{example}
 {body}
 {_runs(study)}
 </main>
@@ -56,30 +68,36 @@ def page(
 def style() -> str:
     """The colours of both themes, paper always light, then the rules."""
     light, dark = css_variables(LIGHT), css_variables(DARK)
+    states = STYLE_SHEET.read_text(encoding="utf-8")
     rules = files("partway.reports").joinpath("page.css").read_text(encoding="utf-8")
     return (
         f":root {{ {light} }}\n"
         f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
-        f"@media print {{ html {{ color-scheme: light; }} }}\n{rules}"
+        f"@media print {{ html {{ color-scheme: light; }} }}\n{rules}{states}"
     )
 
 
-def _summary(study: Study) -> str:
-    """What is compared, and how the best setting does at the largest k."""
-    runs, settings = len(study.runs), len(study.settings)
-    lines = [f"{_count(settings, 'setting')}, {_count(runs, 'run')}."]
-    if study.ks:
-        metric = f"pass@{study.ks[-1]}"
-        values = {label: e[metric].value for label, e in study.estimates.items() if metric in e}
-        best = max(values, key=lambda label: values[label])
-        named = [label for label in dict.fromkeys(["MLE", best]) if label in values]
-        shown = ", ".join(f"{100 * values[label]:.1f}% with {label}" for label in named)
-        lines.append(f"{metric} on {study.split}: {shown}{' (the best)' if len(values) > 1 else ''}.")
-    return f"<p>{escape(' '.join(lines))}</p>"
+def _summary(study: Study, has_explorer: bool) -> str:
+    """What came out, in words, and where to look closer."""
+    told = "".join(f"<p>{escape(sentence)}</p>" for sentence in headline(study))
+    meanings = "".join(f"<dt>{escape(t)}</dt><dd>{escape(m)}</dd>" for t, m in terms(study))
+    link = '<p><a href="explorer/index.html">Look at every problem, its solutions and their states</a></p>'
+    return (
+        f'<div class="headline">{told}</div><dl class="terms">{meanings}</dl>{link if has_explorer else ""}'
+    )
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+def _example(example: Example | None, study: Study) -> str:
+    """One problem as in the paper's Figure 1."""
+    if example is None:
+        return ""
+    name = study.names[example.run.directory]
+    return f"""<section id="example">
+<h2>One problem</h2>
+<p class="paper">In the paper: Figure 1. From {escape(name)}: the same letter is the same state,
+◆ the first step that differs from the reference, y*.</p>
+{example.to_html()}
+</section>"""
 
 
 def _notes(study: Study) -> str:
@@ -92,16 +110,17 @@ def _notes(study: Study) -> str:
 def _section(section: Section, study: Study, drawing: str | None) -> str:
     paper = "" if not section.paper else f'<p class="paper">In the paper: {escape(section.paper)}.</p>'
     parts = [f'<section id="{section.name}">', f"<h2>{escape(section.title)}</h2>", paper]
-    if drawing is None:
+    table = section.table(study)
+    if drawing is None and table is None:
         parts.append(f'<p class="none">{escape(section.absent)}</p>')
-    else:
+    if drawing is not None:
         label = escape(f"{section.title}: the numbers are in the table below and in tables/", quote=True)
         parts.append(
             f'<figure><div class="wide" role="img" aria-label="{label}" tabindex="0">'
             f"{inline(drawing, section.name)}</div>"
             f"<figcaption>{escape(section.caption)}</figcaption></figure>"
         )
-    if (table := section.table(study)) is not None:
+    if table is not None:
         parts.append(_folded(table))
     return "\n".join([*parts, "</section>"])
 

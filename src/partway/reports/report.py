@@ -11,8 +11,11 @@ from partway.errors import RunError
 from partway.evaluation.tables import Table, to_csv
 from partway.files import atomic_path, atomic_writer
 from partway.reports import numbers
+from partway.reports.explorer.explorer import Explorer
+from partway.reports.explorer.export import export
 from partway.reports.page import page
 from partway.reports.sections import SECTIONS, Section
+from partway.reports.story import baseline_of
 from partway.reports.study import Study, study_of
 from partway.reports.summaries import summarize
 from partway.reports.theme import DARK, LIGHT, darkened, drawing
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DPI = 160
+MOST_EXPLORED = (
+    2_000  # problems, of which a copy takes seconds; of more, `partway explore --export` makes one
+)
 
 
 def write_report(
@@ -54,10 +60,28 @@ def write_study(
             drawings[section.name] = svg
     for name, table in _tables(study, sections).items():
         _write_table(out / "tables" / f"{name}.csv", table)
+    has_explorer = write_explorer(study, out / "explorer")
     path = out / "report.html"
     with atomic_writer(path) as stream:
-        stream.write(page(study, drawings, title or _title(study), sections))
+        text = page(study, drawings, title or _title(study), sections, has_explorer=has_explorer)
+        stream.write(text)
     return path
+
+
+def write_explorer(study: Study, folder: Path) -> bool:
+    """Write a static copy of the explorer of the run that is told of; False where it would be too large."""
+    chosen = (study.sampling or study.settings)[-1].runs[0]
+    base = baseline_of(study)
+    same = [run for run in (base.runs if base else ()) if run.seed == chosen.seed and run is not chosen]
+    explorer = Explorer(Run(chosen.directory))
+    if not 0 < len(explorer.index.entries) <= MOST_EXPLORED:
+        return False
+    if same:
+        compared = Explorer(Run(chosen.directory), Run(same[0].directory))
+        if any(entry.other is not None for entry in compared.index.entries):
+            explorer = compared
+    export(explorer, folder, lambda done, total: None)
+    return True
 
 
 def _title(study: Study) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from partway.evaluation.tables import Table
 from partway.reports import curves, figures, numbers
-from partway.reports.averages import SMOOTHING
+from partway.reports.averages import FEW_POINTS, SMOOTHING
 from partway.reports.study import Study
 
 INTERVALS = (
@@ -28,6 +28,7 @@ class Section:
     table: Callable[[Study], Table | None] = lambda study: None
     series: Callable[[Study], Table | None] = lambda study: None
     absent: str = "No run has the numbers for this yet."
+    is_optional: bool = False  # left out, instead of said to be absent, where there is nothing to draw
 
 
 SECTIONS = (
@@ -49,14 +50,25 @@ SECTIONS = (
         f"{INTERVALS}",
         figures.objectives,
         numbers.objectives_table,
-        absent="This needs runs with at least two objectives or strategies.",
+        absent="This needs runs with at least two objectives.",
+        is_optional=True,
+    ),
+    Section(
+        "loss",
+        "Loss and learning rate",
+        "",
+        "As logged, mean over runs. The loss adds up over what is learned from, so it grows with the buffers "
+        "and says nothing about which setting is better.",
+        curves.loss,
+        series=numbers.series("loss", "learning_rate", "grad_norm"),
+        absent="No run has logged a loss yet.",
     ),
     Section(
         "solutions",
         "Kept solutions",
         "number of saved FCSs and PCSs per problem",
-        "Fully-correct (FCS) and partially-correct (PCS) solutions in the buffers, the reference counted as "
-        "FCS. On the right: the share of problems with at least so many.",
+        "The share of problems with at least so many solutions in their buffers at the end, the reference "
+        "and stitched ones counted.",
         figures.solutions,
         numbers.solutions_table,
         numbers.solutions_series,
@@ -66,8 +78,9 @@ SECTIONS = (
         "training_progress",
         "pass@k over training",
         "training progress",
-        f"On dev. Bold: exponential moving average (weight {SMOOTHING:g}) of the mean over runs; faint: that "
-        "mean itself; shade: 95% bootstrap interval over runs, where there are several.",
+        "On dev, mean over runs; shade: 95% bootstrap interval over runs, where there are several. Of more "
+        f"than {FEW_POINTS} points the exponential moving average (weight {SMOOTHING:g}) is bold, the curve "
+        "itself faint.",
         curves.training_progress,
         numbers.peaks_table,
         numbers.series("eval_pass@"),

@@ -45,6 +45,13 @@ class Result:
             return {}
         return scores_of(*read_results(self.path))
 
+    @cached_property
+    def task_ids(self) -> tuple[str, ...]:
+        """The ids of the problems, in the order of their scores; none without samples."""
+        if self.path is None or not has_samples(self.path):
+            return ()
+        return tuple(sorted(result.task_id for result in read_results(self.path)[0]))
+
     @property
     def ks(self) -> tuple[int, ...]:
         """Every k for which there is a pass@k."""

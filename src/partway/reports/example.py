@@ -1,0 +1,91 @@
+"""One problem as in the paper's Figure 1: its solutions, their states, and when the model learned it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from partway.buffer import SolutionBuffer, Verdict
+from partway.buffer.html import buffer_cards
+from partway.datasets.rows import problem_of
+from partway.execution.trace_html import cards_html, shown_text
+from partway.reports.study import Study
+from partway.reports.summaries import RunSummary
+from partway.runs import Row, Run, read_rows
+
+SHOWN = {"fully_correct": 2, "stitched": 1, "partially_correct": 2}  # at most, of each kind
+LONG_QUESTION, LONG_SOLUTION = 260, 7
+RIGHT = (Verdict.NEW_FULLY_CORRECT, Verdict.KNOWN_FULLY_CORRECT)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A problem to show: the run it is from, its buffer, and when it was learned."""
+
+    run: RunSummary
+    buffer: SolutionBuffer
+    learned: str
+
+    def to_html(self) -> str:
+        """The question, the answer, and solutions of each kind side by side."""
+        problem, programs = self.buffer.problem, self.buffer.programs
+        kept = self.buffer.fully_correct, self.buffer.stitched, self.buffer.partially_correct
+        solutions = [s for of_kind, most in zip(kept, SHOWN.values(), strict=True) for s in of_kind[:most]]
+        traces = programs.trace_all([solution.text for solution in solutions])
+        return (
+            f'<p class="question">{shown_text(problem.question)}</p>'
+            f'<div class="partway">{cards_html(list(buffer_cards(self.buffer, traces)), programs)}</div>'
+            f"<p>{shown_text(self.learned)}</p>"
+        )
+
+
+def example_of(study: Study) -> Example | None:
+    """The most telling problem of the last setting that samples, None where nothing was kept."""
+    for setting in reversed(study.sampling):
+        for summary in setting.runs:
+            run = Run(summary.directory)
+            file = run.buffer_file()
+            problems = {row["id"]: row for row in read_rows(run.problems_file("train"))}
+            rows = [row for row in read_rows(file) if row["id"] in problems] if file is not None else []
+            telling = [row for row in rows if _found(row) and problems[row["id"]].get("solution")]
+            if telling:
+                row = max(telling, key=lambda row: _worth(row, problems[row["id"]]))
+                problem = problem_of(problems[row["id"]], run.programs.parse)
+                buffer = SolutionBuffer.from_json(problem, row, run.programs)
+                return Example(summary, buffer, when_learned(run, problem.id))
+    return None
+
+
+def _found(row: Row) -> bool:
+    return any(solution["found"] for solution in row["solutions"])
+
+
+def _worth(row: Row, problem: Row) -> tuple[bool, bool, int]:
+    """Short problems with solutions of every kind first, then those with many."""
+    kinds = Counter(solution["kind"] for solution in row["solutions"])
+    longest = max(len(solution["steps"]) for solution in row["solutions"])
+    is_short = len(problem["question"]) <= LONG_QUESTION and longest <= LONG_SOLUTION
+    has_all = kinds["fully_correct"] > 1 and kinds["partially_correct"] > 0
+    return is_short, has_all, min(kinds["fully_correct"], 4) + min(kinds["partially_correct"], 4)
+
+
+def when_learned(run: Run, problem: str) -> str:
+    """When the model first solved a problem from scratch, and how its later samples did."""
+    drawn = [
+        (sample.step, sample.verdict in RIGHT)
+        for sample in run.samples()
+        if sample.problem == problem and not sample.prefix
+        for _ in range(sample.count)
+    ]
+    if not drawn:
+        return "The model drew no samples of it from scratch."
+    first = next((step for step, is_right in drawn if is_right), None)
+    if first is None:
+        return f"None of the {len(drawn):,} samples the model drew of it from scratch was kept as a whole."
+    half = len(drawn) // 2
+    early, late = (sum(is_right for _, is_right in part) for part in (drawn[:half], drawn[half:]))
+    told = f"The model first solved it from scratch at step {first:,}"
+    if not half:
+        return f"{told}, the only time it tried."
+    halves = f"{early:,} of its first {half:,} samples were right, {late:,} of its last {len(drawn) - half:,}"
+    return f"{told}; {halves}."

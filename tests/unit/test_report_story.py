@@ -1,0 +1,90 @@
+"""The report's story: what came out in words, one problem as in Figure 1, nothing that repeats itself."""
+
+import re
+
+import pytest
+
+from partway.evaluation import differences, estimates
+from partway.reports import figures
+from partway.reports.example import example_of, when_learned
+from partway.reports.page import page
+from partway.reports.report import read_study, write_explorer
+from partway.reports.story import baseline_of, gain, headline, terms
+from partway.reports.theme import LIGHT
+from report_cases import write_run
+
+MLE = {"self_sampling": "none", "objective": "mle"}
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    runs = [write_run(folder / f"own-{seed}", seed=seed, tested=True) for seed in (0, 1)]
+    runs += [write_run(folder / f"mle-{seed}", seed=seed, tested=True, **MLE) for seed in (0, 1)]
+    return read_study(runs)
+
+
+def test_the_difference_to_the_baseline_is_told_first_with_its_interval(study):
+    own = study.settings[1]
+    base = baseline_of(study)
+    assert base.label == "MLE"
+    found = gain(study, own, base, "pass@6")
+    scores = [[run.results["test"].scores for run in setting.runs] for setting in (own, base)]
+    assert found == estimates(differences(*scores))["pass@6"]
+    sentence = headline(study)[0]
+    assert f"{abs(100 * found.value):.1f} points" in sentence
+    assert f"(95% interval {100 * found.low:+.1f} to {100 * found.high:+.1f})" in sentence
+    assert "of 8 test problems" in sentence
+
+
+def test_settings_on_other_problems_or_seeds_get_no_interval(tmp_path):
+    runs = [write_run(tmp_path / "own", seed=3, tested=True), write_run(tmp_path / "mle", tested=True, **MLE)]
+    study = read_study(runs)
+    assert gain(study, study.settings[1], baseline_of(study), "pass@6") is None
+    assert "no interval" in headline(study)[0]
+
+
+def test_every_name_is_explained_before_the_first_figure(study):
+    meanings = dict(terms(study))
+    assert meanings.keys() == {"MLE", "FCS+PCS + MLE-Aug", "pass@k"}
+    for word in ("(FCS)", "(PCS)", "MLE-Aug adds up"):
+        assert word in meanings["FCS+PCS + MLE-Aug"]
+    text = page(study, {}, "title")
+    assert text.index("maximum likelihood") < text.index("<section")
+
+
+def test_one_problem_is_shown_with_its_solutions_and_when_it_was_learned(study):
+    example = example_of(study)
+    assert len(example.buffer.fully_correct) > 1
+    shown = example.to_html()
+    assert shown.count('class="card"') >= 2
+    assert re.search(r"The model first solved it from scratch at step \d+", shown)
+    assert page(study, {}, "title").index('id="example"') < page(study, {}, "title").index('id="pass_at_k"')
+
+
+def test_when_a_problem_was_learned_is_what_its_samples_say(tmp_path):
+    run = write_run(tmp_path / "run")
+    for problem in run.problems():
+        steps = [s.step for s in run.samples() if s.problem == problem.id and "fully_correct" in s.verdict]
+        told = when_learned(run, problem.id)
+        assert (f"at step {min(steps)}" in told) if steps else told.startswith("None of the 8 samples")
+
+
+def test_a_run_that_keeps_nothing_of_its_own_has_no_example(tmp_path):
+    assert example_of(read_study([write_run(tmp_path / "mle", **MLE)])) is None
+
+
+def test_figures_of_one_setting_and_figures_that_repeat_another_are_left_out(study, tmp_path):
+    alone = read_study([write_run(tmp_path / "run")])
+    assert figures.pass_at_k(alone, LIGHT) is None
+    assert figures.work(alone, LIGHT) is None
+    assert figures.objectives(study, LIGHT) is None
+    text = page(alone, {}, "title")
+    assert "No run was evaluated yet" not in text
+    assert 'id="objectives"' not in text
+
+
+def test_too_many_problems_get_no_copy_of_the_explorer(study, tmp_path, monkeypatch):
+    monkeypatch.setattr("partway.reports.report.MOST_EXPLORED", 3)
+    assert not write_explorer(study, tmp_path / "explorer")
+    assert not (tmp_path / "explorer").exists()
