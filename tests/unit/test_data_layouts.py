@@ -264,6 +264,11 @@ def test_columns_can_be_named() -> None:
     assert problem.meta["n"] == 1
 
 
+def test_a_dot_looks_into_an_object() -> None:
+    row = {"task": "Six times seven?", "gold": {"value": "42"}}
+    assert only(row, columns={"question": "task", "answer": "gold.value"}).answer == 42
+
+
 def test_a_named_column_that_is_not_there_is_reported_with_what_is() -> None:
     assert reasons({"prompt": "?", "target": 1}, columns={"question": "promt", "answer": "target"}) == [
         "rows:1: columns: there is no 'promt' among prompt, target; did you mean 'prompt'?"
@@ -395,6 +400,17 @@ def test_a_file_that_is_missing_is_not_looked_for_on_the_hub(hub: FakeHub, tmp_p
     for name in ("data/train.jsonl", str(tmp_path / "train"), "train"):
         with pytest.raises(ProblemError, match=r"no such file$"):
             load_problems(name)
+    assert hub.asked == []
+
+
+def test_a_directory_with_a_name_of_the_hub_is_not_looked_for_there(
+    hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("openai/gsm8k").mkdir(parents=True)
+    Path("openai/gsm8k/train.jsonl").touch()
+    with pytest.raises(ProblemError, match=r"is a directory; name one of its files: train\.jsonl"):
+        load_problems("openai/gsm8k")
     assert hub.asked == []
 
 

@@ -71,10 +71,14 @@ def test_scripts_for_clusters_parse(name: str):
     assert (result.returncode, result.stderr) == (0, "")
 
 
+TORCHRUN = """echo "$@" >> asked
+trap "sleep 0.5; echo saved >> asked; exit 1" TERM
+touch started
+for _ in {1..99}; do sleep 0.3; done"""
 FAKES = {
     "scontrol": 'case $1 in show) echo node1 ;; *) echo "$@" >> asked ;; esac',
     "srun": 'exec "$@"',
-    "torchrun": 'echo "$@" >> asked; trap "exit 1" TERM; touch started\nfor _ in {1..99}; do sleep 0.3; done',
+    "torchrun": TORCHRUN,
 }
 
 
@@ -97,6 +101,7 @@ def test_a_job_of_slurm_that_is_stopped_in_time_is_queued_again(tmp_path: Path, 
     assert code == (0 if is_stopped else 3)
     assert ("requeue 7" in asked) == is_stopped
     if is_stopped:
+        assert asked.endswith("saved\nrequeue 7\n"), "only what is saved is queued again"
         assert "--nnodes=2 --nproc_per_node=4" in asked
         assert "-m partway train train.yaml --resume auto --seed 1" in asked
 
