@@ -21,7 +21,6 @@ def test_a_single_target_is_a_chain_without_its_last_token() -> None:
     assert tree.depths.tolist() == [0, 1, 2, 3]
     assert tree.sources.tolist() == [1, 2, 3]
     assert tree.wanted.tolist() == [1, 2, 3]
-    assert tree.is_chain
 
 
 def test_targets_share_their_common_beginning() -> None:
@@ -29,7 +28,6 @@ def test_targets_share_their_common_beginning() -> None:
     assert tree.tokens.tolist() == [9, 8, 1, 2, 3, 5]
     assert tree.depths.tolist() == [0, 1, 2, 3, 4, 4]
     assert tree.ends.tolist() == [6, 6, 6, 6, 5, 6]
-    assert not tree.is_chain
     assert len(tree.wanted) == 6
 
 

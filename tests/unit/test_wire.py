@@ -13,11 +13,11 @@ from partway.execution.traces import Failure
 from partway.execution.values import MAX_INTEGER_BITS, Opaque
 from partway.execution.wire import (
     MAX_VALUE_TEXT,
+    Decoder,
     FrameReader,
     IntegerTooLarge,
     WireError,
     decode_line,
-    decode_value,
     encode_value,
     frame,
 )
@@ -51,7 +51,7 @@ values = st.recursive(
 
 
 def through_the_wire(value):
-    return decode_value(decode_line(encode_value(value).encode()))
+    return Decoder().decode(decode_line(encode_value(value).encode()))
 
 
 @given(values)
@@ -147,7 +147,7 @@ def test_decimals_nobody_could_write_out_are_opaque():
 )  # fmt: skip
 def test_what_no_worker_would_send_is_refused(text):
     with pytest.raises(WireError):
-        decode_value(decode_line(text.encode()))
+        Decoder().decode(decode_line(text.encode()))
 
 
 @given(st.lists(st.binary(max_size=50), max_size=6), st.integers(1, 20))

@@ -190,11 +190,6 @@ def decode_line(line: bytes) -> Any:
         raise WireError(f"no JSON: {type(error).__name__}") from None
 
 
-def decode_value(encoded: Any) -> Any:
-    """The value that `encode_value` wrote, rebuilt from parsed JSON; anything else is a WireError."""
-    return Decoder().decode(encoded)
-
-
 class Decoder:
     """Rebuilds values within a budget of work, of about a microsecond a unit, to compare them included."""
 

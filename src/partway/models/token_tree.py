@@ -39,11 +39,6 @@ class TokenTree:
     def __len__(self) -> int:
         return len(self.tokens)
 
-    @property
-    def is_chain(self) -> bool:
-        """Whether no node has two children that are read, so that plain causal attention is right."""
-        return bool(self.depths[-1] == len(self) - 1)
-
 
 def grow(problem: Targets, chosen: Sequence[int] | None = None, *, index: int = 0) -> TokenTree:
     """The tree of the `chosen` targets (default: all) of `problem`, which is number `index` of its batch.

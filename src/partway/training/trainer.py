@@ -254,12 +254,7 @@ class SelfSamplingTrainer(RecordingTrainer):
         self.learned = Learned(self.step, targets, dict(zip(targets, losses_P.tolist(), strict=True)))
         if not math.isfinite(loss.item()):
             raise self._no_number("loss", loss.item())
-        self.account.ledger.loss += loss.item()
-        self.account.ledger.problems += len(problems)
-        self.account.ledger.targets += sum(len(found.targets) for found in targets.values())
-        self.account.ledger.tokens += sum(
-            len(target) for found in targets.values() for target in found.targets
-        )
+        self.account.ledger.add_learned(loss.item(), len(problems), targets.values())
         return loss * float(self.args.world_size)
 
     def targets(self, problem: Problem) -> Targets | None:
