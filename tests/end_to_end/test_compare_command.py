@@ -1,6 +1,7 @@
 """`partway compare`: equal budgets, one rule of choice, three tables; what is there is not made again."""
 
 import json
+import shutil
 
 import pytest
 
@@ -70,6 +71,16 @@ def test_an_arm_added_later_finds_the_others_done(compare, folder):
     sides = [numbers[name]["tables"]["last"]["metrics"]["pass@5"]["value"] for name in ("fcs", "mle")]
     assert gain == pytest.approx(sides[0] - sides[1])
     assert numbers["fcs"]["tables"]["last"]["chosen"] == {"0": "step 4"}
+
+
+def test_an_arm_killed_before_its_first_checkpoint_is_trained_again(compare, folder):
+    run = Run(folder / "out" / "fcs-seed0")
+    before = (run.final / "model.safetensors").read_bytes()
+    for directory in (run.final, run.evaluations_directory, *run.checkpoints().values()):
+        shutil.rmtree(directory)
+    code, _, err = compare("--arms", "mle,fcs")
+    assert code == 0, err
+    assert (run.final / "model.safetensors").read_bytes() == before
 
 
 @pytest.mark.parametrize(

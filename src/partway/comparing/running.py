@@ -73,7 +73,7 @@ def train(cell: Cell, run: Run, problems: Problems, of_round: Mapping[str, Any])
     trainer = SelfSamplingTrainer(
         cell.experiment.model, config, problems["train"], problems["dev"], callbacks=[relay]
     )
-    trainer.train(resume_from_checkpoint=bool(run.is_started and run.checkpoints()))
+    trainer.train(resume_from_checkpoint="auto")  # killed before its first checkpoint, it begins again
 
 
 def check_same(run: Run, settings: Mapping[str, Any]) -> None:
