@@ -17,8 +17,10 @@ from chat_templates import chat_tokenizer
 from languages import Expressions
 from partway.buffer import SolutionBuffer
 from partway.cli import app
+from partway.errors import ModelError
 from partway.evaluation import Evaluation
 from partway.execution import trace
+from partway.models import loading, quantizing
 from partway.models.engine import Draw, Request
 from partway.objectives import objective
 from partway.problem import Problem
@@ -471,6 +473,44 @@ def test_weights_are_loaded_in_the_type_of_the_settings(tmp_path, settings):
     config = SelfSamplingConfig(output_dir=str(tmp_path), **settings)
     loaded = prepared_model(str(tmp_path / "model"), None, config, apples(1))
     assert {weight.dtype for weight in loaded.model.parameters()} == {torch.float16}
+
+
+@arriving(attn_implementation="eager")
+def test_attention_is_computed_as_the_settings_say(tmp_path, settings):
+    config = SelfSamplingConfig(output_dir=str(tmp_path), **settings)
+    loaded = prepared_model("tiny", None, config, apples(1))
+    assert loaded.model.config._attn_implementation == "eager"
+
+
+def quantised_with(tmp_path, monkeypatch, settings):
+    """What transformers is asked for; bitsandbytes itself is played."""
+    asked = {}
+
+    def load(name, **options):
+        asked.update(options)
+        raise RuntimeError("that was all")
+
+    write_inputs(tmp_path)
+    monkeypatch.setattr(quantizing, "find_spec", lambda name: object())
+    monkeypatch.setattr(loading.AutoModelForCausalLM, "from_pretrained", load)
+    config = SelfSamplingConfig(output_dir=str(tmp_path), use_peft=True, use_cpu=True, **settings)
+    with pytest.raises(ModelError, match="that was all"):
+        prepared_model(str(tmp_path / "model"), None, config, apples(1))
+    assert asked["device_map"] == {"": torch.device("cpu")}
+    return asked["quantization_config"]
+
+
+@arriving(load_in_4bit=True)
+def test_weights_are_loaded_in_4_bits_if_the_settings_say_so(tmp_path, settings, monkeypatch):
+    quantised = quantised_with(tmp_path, monkeypatch, settings)
+    assert (quantised.load_in_4bit, quantised.load_in_8bit) == (True, False)
+    assert quantised.bnb_4bit_quant_type == "nf4"
+
+
+@arriving(load_in_8bit=True)
+def test_weights_are_loaded_in_8_bits_if_the_settings_say_so(tmp_path, settings, monkeypatch):
+    quantised = quantised_with(tmp_path, monkeypatch, settings)
+    assert (quantised.load_in_4bit, quantised.load_in_8bit) == (False, True)
 
 
 @arriving(eval_strategy="no", load_best_model_at_end=False)

@@ -1,11 +1,14 @@
 """Models with a running state or mixed layers: sampled from their distribution, scored one row per target."""
 
 import random
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from scipy.stats import chisquare
+from transformers import LlamaForCausalLM
 
 from partway.models import marching
 from partway.models.local_engine import LocalEngine
@@ -113,6 +116,40 @@ def test_a_shared_beginning_is_read_once_in_step_too():
     assert engine.tokens_computed == 3 + 3 + 9  # the prompt, then each distinct prefix but the last tokens
 
 
+class IgnoresPositions(LlamaForCausalLM):
+    """Counts by place in the row, whatever positions it is given: wrong for rows of different lengths."""
+
+    def forward(self, *args, position_ids=None, **inputs):
+        return super().forward(*args, **inputs)
+
+
+class RefusesCaches(IgnoresPositions):
+    """Keeps nothing of what it read."""
+
+    def forward(self, *args, use_cache=False, **inputs):
+        return super().forward(*args, use_cache=False, **inputs)
+
+
+@pytest.mark.parametrize(("kind", "sampler"), [(IgnoresPositions, OWN_CACHE), (RefusesCaches, WHOLE_TEXTS)])
+def test_a_model_that_the_tree_would_sample_wrongly_is_not_sampled_on_it(kind, sampler):
+    language_model = spelled_model(family("llama"))
+    expected = outlines(LocalEngine(language_model).complete(REQUESTS, LONG, 3))
+    model = kind(language_model.model.config).eval()
+    model.load_state_dict(language_model.model.state_dict())
+    engine = LocalEngine(replace(language_model, model=model))
+    assert engine.sampler == sampler
+    assert outlines(engine.complete(REQUESTS, LONG, 3)) == expected
+    engine.sampler = TreeSampler()
+    assert outlines(engine.complete(REQUESTS, LONG, 3)) != expected, "silently wrong"
+
+
+def test_an_engine_that_is_given_another_model_checks_that():
+    language_model = spelled_model(family("llama"))
+    engine = LocalEngine(language_model)
+    engine.update(IgnoresPositions(language_model.model.config).eval(), 1)
+    assert engine.sampler == OWN_CACHE
+
+
 def rows_kept_as_they_were(self, parents):
     for kept in self.kept.values():
         kept.reorder_cache(parents.sort(descending=True).values)
@@ -121,3 +158,11 @@ def rows_kept_as_they_were(self, parents):
 def test_the_check_notices_a_cache_that_is_selected_wrongly(monkeypatch):
     monkeypatch.setattr(marching.OwnCache, "select", rows_kept_as_they_were)
     assert checked_sampler(stateful_model("mamba").model) == WHOLE_TEXTS
+
+
+def test_the_page_on_models_names_every_family_with_its_sampler():
+    page = Path(__file__).parents[2] / "docs" / "models.md"
+    rows = [line for line in page.read_text(encoding="utf-8").splitlines() if line.endswith("` |")]
+    for name in FAMILIES:
+        (row,) = [row for row in rows if f"`{name}`" in row]
+        assert row.endswith(f"| `flat` | `{'whole_texts' if name in READ_AGAIN else 'own_cache'}` |")

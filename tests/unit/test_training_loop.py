@@ -15,6 +15,8 @@ from partway.problem import Problem
 from partway.runs import Run
 from partway.solution import EMPTY
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
+from partway.training.cards import model_card
+from partway.training.progress import describe
 from training_cases import SMALL, ScriptedEngine, apples, small_trainer, tiny_gpt_neo
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*TypedStorage is deprecated:UserWarning")
@@ -224,6 +226,39 @@ def test_the_best_checkpoint_becomes_the_final_model(tmp_path, monkeypatch):
     trainer.train()
     best = (tmp_path / "run" / "checkpoint-4" / "model.safetensors").read_bytes()
     assert (tmp_path / "run" / "final" / "model.safetensors").read_bytes() == best
+
+
+@pytest.mark.parametrize(
+    ("at_two", "expected"), [({4: 0.7, 8: 0.6}, 4), ({4: 0.6, 8: 0.7}, 8), ({4: 0.7, 8: 0.7}, 8)]
+)
+def test_at_equal_pass_at_1_the_better_pass_at_k_wins_then_the_later_and_its_step_is_named(
+    tmp_path, monkeypatch, at_two, expected
+):
+    from partway.evaluation import Evaluation
+
+    trainer = small_trainer(tmp_path / "run")
+
+    def scalars(self, prefix):
+        return {"eval_pass@1": 0.5, "eval_pass@2": at_two[trainer.state.global_step]}
+
+    monkeypatch.setattr(Evaluation, "scalars", scalars)
+    trainer.train()
+    run = trainer.run
+    best = (run.checkpoint(expected) / "model.safetensors").read_bytes()
+    assert (run.final / "model.safetensors").read_bytes() == best
+    assert run.final_step == expected
+    assert describe(run.metrics()[-1]) == f"finished; final/ is step {expected}"
+    card = (run.final / "README.md").read_text()
+    assert f"These are the weights of step {expected}." in card
+    assert f"3 problems, at step {expected}:" in card
+
+
+def test_a_card_has_no_evaluation_of_other_weights(tmp_path):
+    trainer = small_trainer(tmp_path / "run", max_steps=4)
+    trainer.train()
+    assert list(trainer.run.evaluations()) == [4]
+    assert "## Evaluation" in model_card(trainer.args, trainer.run, 4)
+    assert "## Evaluation" not in model_card(trainer.args, trainer.run, 3)
 
 
 def test_a_loss_that_is_not_a_number_stops_the_run_and_names_the_batch(tmp_path):

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import TrainerCallback
+from huggingface_hub import HfApi
+from transformers import Trainer, TrainerCallback
 
 from partway.errors import ConfigError, ModelError, RunError
 from partway.runs import checkpoints, locks
@@ -272,6 +273,39 @@ def test_where_nothing_can_be_locked_it_is_said(tmp_path, monkeypatch):
     with writing_alone(tmp_path, said.append):
         pass
     assert "cannot be locked on this file system" in said[0]
+
+
+def hub_trainer(directory, monkeypatch, upload):
+    """A trainer whose repository is there already, and a Hub that is a function."""
+    monkeypatch.setattr(
+        Trainer, "init_hf_repo", lambda self, token=None: setattr(self, "hub_model_id", "me/it")
+    )
+    monkeypatch.setattr(HfApi, "upload_folder", upload)
+    return small_trainer(directory, max_steps=1, eval_strategy="no", push_to_hub=True, hub_token="secret")
+
+
+def test_the_final_model_is_uploaded_and_nothing_else(tmp_path, monkeypatch):
+    uploads = []
+
+    def upload(self, *, folder_path, **options):
+        uploads.append((sorted(path.name for path in folder_path.iterdir()), options))
+
+    hub_trainer(tmp_path / "run", monkeypatch, upload).train()
+    ((names, options),) = uploads
+    assert {"README.md", "model.safetensors", "tokenizer.json"} <= set(names)
+    assert (options["repo_id"], options["token"], options["revision"]) == ("me/it", "secret", None)
+
+
+def test_an_upload_that_fails_leaves_the_model_and_says_how_to_try_again(tmp_path, monkeypatch):
+    def upload(self, **options):
+        raise OSError("no route to host\nand more")
+
+    trainer = hub_trainer(tmp_path / "run", monkeypatch, upload)
+    with pytest.raises(
+        RunError, match=r"could not be uploaded \(no route to host\); try again with: hf upload me/it"
+    ):
+        trainer.train()
+    assert trainer.run.is_finished
 
 
 def test_a_hub_that_cannot_be_reached_is_no_bug(tmp_path, monkeypatch):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import torch
@@ -25,6 +26,7 @@ from transformers.utils import logging as transformers_logging
 from partway.errors import ModelError, PartwayError
 from partway.models import smollm2
 from partway.models.prompts import AS_TRAINED, Asking
+from partway.models.quantizing import Bits, quantization
 from partway.models.text import Codec
 from partway.runs import Run
 
@@ -36,6 +38,7 @@ MOST_WEIGHTS_PER_BYTE = 16  # four bits a weight are two
 UNLIMITED = 1 << 20  # the context of models that state none
 
 Precision = torch.dtype | Literal["auto"]
+NOT_PACKED: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -77,20 +80,23 @@ def load_model(
     dtype: torch.dtype | None = None,
     device: str | torch.device | None = None,
     asking: Asking = AS_TRAINED,
+    bits: Bits = None,
 ) -> LanguageModel:
     """The model that `name` stands for, in evaluation mode, asked as `asking` says.
 
     Without a device, the first GPU or else the CPU. Without a dtype, float32 on a CPU and elsewhere what the
-    weights were saved in.
+    weights were saved in. With `bits`, weights of matrices are kept in so many; they cannot be trained, but
+    an adapter on them can.
     """
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     precision: Precision = dtype or (torch.float32 if device.type == "cpu" else "auto")
     try:
         with no_progress_bar():
-            model, tokenizer = _load(str(name), precision)
+            model, tokenizer = _load(str(name), precision, quantization(bits, device, precision))
         is_of_run = any(Run(folder).is_started for folder in (Path(name), Path(name).parent))
         as_trained = None if is_of_run and asking.is_default else asking
-        return LanguageModel.of(model.to(device).eval(), tokenizer, as_trained)
+        model = model if bits else model.to(device)  # what is quantised is where it is to be
+        return LanguageModel.of(model.eval(), tokenizer, as_trained)
     except ModelError as error:
         raise ModelError(f"{name}: {error}") from error
     except PartwayError:
@@ -99,20 +105,24 @@ def load_model(
         raise ModelError(f"{name}: cannot be loaded as a model: {_one_line(error)}") from error
 
 
-def _load(name: str, precision: Precision) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def _load(
+    name: str, precision: Precision, packed: Mapping[str, Any] = NOT_PACKED
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     if name == smollm2.NAME:
+        if packed:
+            raise ModelError("comes in its own packed form; leave load_in_4bit and load_in_8bit out")
         return smollm2.load_smollm2(torch.float32 if precision == "auto" else precision)
     own = Path(__file__).parent / "tiny_storyproblems"
     path = own if name == PRETRAINED_TINY else Path(name).expanduser()
     if path.is_dir():
         path = model_directory(path)
-        return (_load_adapter if _is_adapter(path) else _load_pretrained)(str(path), precision)
+        return (_load_adapter if _is_adapter(path) else _load_pretrained)(str(path), precision, packed)
     if path.exists():
         raise ModelError("is a file; expected the directory of a model or of a run")
     if not re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", name):
         raise ModelError("no such directory; expected a model, a run, a name on the Hub, or smollm2")
     _look_up(name)
-    return _load_pretrained(name, precision)
+    return _load_pretrained(name, precision, packed)
 
 
 def model_directory(path: Path) -> Path:
@@ -131,12 +141,19 @@ def _is_adapter(path: Path) -> bool:
     return (path / "adapter_config.json").is_file()
 
 
-def _load_pretrained(name: str, precision: Precision) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def _load_pretrained(
+    name: str, precision: Precision, packed: Mapping[str, Any] = NOT_PACKED
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     _check_weights(Path(name), "model")
     _check_sizes(Path(name), AutoConfig.from_pretrained(name, trust_remote_code=False))
     tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
     model, report = AutoModelForCausalLM.from_pretrained(
-        name, dtype=precision, trust_remote_code=False, output_loading_info=True, use_safetensors=True
+        name,
+        dtype=precision,
+        trust_remote_code=False,
+        output_loading_info=True,
+        use_safetensors=True,
+        **packed,
     )
     if missing := sorted(report["missing_keys"]):
         raise ModelError(f"{len(missing)} weights are missing, {missing[0]} for one; save the model again")
@@ -172,7 +189,9 @@ def _check_sizes(directory: Path, config: Any) -> None:
         )
 
 
-def _load_adapter(name: str, precision: Precision) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def _load_adapter(
+    name: str, precision: Precision, packed: Mapping[str, Any] = NOT_PACKED
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     try:
         from peft import PeftModel
     except ImportError:
@@ -180,13 +199,25 @@ def _load_adapter(name: str, precision: Precision) -> tuple[PreTrainedModel, Pre
             "an adapter, which needs the package peft; try: pip install 'partway[peft]'"
         ) from None
     _check_weights(Path(name), "adapter_model")
-    base = json.loads((Path(name) / "adapter_config.json").read_text("utf-8")).get("base_model_name_or_path")
-    if not base:
-        raise ModelError("an adapter that does not name its base model (base_model_name_or_path)")
-    model, tokenizer = _load(base, precision)
+    base = _base_of(Path(name))
+    try:
+        model, tokenizer = _load(base, precision, packed)
+    except ModelError as error:
+        raise ModelError(f"an adapter whose base model is {base}: {error}") from error
     if (Path(name) / "tokenizer_config.json").is_file():
         tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
     return PeftModel.from_pretrained(model, name), tokenizer
+
+
+def _base_of(adapter: Path) -> str:
+    """The model that an adapter belongs to: by name, or kept in the run that the adapter is of."""
+    named = json.loads((adapter / "adapter_config.json").read_text("utf-8")).get("base_model_name_or_path")
+    kept = Run(adapter.parent).base
+    if kept.is_dir() and (not named or not Path(named).exists()):
+        return str(kept)
+    if not named:
+        raise ModelError("an adapter that does not name its base model (base_model_name_or_path)")
+    return str(named)
 
 
 def _look_up(name: str) -> None:

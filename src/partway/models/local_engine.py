@@ -57,7 +57,7 @@ class LocalEngine:
         self.row_budget = row_budget
         # What lets a tree be scored in one row lets a row be read with guesses: positions and masks count.
         self.longest = layout.longest if isinstance(layout, Tree | TreeRows) else 0
-        self.sampler = self._checked_sampler()
+        self.check()
         vocabulary = self.model.config.get_text_config(decoder=True).vocab_size
         self.is_end = np.zeros(vocabulary, bool)
         self.is_end[end_ids(language_model)] = True
@@ -95,11 +95,12 @@ class LocalEngine:
         """Draw with this model from now on; what was learned in place needs no telling."""
         if weights is not self.model:
             self.model = weights
-            self.sampler = self._checked_sampler()
+            self.check()
 
-    def _checked_sampler(self) -> Sampler:
+    def check(self) -> None:
+        """Find the sampler that is right for the model; again, if it was given other weights."""
         with evaluating(self.model):
-            return checked_sampler(self.model, pad_id=self.codec.pad_id)
+            self.sampler: Sampler = checked_sampler(self.model, pad_id=self.codec.pad_id)
 
     def _prompt(self, request: Request) -> list[int]:
         tokens = self.codec.prompt(request.problem.question) + self.codec.steps(request.prefix)

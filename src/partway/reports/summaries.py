@@ -145,7 +145,7 @@ def curves_of(lines: Sequence[Row]) -> dict[str, Curve]:
 def results_of(run: Run, config: Row) -> dict[str, Result]:
     """The evaluation on `test`, if there is one, and on `dev` at the step that was chosen."""
     evaluations = run.evaluations()
-    step = chosen_step(evaluations, config)
+    step = run.final_step if run.final_step in evaluations else chosen_step(evaluations, config)
     results = {}
     if step is not None:
         results["dev"] = read_result(run.evaluation_file(step), step)

@@ -95,6 +95,17 @@ class Run:
         """The directory of the model to use, there once training has ended."""
         return self.directory / "final"
 
+    @property
+    def final_step(self) -> int | None:
+        """The step whose weights the final model has; None before the end, and of runs that did not say."""
+        named = [line["final_step"] for line in self.metrics() if "final_step" in line]
+        return int(named[-1]) if named else None
+
+    @property
+    def base(self) -> Path:
+        """The model that an adapter of this run was trained on, if that has no name to load it by."""
+        return self.directory / "base"
+
     def checkpoint(self, step: int) -> Path:
         """The directory of the checkpoint at `step`."""
         return self.directory / f"checkpoint-{step}"

@@ -14,8 +14,8 @@ ABOUT = {
 }
 
 
-def model_card(config: SelfSamplingConfig, run: Run) -> str:
-    """A README.md that says what the model is, how it was trained and how well it did."""
+def model_card(config: SelfSamplingConfig, run: Run, step: int, *, is_chat: bool = False) -> str:
+    """A README.md that says what the model of a `step` is, how it was trained and how well it did."""
     head = {"library_name": "transformers", "pipeline_tag": "text-generation", "tags": ["partway"]}
     if config.model_name_or_path != "tiny":
         head["base_model"] = config.model_name_or_path
@@ -23,12 +23,12 @@ def model_card(config: SelfSamplingConfig, run: Run) -> str:
         f"---\n{yaml.safe_dump(head, sort_keys=False)}---",
         "# A model that solves problems by writing programs",
         f"Fine-tuned from `{config.model_name_or_path}` with partway on {ABOUT[config.self_sampling]}, "
-        f"with the objective `{config.objective}`.",
-        "It reads `# question` and a newline, and writes a program, one step per line, that ends when it "
-        f"{config.language.ending}.",
+        f"with the objective `{config.objective}`. These are the weights of step {step}.",
+        f"It reads {'a question in its chat format' if is_chat else '`# question` and a newline'}, and "
+        f"writes a program, one step per line, that ends when it {config.language.ending}.",
     ]
-    if evaluations := run.evaluations():
-        lines += ["## Evaluation", _table(evaluations[max(evaluations)])]
+    if (evaluation := run.evaluations().get(step)) is not None:  # of other weights it would not be true
+        lines += ["## Evaluation", _table(evaluation)]
     settings = yaml.safe_dump(config.settings, sort_keys=False)
     lines += ["## Settings", f"```yaml\n{settings}```"]
     return "\n\n".join(lines) + "\n"

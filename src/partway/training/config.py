@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import Enum
+from importlib.util import find_spec
 from typing import Any, Literal, get_type_hints
 
 import torch
@@ -22,6 +23,7 @@ from partway.evaluation import EvaluationPlan, JudgedSample, ProblemResult
 from partway.execution import Programs
 from partway.execution.programs import programs_of
 from partway.models.prompts import Asking
+from partway.models.quantizing import Bits
 from partway.models.settings import SamplingSettings
 from partway.objectives import OBJECTIVES, Objective, objective
 
@@ -54,6 +56,11 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         "their layout is recognised.",
     )
     dtype: Literal["float32", "bfloat16", "float16"] = _key("float32", "Type the weights are loaded in.")
+    attn_implementation: str | None = _key(
+        None, "How attention is computed, as transformers names it; by default PyTorch's (`sdpa`)."
+    )
+    load_in_4bit: bool = _key(False, "Load weights in 4 bits (bitsandbytes, NF4), to train an adapter on.")
+    load_in_8bit: bool = _key(False, "Load weights in 8 bits (bitsandbytes), to train an adapter on.")
 
     self_sampling: Literal["none", "fcs", "fcs+pcs"] = _key(
         "fcs+pcs",
@@ -291,6 +298,11 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         )
 
     @property
+    def bits(self) -> Bits:
+        """How many bits a weight is loaded in; None: as many as its type has."""
+        return 4 if self.load_in_4bit else 8 if self.load_in_8bit else None
+
+    @property
     def rules(self) -> Rules:
         """What buffers keep."""
         return Rules.of(vars(self))
@@ -378,6 +390,7 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
             raise ConfigError(
                 "eval_samples and eval_pass1_samples are both 0; set eval_strategy to no instead"
             )
+        self._check_model_settings()
         _ = (
             self.sampling,
             self.loss,
@@ -386,6 +399,25 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         )  # each refuses impossible values by name
         if self.eval_strategy != "no":
             self._check_metric(_metric_names(self.evaluation))
+
+    def _check_model_settings(self) -> None:
+        if self.load_in_4bit and self.load_in_8bit:
+            raise ConfigError("load_in_4bit and load_in_8bit are both true; choose one")
+        if self.torch_compile:
+            raise ConfigError(
+                "torch_compile is true, but passes differ in size at every step, so the model would be "
+                "compiled again and again; set it to false"
+            )
+        if self.use_liger_kernel and find_spec("liger_kernel") is None:
+            raise ConfigError(
+                "use_liger_kernel is true but the package liger-kernel is not installed; pip install "
+                "liger-kernel, or set it to false"
+            )
+        strategy = _plain(self.hub_strategy)
+        if self.push_to_hub and strategy in ("checkpoint", "all_checkpoints"):
+            raise ConfigError(
+                f"hub_strategy is {strategy}, but only final/ is uploaded, after training; set it to end"
+            )
 
     def _check_policy_gradient(self) -> None:
         if self.num_generations < 2 or self.self_sampling != "fcs":

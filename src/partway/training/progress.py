@@ -175,7 +175,9 @@ def glances(metrics: Mapping[str, Any]) -> list[str]:
     if shown := [f"{short} {share:.0%}" for short, share in shares.items() if share]:
         parts.append("samples: " + ", ".join(shown))
     if "train_loss" in metrics:
-        parts.append("finished")
+        parts.append(
+            f"finished; final/ is step {metrics['final_step']}" if "final_step" in metrics else "finished"
+        )
     return parts
 
 

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from huggingface_hub import HfApi
 from safetensors import SafetensorError
 from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCallback
 from transformers.trainer_callback import ExportableState
@@ -28,10 +29,12 @@ from partway.runs.rows import now
 from partway.runs.run import TRAINER_STATE
 from partway.training import resuming
 from partway.training.account import Account
+from partway.training.best import evaluation_at, wins_tie
 from partway.training.cards import model_card
 from partway.training.config import SelfSamplingConfig
 from partway.training.distributed import from_first
 from partway.training.ledger import Clock
+from partway.training.preparation import save_nameless_base
 from partway.training.progress import display
 from partway.training.signals import Interrupted, StopSignals
 
@@ -129,6 +132,8 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
             with self.signals, self.display:
                 result = super().train(resume_from_checkpoint=checkpoint and str(checkpoint), **kwargs)
             self._write_final()
+        if self.args.push_to_hub:
+            self.push_to_hub()
         return result
 
     def _lock(self) -> AbstractContextManager[None]:
@@ -158,6 +163,9 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         check_free(self.run.directory)
         with self.writing("the settings"):
             self.run.write_environment(self.environment)
+            save_nameless_base(
+                self.accelerator.unwrap_model(self.model), self.processing_class, self.run.base
+            )
             self._write_settings()
 
     def _write_settings(self) -> None:
@@ -233,7 +241,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
                 logs = {**logs, **self.account.line(self.accelerator, steps)}
                 self.last_logged = step
             elif "train_runtime" in logs:
-                logs = self.account.last_line(self.accelerator, step)
+                logs = self.account.last_line(self.accelerator, step) | {"final_step": self.final_step}
         timings = self.clock.line(step, steps)
         timings |= self.meter(timings["seconds"])
         if self.is_world_process_zero():
@@ -253,6 +261,24 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
                 self._rotate()
         if self.stop_signal:
             raise Interrupted(self.stop_signal, path.name)
+
+    def _determine_best_metric(self, metrics: dict[str, float], trial: Any) -> bool:
+        """Decide ties too, which transformers leaves to the earliest checkpoint."""
+        metric, step = self.state.best_metric, self.state.best_global_step
+        if super()._determine_best_metric(metrics, trial):
+            return True
+        name = f"eval_{(self.args.metric_for_best_model or '').removeprefix('eval_')}"
+        is_tie = step is not None and metrics.get(name) == metric
+        if not is_tie or not wins_tie(metrics, evaluation_at(self.state.log_history, step)):
+            return False
+        self.state.best_global_step = self.state.global_step
+        return True
+
+    @property
+    def final_step(self) -> int:
+        """The step whose weights the final model has, or would have if training ended now."""
+        is_best = self.args.load_best_model_at_end and self.state.best_model_checkpoint is not None
+        return int(self.state.best_global_step if is_best else self.state.global_step)
 
     def _progress(self) -> RunProgress:
         """How far the run is."""
@@ -312,7 +338,10 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
             self.save_model(str(directory), _internal_call=True)
             if self.args.should_save:
                 self.account.write_buffers(directory)
-                (directory / "README.md").write_text(model_card(self.args, self.run), encoding="utf-8")
+                card = model_card(
+                    self.args, self.run, self.final_step, is_chat=bool(self.environment.get("chat_template"))
+                )
+                (directory / "README.md").write_text(card, encoding="utf-8")
 
     @contextmanager
     def writing(self, what: str) -> Iterator[None]:
@@ -334,9 +363,39 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
             super().init_hf_repo(token)
         except (*HUB_ERRORS, ValueError) as error:
             raise ConfigError(
-                f"push_to_hub is true, but the Hub cannot be used ({str(error).strip().splitlines()[0]}); "
+                f"push_to_hub is true, but the Hub cannot be used ({_first_line(error)}); "
                 "log in with `hf auth login`, or set push_to_hub to false and upload final/ later"
             ) from error
+
+    def push_to_hub(
+        self,
+        commit_message: str | None = "End of training",
+        blocking: bool = True,
+        token: str | None = None,
+        revision: str | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Upload `final/`, and nothing else of the run: its card is the repository's page."""
+        if not self.is_world_process_zero():
+            return None
+        if self.hub_model_id is None:
+            self.init_hf_repo(token)
+        try:
+            commit = HfApi().upload_folder(
+                repo_id=self.hub_model_id,
+                folder_path=self.run.final,
+                commit_message=commit_message,
+                token=token or self.args.hub_token,
+                run_as_future=not blocking,
+                revision=revision or self.args.hub_revision,
+            )
+        except (*HUB_ERRORS, ValueError) as error:
+            raise RunError(
+                f"{self.run.final}: the model is here, but could not be uploaded ({_first_line(error)}); "
+                f"try again with: hf upload {self.hub_model_id} {self.run.final}"
+            ) from error
+        self.say(f"uploaded {self.run.final} to {self.hub_model_id}")
+        return commit
 
     def watch(self, evaluation: EvaluationProgress) -> None:
         """Show how far an evaluation is, and that a wish to stop waits for its end."""
@@ -347,3 +406,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
     def say(self, line: str) -> None:
         """Tell the user something that is no metric."""
         self.display.say(line)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -357,6 +357,15 @@ class SelfSamplingTrainer(RecordingTrainer):
         finally:
             self.model.train(was_training)
 
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
+        """Load weights, and check on them again what was checked on others, if they are all here."""
+        super()._load_from_checkpoint(resume_from_checkpoint, model)
+        if model is None:
+            self.scorer = self._scorer()
+            self.environment["layout"] = self.scorer.layout.name
+            if isinstance(self.engine, LocalEngine):
+                self.engine.check()
+
     def get_train_dataloader(self) -> ProblemLoader:
         """Problems in the run's order."""
         return ProblemLoader(self.train_dataset, self.order)

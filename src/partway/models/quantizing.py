@@ -1,0 +1,33 @@
+"""Weights in 4 or 8 bits, so that a larger model fits: refused in one line where it cannot be done."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any, Literal
+
+import torch
+from transformers import BitsAndBytesConfig
+
+from partway.errors import ModelError
+
+Bits = Literal[4, 8] | None  # of a weight; None: as it was saved
+
+
+def quantization(bits: Bits, device: torch.device, dtype: torch.dtype | str) -> dict[str, Any]:
+    """What `from_pretrained` is told to keep weights in `bits`; nothing, to keep them as they are."""
+    if bits is None:
+        return {}
+    if find_spec("bitsandbytes") is None:
+        raise ModelError(
+            f"weights in {bits} bits need the package bitsandbytes; pip install 'partway[bitsandbytes]', "
+            f"or leave load_in_{bits}bit out"
+        )
+    computed = dtype if isinstance(dtype, torch.dtype) else torch.bfloat16
+    settings = BitsAndBytesConfig(
+        load_in_4bit=bits == 4,
+        load_in_8bit=bits == 8,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=computed,
+    )
+    return {"quantization_config": settings, "device_map": {"": device}}
