@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 USES = {
     "peft": "LoRA adapters (use_peft)",
+    "bitsandbytes": "weights in 4 or 8 bits (load_in_4bit, load_in_8bit)",
     "datasets": "problems from the Hugging Face Hub",
     "tensorboard": "metrics in TensorBoard",
     "wandb": "metrics in Weights & Biases",

@@ -197,7 +197,9 @@ class RunReader:
     @property
     def final_step(self) -> int | None:
         """The step whose model the final one is, None while the run is training."""
-        return chosen_step(self.run.evaluations(), self.config) if self.run.is_finished else None
+        if not self.run.is_finished:
+            return None
+        return self.run.final_step or chosen_step(self.run.evaluations(), self.config)
 
     def evaluations(self, split: str) -> list[str]:
         """The evaluations on a split: of training by their steps, then the one that is named as it."""
