@@ -375,7 +375,10 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         revision: str | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Upload `final/`, and nothing else of the run: its card is the repository's page."""
+        """Upload `final/`, and nothing else of the run: its card is the repository's page.
+
+        `blocking` or not, it waits: there is nothing left to do meanwhile.
+        """
         if not self.is_world_process_zero():
             return None
         if self.hub_model_id is None:
@@ -386,7 +389,6 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
                 folder_path=self.run.final,
                 commit_message=commit_message,
                 token=token or self.args.hub_token,
-                run_as_future=not blocking,
                 revision=revision or self.args.hub_revision,
             )
         except (*HUB_ERRORS, ValueError) as error:
