@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import httpx
 
-SECONDS_TO_START = 120
+SECONDS_TO_START = 300
 
 
 @contextmanager

@@ -42,10 +42,17 @@ def directory(tmp_path_factory) -> Path:
     """A small model, random but with opinions: its log-probs tell versions apart."""
     path = tmp_path_factory.mktemp("vllm") / "model"
     language_model = build_tiny_model(PROBLEMS, hidden_size=64, layers=2, heads=2)
+    untie(language_model.model)
     perturb(language_model.model, 0.1)
     language_model.model.save_pretrained(path)
     language_model.codec.tokenizer.save_pretrained(path)
     return path
+
+
+def untie(model: torch.nn.Module) -> None:
+    """Give the output layer weights of its own: vLLM 0.32 on a CPU reloads no tied ones (docs/servers.md)."""
+    model.config.tie_word_embeddings = False
+    model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())
 
 
 @contextmanager

@@ -213,7 +213,7 @@ def vllm_routes(**others):
 
     def load(payload):
         state["models"].append(payload["lora_name"])
-        return 200, b'"Success: LoRA adapter added successfully."'
+        return 200, b"Success: LoRA adapter added successfully."
 
     def draw(payload):
         tokens = [*MODEL.codec.encode("n0 = 1\nanswer = n0\nx = 3\n"), MODEL.codec.eos_id]
@@ -233,7 +233,7 @@ def vllm_routes(**others):
         "POST /update_weight_version": tell,
         "GET /weight_info": lambda payload: (200, {"weight_version": state["version"]}),
         "POST /v1/load_lora_adapter": load,
-        "POST /v1/unload_lora_adapter": lambda payload: (200, b'"Success"'),
+        "POST /v1/unload_lora_adapter": lambda payload: (200, b"Success: LoRA adapter removed successfully."),
     }
     return routes | others
 

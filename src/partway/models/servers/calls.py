@@ -40,11 +40,18 @@ class Calls:
         """What the server answers to `payload`."""
         return self._said("POST", path, payload, timeout)
 
+    def tell(self, path: str, payload: Mapping[str, Any], timeout: float | None = None) -> None:
+        """Let the server do something, whatever it then says in whatever format."""
+        self._body("POST", path, payload, timeout)
+
     def close(self) -> None:
         """Give up all calls."""
         self._http.close()
 
     def _said(self, method: str, path: str, payload: Mapping[str, Any] | None, timeout: float | None) -> Any:
+        return self._parsed(path, self._body(method, path, payload, timeout))
+
+    def _body(self, method: str, path: str, payload: Mapping[str, Any] | None, timeout: float | None) -> str:
         url = f"{self.root}{path}"
         try:
             if method == "GET":
@@ -59,7 +66,7 @@ class Calls:
         body = body.replace(self._key, "***") if self._key else body
         if answer.status != 200:
             raise Trouble(f"{path} gave status {answer.status}: {what_it_says(body)}", answer.status)
-        return self._parsed(path, body)
+        return body
 
     def _parsed(self, path: str, body: str) -> Any:
         try:

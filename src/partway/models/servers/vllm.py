@@ -69,7 +69,7 @@ class Vllm:
     def drop(self, weights: Published) -> None:
         if weights.form == "lora":
             with suppress(Trouble):  # a server that was restarted does not have it
-                self.calls.post("/v1/unload_lora_adapter", {"lora_name": weights.name})
+                self.calls.tell("/v1/unload_lora_adapter", {"lora_name": weights.name})
 
     def advice(self) -> str:
         return (
@@ -80,7 +80,7 @@ class Vllm:
     def _load_adapter(self, weights: Published) -> None:
         if weights.name in self._models():  # of an earlier life of the run
             self.drop(weights)
-        self.calls.post(
+        self.calls.tell(
             "/v1/load_lora_adapter",
             {"lora_name": weights.name, "lora_path": str(weights.directory)},
             LOADING,
