@@ -17,6 +17,7 @@ BENCHMARKS = {
     "variance": "Groups of samples that all earn the same, with 0/1 rewards and with trace credit.",
     "roof": "Learning and sampling as shares of what the machine's matrix products reach.",
     "train": "Whole steps: explore and learn against the straightforward loop.",
+    "growth": "Seconds per step and memory as problems, solutions, samples, models or processes grow.",
 }
 
 

@@ -9,7 +9,7 @@ from scipy.stats import chisquare
 from transformers import DynamicCache, GPTNeoConfig, MistralConfig
 
 from partway.datasets.storyproblems import generate_problems
-from partway.models import frontier, guessing
+from partway.models import frontier, guessing, local_engine
 from partway.models.cache import RowCache
 from partway.models.drafts import SURE, UNSURE, Drafts
 from partway.models.engine import Request
@@ -17,6 +17,7 @@ from partway.models.layout_check import checked_layout
 from partway.models.layouts import Flat, SharedPrompt, Tree
 from partway.models.loading import load_model
 from partway.models.local_engine import LocalEngine
+from partway.models.samplers import TreeSampler
 from partway.models.settings import SamplingSettings
 from partway.solution import EMPTY, Solution
 from sampling_cases import (
@@ -56,13 +57,21 @@ def some_samples(language_model, **options):
 
 def count_forwards(monkeypatch):
     """A list that grows by the number of tokens per row at each forward of the frontier."""
-    seen, run = [], frontier.Frontier._run
+    seen, run, read = [], frontier.Frontier._run, frontier.Frontier._read_prompts
 
     def watched(self, ids, count, **inputs):
         seen.append(ids.shape[1])
         return run(self, ids, count, **inputs)
 
+    def watched_read(self):
+        seen.append(sum(len(self.prompts[number]) for number in self.rows["prompt"]))
+        seen[-1] += self.rows["guessed"].sum()
+        return read(self)
+
+    # The check at start draws too, which is not to be counted.
+    monkeypatch.setattr(local_engine, "checked_sampler", lambda model, pad_id: TreeSampler())
     monkeypatch.setattr(frontier.Frontier, "_run", watched)
+    monkeypatch.setattr(frontier.Frontier, "_read_prompts", watched_read)
     return seen
 
 
@@ -122,8 +131,19 @@ def test_a_token_is_drafted_if_it_needed_no_forward_of_its_own(monkeypatch):
         seen = count_forwards(monkeypatch)
         asked = request(prompt, 1, key, drafts=drafts[key])
         [[draw]] = LocalEngine(language_model, layout=TREE).complete([asked], SETTINGS, 7)
-        forwards = len(seen) - (len(prompt) > 1)  # the first one reads the prompt
-        assert draw.drafted == draw.tokens + draw.finished - forwards > 0
+        assert draw.drafted == draw.tokens + draw.finished - len(seen) > 0
+
+
+@pytest.mark.parametrize("longest", [34, 35])
+def test_prompts_that_fit_are_read_in_one_row_with_their_first_guesses(longest, monkeypatch):
+    language_model = exact_family("llama")
+    plain = LocalEngine(language_model).complete(requests(3), SETTINGS, 7)
+    seen = count_forwards(monkeypatch)
+    engine = LocalEngine(language_model, layout=Tree(longest))
+    assert outlines(engine.complete(requests(3), SETTINGS, 7)) == outlines(plain)
+    in_one_row = sum(map(len, PROMPTS.values()))
+    assert seen[0] == (in_one_row if longest == 35 else 34)  # else padded, all but the last token
+    assert len(seen) == SETTINGS.max_completion_length + (longest == 34)
 
 
 def test_prefixes_are_continued_with_drafts_that_begin_with_them():
@@ -219,8 +239,8 @@ def test_wrong_guesses_end_guessing(monkeypatch):
     wrong = [[token, 400, 2] for token in range(2, 512)]
     asked = requests(6, dict.fromkeys(PROMPTS, wrong))
     LocalEngine(language_model, layout=TREE).complete(asked, replace(SETTINGS, temperature=2.0), 7)
-    assert max(seen[1:6]) > 1
-    assert max(seen[6:]) == 1
+    assert seen[0] > sum(map(len, PROMPTS.values())), "nothing was guessed"
+    assert max(seen[1:]) == 1
 
 
 @pytest.mark.parametrize("layout", [None, SharedPrompt(), Flat()])
@@ -281,6 +301,16 @@ def test_rows_forget_wrong_guesses_and_see_the_rest_in_order():
     append(cache, [[7], [7], [7], [7]])
     assert visible(cache) == [[*row, 7] for row in (expected[0], expected[2], [1, 2, 3], [4, 5])]
     assert cache.lengths.tolist() == [35, 35, 4, 3]
+
+
+def test_rows_are_taken_from_one_row_that_holds_them_and_what_was_read_ahead():
+    prefilled, cache = DynamicCache(), RowCache(2)
+    states = torch.arange(1.0, 10, dtype=torch.float64)[None, None, :, None]
+    prefilled.update(states, states, 0)
+    cache.admit(prefilled, np.array([2, 3]), starts=np.array([0, 4]), ahead=2)
+    cache.step(2)
+    cache.keep(np.array([2, 1]))
+    assert visible(cache) == [[1, 2, 3, 4], [5, 6, 7, 8]]
 
 
 def test_an_empty_solution_is_no_draft():

@@ -49,18 +49,24 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
         mask_RQW[:, :, -count:] = np.tri(count, dtype=bool)
         return torch.from_numpy(mask_RQW)[:, None]
 
-    def admit(self, prefilled: DynamicCache, lengths: Integers) -> None:
-        """Add rows whose first `lengths` tokens were just computed, right-padded, in `prefilled`."""
+    def admit(
+        self, prefilled: DynamicCache, lengths: Integers, starts: Integers | None = None, ahead: int = 0
+    ) -> None:
+        """Add rows whose first `lengths` tokens were just computed in `prefilled`.
+
+        A row's first token stands at `starts` of the flattened batch; by default each row has its own in it.
+        The `ahead` tokens that follow are taken too, and are counted by `step`.
+        """
         first, last, longest = len(self.lengths), len(self.lengths) + len(lengths), int(lengths.max())
         self.close_gaps()
-        self.make_room(longest=longest)
+        self.make_room(count=max(ahead, 1), longest=longest)
+        before = self.end - longest
         for number, layer in enumerate(prefilled.layers):
             for store, new in zip(self.stores, (layer.keys, layer.values), strict=True):
                 slots = self._slots(store, number, new)
-                slots[first:last, :, : self.end] = 0  # what is masked must still be finite
-                slots[:first, :, self.end - longest : self.start] = 0
-                for row, length in enumerate(lengths.tolist()):
-                    slots[first + row, :, self.end - length : self.end] = new[row, :, :length]
+                slots[first:last, :, :before] = 0  # what is masked must still be finite
+                slots[:first, :, before : self.start] = 0
+                slots[first:last, :, before : self.end + ahead] = _aligned(new, lengths, starts, ahead)
         self._set_lengths(np.concatenate([self.lengths, lengths]))
 
     def select(self, parents: Integers) -> None:
@@ -172,6 +178,20 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
             before_RW = np.cumsum(~self.gaps[:, : self.end][:, ::-1], 1)
             spans = (before_RW < lengths[:, None]).sum(1) + 1
         self.start = self.end - int(spans.max(initial=0))
+
+
+def _aligned(states: Tensor, lengths: Integers, starts: Integers | None, ahead: int) -> Tensor:
+    """Of each row the `lengths` tokens from its start on and those ahead: row, head, index, dimension.
+
+    What stands before and behind them is any other token's.
+    """
+    batch, heads, width, features = states.shape
+    starts = np.arange(batch) * width if starts is None else starts
+    longest = int(lengths.max())
+    places_RW = (starts - longest + lengths)[:, None] + np.arange(longest + ahead)
+    places = torch.from_numpy(places_RW.clip(0, batch * width - 1).flatten()).to(states.device)
+    flat = states.transpose(0, 1).flatten(1, 2)
+    return flat.index_select(1, places).view(heads, *places_RW.shape, features).transpose(0, 1)
 
 
 def place(parents_C: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -56,7 +56,7 @@ def draw(logits_RV: Tensor, settings: SamplingSettings, rows_S: Tensor, uniforms
 
 def distribution(logits_RV: Tensor, settings: SamplingSettings) -> Tensor:
     """What tokens are drawn from: temperature, then top_k, then top_p, as transformers' warpers do it."""
-    scores_RV = (logits_RV - logits_RV.amax(-1, keepdim=True)) / settings.temperature
+    scores_RV = (logits_RV - logits_RV.amax(-1, keepdim=True)).div_(settings.temperature)
     if 0 < settings.top_k < scores_RV.shape[-1]:
         least_R1 = scores_RV.topk(settings.top_k, dim=-1).values[:, -1:]
         scores_RV = scores_RV.masked_fill(scores_RV < least_R1, -torch.inf)
@@ -82,10 +82,11 @@ def _inverse_cdf(probs_RV: Tensor, rows_S: Tensor, uniforms_S: Tensor) -> Tensor
     row_count, size = probs_RV.shape
     width = -(-size // MAX_CELLS)
     probs_RCW = torch.nn.functional.pad(probs_RV, (0, -size % width)).view(row_count, -1, width)
-    cumulated_RC = probs_RCW.sum(-1, dtype=torch.float64).cumsum(-1)
+    cumulated_RC = probs_RCW.sum(-1, dtype=torch.float64) if width > 1 else probs_RV.double()
+    cumulated_RC = cumulated_RC.cumsum_(-1)
     cells = cumulated_RC.shape[-1]
     shifts_R1 = torch.arange(row_count, device=probs_RV.device, dtype=torch.float64)[:, None]
-    flat = (cumulated_RC / cumulated_RC[:, -1:] + shifts_R1).flatten()
+    flat = (cumulated_RC / cumulated_RC[:, -1:]).add_(shifts_R1).flatten()
     found_S = torch.searchsorted(flat, uniforms_S + rows_S, right=True)
     cells_S = found_S - rows_S * cells
     if width == 1:

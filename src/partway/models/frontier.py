@@ -18,9 +18,10 @@ from transformers import DynamicCache, PreTrainedModel
 from partway.models.cache import RowCache, place
 from partway.models.drawing import draw, uniforms
 from partway.models.guessing import Guesser
-from partway.models.passes import attention_mask
+from partway.models.passes import attention_mask, logits_at
 from partway.models.settings import SamplingSettings
 from partway.models.stopping import TOKEN, AnswerWatch
+from partway.models.tree_attention import tree_mask
 
 PREFILL_TOKENS = 8192  # prompts are read in batches of at most this many tokens, padding included
 
@@ -79,10 +80,12 @@ class Frontier:
         is_end: NDArray[np.bool_],
         watch: AnswerWatch | None,
         guesser: Guesser | None = None,
+        longest_packed: int = 0,
     ) -> None:
         self.model, self.settings, self.budget, self.watch = model, settings, budget, watch
         self.prompts, self.limits, self.device = prompts, limits, model.device
-        self.is_end, self.guesser = is_end, guesser
+        self.is_end, self.guesser, self.longest_packed = is_end, guesser, longest_packed
+        self.unread = False  # whether the rows are prompts which the next forward reads whole
         self.cache = RowCache(budget)
         self.rows = np.zeros(0, ROW)
         self.tokens_RL = np.zeros((budget, settings.max_completion_length), TOKEN)
@@ -94,11 +97,15 @@ class Frontier:
         self.tokens_computed = 0
 
     def admit(self, waiting: Sequence[tuple[int, Streams]]) -> None:
-        """Read the prompts that wait, all but the last token, and give each a row with its samples."""
-        for batch in self._batches(waiting):
+        """Give each prompt that waits a row with its samples, and read it, all but its last token.
+
+        If there are no rows yet, reading may be left to the next forward.
+        """
+        self.unread = len(self.rows) == 0 and self._may_be_packed(waiting)
+        for batch in [waiting] if self.unread else self._batches(waiting):
             prompts = [self.prompts[number] for number, _ in batch]
-            lengths = np.array([len(prompt) - 1 for prompt in prompts])
-            self.cache.admit(self._prefill(prompts, int(lengths.max())), lengths)
+            if not self.unread:
+                self._prefill(prompts)
             first, new = len(self.rows), np.zeros(len(batch), ROW)
             new["prompt"] = [number for number, _ in batch]
             new["order"] = self.admitted + np.arange(len(batch))
@@ -109,7 +116,6 @@ class Frontier:
             sizes = [len(of_prompt) for _, of_prompt in batch]
             self.rows_S = np.concatenate([self.rows_S, np.repeat(np.arange(first, len(self.rows)), sizes)])
             self.streams_S = np.concatenate([self.streams_S, *(of_prompt for _, of_prompt in batch)])
-            self.tokens_computed += int(lengths.sum())
 
     def expected_rows(self, share: float) -> int:
         """How many rows there may come to be if a `share` of the samples stays distinct."""
@@ -125,8 +131,9 @@ class Frontier:
         Returns the samples of which prompts must start again because their rows would exceed the budget.
         """
         if self.guesser is not None:
-            self.guesser.write(self.rows, self.tokens_RL, int(self.cache.lengths.max()))
-        children = self._draw_children(self._forward())
+            self.guesser.write(self.rows, self.tokens_RL, self._longest_read(), ragged=self.unread)
+        children = self._draw_children(self._read_prompts() if self.unread else self._forward())
+        self.unread = False
         depths_C = self.rows["depth"][children.parents] + children.right
         finished_C = self._is_finished(children)
         ended_C = finished_C | (depths_C + 1 >= self.rows["limit"][children.parents])
@@ -150,21 +157,64 @@ class Frontier:
         if batch:
             yield batch
 
-    def _prefill(self, prompts: Sequence[Sequence[int]], longest: int) -> DynamicCache:
-        cache = DynamicCache()
+    def _may_be_packed(self, waiting: Sequence[tuple[int, Streams]]) -> bool:
+        """Whether one row can hold all prompts that wait: no padding, and guesses are read with them."""
+        lengths = [len(self.prompts[number]) for number, _ in waiting]
+        return 0 < sum(lengths) <= PREFILL_TOKENS and max(lengths) <= self.longest_packed
+
+    def _prefill(self, prompts: Sequence[Sequence[int]]) -> None:
+        """Read all but the last token of each prompt."""
+        lengths = np.array([len(prompt) - 1 for prompt in prompts])
+        cache, longest = DynamicCache(), int(lengths.max())
         if longest:  # padding on the right is invisible to what stands before it, so no mask is needed
             ids = np.zeros((len(prompts), longest), np.int64)
             for row, prompt in zip(ids, prompts, strict=True):
                 row[: len(prompt) - 1] = prompt[:-1]
             self._run(torch.from_numpy(ids), 1, past_key_values=cache)
-        return cache
+        self.cache.admit(cache, lengths)
+        self.tokens_computed += int(lengths.sum())
+
+    def _read_prompts(self) -> Tensor:
+        """As `_forward`, when nothing is read yet: all prompts and their guesses one behind the other."""
+        prompts = [self.prompts[number] for number in self.rows["prompt"]]
+        lengths_R = np.array([len(prompt) - 1 for prompt in prompts])
+        ahead_RQ, guessed_R = self._ahead(), self.rows["guessed"]
+        sizes_R = lengths_R + 1 + guessed_R
+        starts_R = np.cumsum(sizes_R) - sizes_R
+        positions = np.concatenate([np.arange(size) for size in sizes_R])
+        guesses = (tokens[:count] for tokens, count in zip(self.tokens_RL, guessed_R, strict=False))
+        texts = [part for prompt, guess in zip(prompts, guesses, strict=True) for part in (prompt, guess)]
+        cache = DynamicCache()
+        logits = logits_at(
+            self.model,
+            torch.from_numpy(((starts_R + lengths_R)[:, None] + ahead_RQ).flatten()).to(self.device),
+            input_ids=torch.from_numpy(np.concatenate(texts, dtype=np.int64))[None].to(self.device),
+            position_ids=torch.from_numpy(positions)[None].to(self.device),
+            attention_mask=tree_mask(np.repeat(starts_R + sizes_R, sizes_R), self.device),
+            past_key_values=cache,
+            use_cache=True,
+        ).logits[0]
+        self.cache.admit(cache, lengths_R, starts_R, ahead_RQ.shape[1])
+        self.cache.step(ahead_RQ.shape[1])
+        self.tokens_computed += int(sizes_R.sum())
+        return self._precise(logits)
+
+    def _longest_read(self) -> int:
+        """How many tokens of the longest row the model has read, or will have, its last one apart."""
+        if self.unread:
+            return max(len(self.prompts[number]) for number in self.rows["prompt"]) - 1
+        return int(self.cache.lengths.max())
+
+    def _ahead(self) -> Integers:
+        """What a forward reads of each row, counted from its last token; the last guess again as padding."""
+        count = 1 + int(self.rows["guessed"].max())
+        ahead_RQ: Integers = np.minimum(np.arange(count), self.rows["guessed"][:, None])
+        return ahead_RQ
 
     def _forward(self) -> Tensor:
         """The logits behind the last token and the guesses of every row, row by row, in float32."""
-        count = 1 + int(self.rows["guessed"].max())
-        ahead_RQ = np.minimum(
-            np.arange(count), self.rows["guessed"][:, None]
-        )  # the last guess again as padding
+        ahead_RQ = self._ahead()
+        count = ahead_RQ.shape[1]
         ids_RQ = self._tokens_ahead(ahead_RQ - 1).astype(np.int64)
         ids_RQ[:, 0] = self.rows["next"]
         mask = self._make_room(count)
@@ -177,8 +227,10 @@ class Frontier:
         )
         self.cache.step(count)
         self.tokens_computed += int((1 + self.rows["guessed"]).sum())
-        logits = logits_RQV.flatten(0, 1).float()
-        return logits if self.device.type != "mps" else logits.cpu()  # for float64
+        return self._precise(logits_RQV.flatten(0, 1))
+
+    def _precise(self, logits: Tensor) -> Tensor:
+        return logits.float() if self.device.type != "mps" else logits.float().cpu()  # for float64
 
     def _tokens_ahead(self, ahead_RQ: Integers) -> NDArray[np.int32]:
         """Tokens of every row, counted from the first that is not drawn yet; past its guesses, any."""

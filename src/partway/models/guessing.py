@@ -39,10 +39,11 @@ class Guesser:
         may_end = self.is_end if self.watch is None else self.is_end | self.watch.has_newline
         self.may_end = frozenset(np.flatnonzero(may_end).tolist())
 
-    def write(self, rows: NDArray[Any], tokens_RL: NDArray[np.int32], cached: int) -> None:
+    def write(self, rows: NDArray[Any], tokens_RL: NDArray[np.int32], cached: int, *, ragged: bool) -> None:
         """Set how many tokens are guessed of each row, and write them behind its own.
 
-        `cached` is how many tokens of the longest row the model has read.
+        `cached` is how many tokens of the longest row the model has read. In a `ragged` forward each row has
+        as many as it likes; else all are read equally many tokens of, so all of them decide how many.
         """
         rows["guessed"] = 0
         least = 1 / (1 + FORWARD / len(rows))  # the chance from which a guess pays
@@ -54,10 +55,11 @@ class Guesser:
             tokens, length = tokens_RL[row], min(longest, limit - depth - 1)
             for at, (token, chance) in enumerate(self._guess(prompt, tokens[:depth], length)):
                 tokens[depth + at], chances_RQ[row, at] = token, chance
-        # A forward reads equally many tokens of all rows, so all of them decide how many.
-        pays_Q = chances_RQ.mean(0) > least
-        count = int(pays_Q.cumprod().sum())
-        rows["guessed"] = (chances_RQ[:, :count] > 0).sum(1)
+        if ragged:
+            rows["guessed"] = (chances_RQ > least).sum(1)
+        else:
+            count = int((chances_RQ.mean(0) > least).cumprod().sum())
+            rows["guessed"] = (chances_RQ[:, :count] > 0).sum(1)
         self.guessed += int(rows["guessed"].sum())
 
     def _guess(self, prompt: int, drawn: NDArray[np.int32], length: int) -> Iterator[tuple[int, float]]:

@@ -57,6 +57,7 @@ class LocalEngine:
         self.row_budget = row_budget
         # What lets a tree be scored in one row lets a row be read with guesses: positions and masks count.
         self.longest = layout.longest if isinstance(layout, Tree | TreeRows) else 0
+        self.longest_packed = layout.longest if isinstance(layout, Tree) else 0
         self.check()
         vocabulary = self.model.config.get_text_config(decoder=True).vocab_size
         self.is_end = np.zeros(vocabulary, bool)
@@ -85,6 +86,7 @@ class LocalEngine:
             is_end=self.is_end,
             watch=self.watch,
             guesser=self._guesser(requests),
+            longest_packed=self.longest_packed,
         )
         with evaluating(self.model), torch.no_grad():
             found, tokens_computed = self.sampler.complete(self.model, task)

@@ -75,6 +75,7 @@ class TreeSampler:
             is_end=task.is_end,
             watch=task.watch,
             guesser=task.guesser,
+            longest_packed=task.longest_packed,
         )
         admission = Admission(task.prompts, enumerate(task.streams), task.budget)
         while admission.waiting or len(frontier.rows):

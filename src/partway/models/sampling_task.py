@@ -18,7 +18,8 @@ class SamplingTask:
     """Of each prompt the streams of random numbers of its samples, and the longest completion.
 
     At most `budget` rows are held at a time. A completion ends with a token that `is_end`, or where `watch`
-    sees the end of a solution. `guesser` tells what probably follows, to samplers that can use it.
+    sees the end of a solution. `guesser` tells what probably follows, to samplers that can use it. Prompts of
+    at most `longest_packed` tokens may be read in one row, each attending to itself.
     """
 
     prompts: Sequence[Sequence[int]]
@@ -29,3 +30,4 @@ class SamplingTask:
     is_end: NDArray[np.bool_]
     watch: AnswerWatch | None = None
     guesser: Guesser | None = None
+    longest_packed: int = 0

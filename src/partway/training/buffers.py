@@ -36,6 +36,7 @@ class Buffers(Mapping[str, SolutionBuffer]):
         self._problems = {problem.id: problem for problem in problems}
         self._buffers = dict(buffers)
         self._sizes = {key: _sizes(buffer) for key, buffer in buffers.items()}
+        self._totals = [sum(column) for column in zip(*self._sizes.values(), strict=True)]
         self._findings = _Findings()
         self._changed: set[str] = set()
         self._due: set[str] = set()  # explored by any process since the last exchange
@@ -71,7 +72,7 @@ class Buffers(Mapping[str, SolutionBuffer]):
                 samples.append(SelfSample(step, key, *text, count, draw.finished, verdict, log_prob, weights))
                 if verdict.is_new:
                     self._changed.add(key)
-                    self._sizes[key] = _sizes(self._buffers[key])
+                    self._measure(key)
         self._findings.samples += [(step, place, sample) for sample in samples]
         return samples
 
@@ -100,7 +101,7 @@ class Buffers(Mapping[str, SolutionBuffer]):
 
     def metrics(self) -> dict[str, float]:
         """Solutions kept per problem by kind; of rules beyond the paper's what became of them."""
-        full, stitched, partial = map(sum, zip(*self._sizes.values(), strict=True))
+        full, stitched, partial = self._totals
         rules = next(iter(self.values())).rules
         line = {
             "buffer/fcs_per_problem": full / len(self),
@@ -128,7 +129,13 @@ class Buffers(Mapping[str, SolutionBuffer]):
         for key, row in rows.items():
             programs = self._buffers[key].programs
             self._buffers[key] = SolutionBuffer.from_json(self._problems[key], row, programs)
-            self._sizes[key] = _sizes(self._buffers[key])
+            self._measure(key)
+
+    def _measure(self, key: str) -> None:
+        """Count a buffer that changed again, and only that: there may be a million of them."""
+        before, now = self._sizes[key], _sizes(self._buffers[key])
+        self._sizes[key] = now
+        self._totals = [total - old + new for total, old, new in zip(self._totals, before, now, strict=True)]
 
 
 def _sizes(buffer: SolutionBuffer) -> tuple[int, int, int]:
