@@ -17,7 +17,8 @@ from typing import TypeAlias
 Expression: TypeAlias = "int | float | str | tuple[str, Expression] | tuple[str, Expression, Expression]"
 """Arithmetic: a number, a name, ("neg", operand) or (operator, left, right)."""
 
-MAX_CHARACTERS = 12_288  # so that no text keeps this process busy for more than 50 ms
+MAX_CHARACTERS = 16_384  # with the next, so that no text keeps this process busy for more than 50 ms
+MAX_STATEMENTS = 3_072  # ends of lines and semicolons: statements cost most
 MAX_RETRIED = 3 * MAX_CHARACTERS  # read again in search of the longest beginning that parses
 MAX_CACHED_BYTES = 96 << 20
 MAX_ARITHMETIC = 300  # characters; longer lines are left to `ast`
@@ -85,6 +86,8 @@ def parse(text: str, answer_variable: str, cache: dict[str, Statement] | None = 
     """
     if len(text) > MAX_CHARACTERS:
         return Parsed((), f"text of {len(text):,} characters, at most {MAX_CHARACTERS:,} are read", 1, 1)
+    if (ends := text.count("\n") + text.count(";")) > MAX_STATEMENTS:
+        return Parsed((), f"{ends:,} lines and semicolons, at most {MAX_STATEMENTS:,} are read", 1, 1)
     known = _shared.known if cache is None else cache
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")

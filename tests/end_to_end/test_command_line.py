@@ -68,7 +68,7 @@ def test_every_help_has_examples_of_that_command(path):
     ("words", "code", "complaint"),
     [
         (["trian"], 2, "no command 'trian'; did you mean 'train'? (see partway --help)"),
-        (["xyzzy"], 2, "no command 'xyzzy'; try one of: demo, data, train"),
+        (["xyzzy"], 2, "no command 'xyzzy'; try one of: demo, compare, data, train"),
         (["data", "storyproblem"], 2, "did you mean 'storyproblems'? (see partway data --help)"),
         (["trace", "--agianst", "a", "b"], 2, "'--against'? (see partway trace --help)"),
         (["evaluate", "--temperature", "hot"], 2, "'--temperature': 'hot' is not a valid float"),
@@ -144,6 +144,7 @@ FOR_MACHINES = {
 TESTED_ELSEWHERE = {
     *("data gsm8k", "data mathqa"),  # test_data_command.py
     "demo",  # test_demo_command.py
+    "compare",  # test_compare_command.py
 }
 
 

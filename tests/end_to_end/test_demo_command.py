@@ -64,7 +64,7 @@ def test_both_arms_are_trained_and_measured(finished):
         run = Run.at(directory / name)
         assert run.is_finished
         assert run.config["max_steps"] == 4
-    page = result.stdout.split("The page: ")[1].strip()
+    page = result.stdout.split("The page: ")[1].splitlines()[0]
     assert Path(page).read_text().startswith("<!doctype html>")
 
 

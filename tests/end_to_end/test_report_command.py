@@ -38,7 +38,7 @@ def test_one_run_gets_its_report_inside_it(partway, trained):
     assert shown == f"{page}\n"
     text = page.read_text(encoding="utf-8")
     assert "FCS+PCS + MLE-Aug" in text
-    assert text.count("<svg") == 7  # all but the comparison of objectives
+    assert text.count("<svg") == 6  # all but the comparison of objectives
     assert len(list((page.parent / "figures").iterdir())) == 4 * 6  # of one setting, nothing is compared
 
 

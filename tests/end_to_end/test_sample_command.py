@@ -45,7 +45,7 @@ def test_solutions_are_shown_with_counts_traces_and_verdicts(model):
     assert result.returncode == 0
     assert "of 40, new fully correct" in result.stdout
     assert "answer = n0 + n1" in result.stdout
-    assert "{12, 15, 3}" in result.stdout
+    assert "{3, 12, 15}" in result.stdout
     assert "answer 15" in result.stdout
     assert result.stderr == ""
 

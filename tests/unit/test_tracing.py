@@ -180,7 +180,7 @@ def test_ten_megabytes_of_text_are_refused_at_once():
     started = time.process_time()
     found = trace("x = 1\n" * 1_700_000)
     assert found.failure is not None
-    assert "at most 12,288" in found.failure.message
+    assert "at most 16,384" in found.failure.message
     assert time.process_time() - started < 1
 
 
@@ -209,24 +209,24 @@ def test_what_follows_a_compound_step_that_sets_the_answer_is_cut_whether_it_par
     assert (failing.failure is not None) == ("(" in tail)
 
 
-LARGE = "".join(f"x{n}=1<<13999\n" for n in range(870))
+LARGE = "".join(f"x{n} = 1<<13999\n" for n in range(1000))
 LCM = ", ".join(f"(1 << 2000) + {n}" for n in range(500))
 COSTLY = {
-    "hundreds of large integers": LARGE,
+    "a thousand large integers": LARGE,
     "a hundred and ten, and nothing more": "".join(LARGE.splitlines(True)[:110]) + "pass\n" * 2100,
     "a large product": "import math\nx = math.perm(1 << 13999, 1500)",
     "a large multiple": f"import math\nx = math.lcm({LCM})",
     "large decimals": "from decimal import Decimal\n"
     + "".join(f"x{n} = [Decimal('1E+3998')] * 1990\n" for n in range(15)),
     "a signalling NaN": "from decimal import Decimal\nx = [Decimal('sNaN')]\nanswer = x[0]",
-    "many variables": "".join(f"a{n}=1\n" for n in range(1500)),
+    "many variables": "".join(f"a{n}=1\n" for n in range(2100)),
     "many steps": "a=1;" * 3072,
-    "a long list": "x = [" + "0," * 6100 + "]",
-    "a long loop": "for i in x:\n" + " a=1\n" * 2450,
+    "a long list": "x = [" + "0," * 8000 + "]",
+    "a long loop": "for i in x:\n" + " a=1\n" * 3070,
     "large changes": "x = [1.5] * 7000\n" + "x[0] += 1\n" * 1000,
-    "texts that cost little to write": "x = ['a'] * 5000\n" + "x.append('b')\n" * 850,
-    "dictionaries": "x = {i: {i: ()} for i in range(1000)}\n" + "x[0] = 1\nx[0] = 2\n" * 600,
-    "brackets that never close": "if x:\n" + "  y = (\n" * 1500,
+    "texts that cost little to write": "x = ['a'] * 5000\n" + "x.append('b')\n" * 1000,
+    "dictionaries": "x = {i: {i: ()} for i in range(1000)}\n" + "x[0] = 1\nx[0] = 2\n" * 700,
+    "brackets that never close": "if x:\n" + "  y = (\n" * 1800,
     "a lone surrogate": "raise ValueError('\\ud800')",
     "long texts in a set": "x = {'a' * 40000, 'b'}\nanswer = len(x)",
 }
@@ -248,6 +248,14 @@ def test_no_program_costs_this_process_much_time_or_memory(name: str, no_collect
     assert again.states == found.states
     assert seconds < 0.25  # of an idle machine's 0.05
     assert peak < 16 << 20
+
+
+def test_a_text_of_too_many_statements_is_refused_however_short_they_are():
+    for most in ("a=1;", "a=1\n"):
+        assert trace(most * 3072).failure is None
+        found = trace(most * 3073)
+        assert found.failure is not None
+        assert "at most 3,072" in found.failure.message
 
 
 def test_valid_programs_with_unusual_values_do_not_fail():

@@ -228,7 +228,9 @@ def with_adapter(
         except ValueError as error:
             raise ConfigError(f"lora_target_modules: {' '.join(str(error).split())}") from error
     for adapter in model.peft_config.values():
-        named = base_name or adapter.base_model_name_or_path
+        named = adapter.base_model_name_or_path
+        if not named or not Path(named).is_dir():  # `smollm2` is loaded from a directory, which peft can read
+            named = base_name or named
         adapter.base_model_name_or_path = lasting_name(named) if named else None
     return LanguageModel(model, language_model.codec, language_model.context_length)
 
