@@ -142,13 +142,14 @@ class Experiment:
         largest = self.dev_samples
         rules = [
             f"selected: the checkpoint with the best dev pass@1 (one sample at T=0.2, {self.dev} problems), "
-            f"looked at every {self.eval_steps} steps; of equal ones the first"
+            f"looked at every {self.eval_steps} steps; of equal ones the better at pass@{largest}, then the "
+            "later"
         ]
         if self.measures_all:
             rules += [
                 f"last: the checkpoint at step {self.steps:,}, nothing chosen",
                 f"best per k: for each pass@k the checkpoint with the best dev pass@k ({largest} samples at "
-                f"T=0.8; above k={largest} by dev pass@{largest}); of equal ones the first",
+                f"T=0.8; above k={largest} by dev pass@{largest}); ties as above",
             ]
         methods = dict.fromkeys(arm.method for arm in self.arms)
         return [*rules, *self.remarks(), *(RULES[method] for method in methods if method in RULES)]

@@ -92,7 +92,7 @@ def check_same(run: Run, settings: Mapping[str, Any]) -> None:
 def checkpoints(cell: Cell, run: Run, test: Sequence[Problem]) -> list[Candidate]:
     """The checkpoints of a run, the last step's last; the chosen one is the final model."""
     evaluations = run.evaluations()
-    final = chosen_step(evaluations, run.config)
+    final = run.final_step or chosen_step(evaluations, run.config)
     plan = cell.plan(cell.experiment.test_samples)
     return [
         Candidate(

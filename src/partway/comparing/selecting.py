@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from partway.evaluation.intervals import Scores
 
+LARGEST = f"pass@{sys.maxsize}"
 SELECTED, LAST, BEST_PER_K = "selected", "last", "best_per_k"
 
 
@@ -20,9 +22,9 @@ class Candidate:
 
 
 def best(candidates: Sequence[Candidate], metric: str) -> Candidate:
-    """The candidate with the best dev metric, of equal ones the first."""
-    name = nearest_metric(metric, candidates[0].dev)
-    return max(candidates, key=lambda candidate: candidate.dev[name])
+    """The candidate with the best dev metric; of equal ones the better at the largest k, then the later."""
+    name, largest = (nearest_metric(one, candidates[0].dev) for one in (metric, LARGEST))
+    return max(reversed(candidates), key=lambda candidate: (candidate.dev[name], candidate.dev[largest]))
 
 
 def nearest_metric(metric: str, dev: Mapping[str, float]) -> str:
