@@ -23,6 +23,7 @@ class Known:
 
     def compared(self, trace: Trace) -> Row:
         """A solution beside what is known: its steps and states, where it deviates, how far it is right."""
+        trace = self.programs.entered(trace, self.answer)
         row: Row = {
             "steps": self.states.step_rows(trace, self.programs),
             "deviates": deviation(trace.solution, self.solutions[0]) if self.solutions else None,
