@@ -47,7 +47,10 @@ def commands(command: click.Command, context: click.Context) -> Iterator[tuple[s
 
 
 def cli_page() -> str:
-    context = click.Context(app, info_name="partway", terminal_width=100, max_content_width=100)
+    names = app.context_settings["help_option_names"]  # click remembers those it was first asked with
+    context = click.Context(
+        app, info_name="partway", terminal_width=100, max_content_width=100, help_option_names=names
+    )
     sections = [f"## `{path}`\n\n```text\n{text}\n```\n" for path, text in commands(app, context)]
     return "\n".join([HEADER, *sections])
 
