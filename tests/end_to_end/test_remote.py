@@ -1,25 +1,19 @@
 """A real server on loopback: `transformers serve` with a tiny model that has learned one answer."""
 
 import json
-import os
-import re
-import subprocess
 import sys
-import time
-from contextlib import contextmanager
 
-import httpx
 import pytest
 
 from partway import cli
 from partway.models.few_shot import FewShotPrompt
 from partway.problem import Problem
+from served import transformers_serve
 
 pytestmark = pytest.mark.slow
 
 PROBLEMS = [Problem(f"p{n}", f"Tom has {n} apples. How many are five?", 5, "answer = 5") for n in range(8)]
 SHOTS = FewShotPrompt.of(PROBLEMS[:4])
-SECONDS_TO_START = 120
 
 
 @pytest.fixture(scope="module")
@@ -48,34 +42,6 @@ def model(tmp_path_factory):
     return directory
 
 
-@contextmanager
-def transformers_serve(model, log):
-    """A server on a free port of its own choosing, healthy when it is yielded."""
-    command = [sys.executable, "-m", "transformers.cli.transformers", "serve", str(model)]
-    with log.open("w") as stream:
-        process = subprocess.Popen(
-            [*command, "--host", "127.0.0.1", "--port", "0", "--device", "cpu"],
-            stdout=stream,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1"},
-        )
-        try:
-            yield healthy_address(process, log)
-        finally:
-            process.terminate()
-            process.wait(timeout=30)
-
-
-def healthy_address(process, log):
-    deadline = time.monotonic() + SECONDS_TO_START
-    while time.monotonic() < deadline and process.poll() is None:
-        if address := re.search(r"running on (http://[\d.:]+)", log.read_text()):
-            assert httpx.get(f"{address[1]}/health").json() == {"status": "ok"}
-            return f"{address[1]}/v1"
-        time.sleep(0.2)
-    raise AssertionError(f"transformers serve did not start:\n{log.read_text()[-2000:]}")
-
-
 def test_a_served_model_is_evaluated_with_the_few_shot_prompt(model, tmp_path, monkeypatch, capsys):
     from transformers.utils.import_utils import is_serve_available
 
@@ -84,7 +50,8 @@ def test_a_served_model_is_evaluated_with_the_few_shot_prompt(model, tmp_path, m
     for name, problems in (("examples", PROBLEMS[:4]), ("test", PROBLEMS[4:])):
         rows = ({"question": p.question, "answer": 5, "solution": "answer = 5"} for p in problems)
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with transformers_serve(model, tmp_path / "serve.log") as url:
+    with transformers_serve(tmp_path / "serve.log", model) as (_, address):
+        url = f"{address}/v1"
         for few_shot in ([], ["--few-shot", str(tmp_path / "examples.jsonl")]):
             options = ["--problems", str(tmp_path / "test.jsonl"), "--samples", "3", "--json"]
             limits = ["--max-completion-length", "16", "--out", str(tmp_path / f"out{len(few_shot)}")]
