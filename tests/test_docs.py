@@ -4,6 +4,7 @@ import doctest
 import importlib
 import re
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 
@@ -33,10 +34,11 @@ def test_links_between_pages_lead_somewhere(page: Path):
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def test_generated_pages_are_up_to_date(monkeypatch, capsys):
-    monkeypatch.syspath_prepend(ROOT / "docs")
-    monkeypatch.setattr(sys, "argv", ["generate.py", "--check"])
-    assert runpy.run_path(str(ROOT / "docs" / "generate.py"))["main"]() == 0, capsys.readouterr()
+def test_generated_pages_are_up_to_date():
+    # A process of its own: click remembers how a command was first asked for help, and other tests ask first.
+    command = [sys.executable, str(ROOT / "docs" / "generate.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.slow
