@@ -360,7 +360,6 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> FakeHub:
     fake = FakeHub(["main", "socratic"])
     for name in ("get_dataset_config_names", "load_dataset"):
         monkeypatch.setattr(datasets, name, getattr(fake, name))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     return fake
 
 
@@ -386,14 +385,18 @@ def test_several_configurations_without_a_usual_one_are_named(hub: FakeHub) -> N
         load_problems("some/math")
 
 
-def test_offline_a_name_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offline_a_name_is_refused_in_one_line_and_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("datasets")
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    constants = pytest.importorskip("huggingface_hub.constants")
+    monkeypatch.setattr("partway.datasets.hub.is_hub_known", lambda: False)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("time.sleep", lambda seconds: pytest.fail("waits before it tries again"))
     with pytest.raises(
         ProblemError, match="nobody/nothing: no such file, and as a data set of the Hugging Face Hub"
     ) as caught:
         load_problems("nobody/nothing")
     assert "\n" not in str(caught.value)
+    assert not constants.HF_HUB_OFFLINE, "only for this call: the network may come back"
 
 
 def test_a_file_that_is_missing_is_not_looked_for_on_the_hub(hub: FakeHub, tmp_path: Path) -> None:

@@ -33,9 +33,12 @@ def stand_in_hub(monkeypatch: pytest.MonkeyPatch, splits: dict[str, Any] | Excep
             raise splits
         return splits
 
-    hub = SimpleNamespace(load_dataset=load_dataset, exceptions=SimpleNamespace(DatasetsError=DatasetsError))
+    hub = SimpleNamespace(
+        load_dataset=load_dataset,
+        exceptions=SimpleNamespace(DatasetsError=DatasetsError),
+        config=SimpleNamespace(HF_HUB_OFFLINE=True),
+    )
     monkeypatch.setitem(sys.modules, "datasets", hub)
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
 
 
 def test_the_hub_is_read_where_no_source_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +69,6 @@ def test_a_hub_that_fails_or_has_other_rows_is_an_error(
 
 def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(ProblemError, match=r"pip install 'partway\[datasets\]'"):
         read_raw(SMALL, None)
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -47,23 +48,33 @@ def hub_name(text: str) -> HubName | None:
 
 def read_hub(wanted: HubName) -> Iterable[Any]:
     """The rows, downloaded if they are not in the cache."""
-    stay_offline_without_network()
     try:
         import datasets
     except ImportError:
         raise _unusable(wanted, "it needs: pip install 'partway[datasets]'") from None
     try:
-        config = wanted.config or _usual(wanted, datasets.get_dataset_config_names(wanted.name))
-        rows: Iterable[Any] = datasets.load_dataset(wanted.name, config, split=wanted.split)
+        with offline_without_network():
+            config = wanted.config or _usual(wanted, datasets.get_dataset_config_names(wanted.name))
+            rows: Iterable[Any] = datasets.load_dataset(wanted.name, config, split=wanted.split)
     except (OSError, RuntimeError, ValueError, KeyError, datasets.exceptions.DatasetsError) as error:
         raise _unusable(wanted, str(error).splitlines()[0] if str(error) else type(error).__name__) from None
     return rows
 
 
-def stay_offline_without_network() -> None:
-    """Read from the cache at once, instead of after half a minute of retries."""
+@contextmanager
+def offline_without_network() -> Iterator[None]:
+    """Without a network, read from the cache at once, instead of after half a minute of retries."""
+    from datasets import config
+    from huggingface_hub import constants
+
+    # Both have read HF_HUB_OFFLINE when they were imported: it would be too late to set it now.
+    was_offline = constants.HF_HUB_OFFLINE, config.HF_HUB_OFFLINE
     if not is_hub_known():
-        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+        constants.HF_HUB_OFFLINE = config.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE, config.HF_HUB_OFFLINE = was_offline
 
 
 def is_hub_known() -> bool:

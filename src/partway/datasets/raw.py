@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from partway.datasets.hub import stay_offline_without_network
+from partway.datasets.hub import offline_without_network
 from partway.datasets.sources import read_rows
 from partway.errors import ProblemError
 
@@ -123,13 +123,13 @@ def _checked_columns(data: RawData, path: Path, rows: Rows) -> Rows:
 
 
 def _read_hub(data: RawData) -> dict[str, Rows]:
-    stay_offline_without_network()
     try:
         import datasets
     except ImportError:
         raise _unreachable(data, "it needs: pip install 'partway[datasets]'") from None
     try:
-        hub = datasets.load_dataset(data.hub_name, data.hub_config)
+        with offline_without_network():
+            hub = datasets.load_dataset(data.hub_name, data.hub_config)
         splits = {split: [dict(row) for row in hub[there.name]] for split, there in data.hub_splits.items()}
     except (OSError, RuntimeError, ValueError, KeyError, datasets.exceptions.DatasetsError) as error:
         raise _unreachable(data, str(error).splitlines()[0]) from None
