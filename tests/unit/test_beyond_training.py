@@ -111,6 +111,23 @@ def test_dropped_doubts_are_not_learned(tmp_path):
     assert len(trainer.targets(problem).targets) == 1
 
 
+def test_dropped_doubts_about_stitched_solutions_are_not_learned(tmp_path):
+    rules = {"spurious": "drop", "equivalence": "live", "stitch": True}
+    trainer = small_trainer(tmp_path / "run", reference_share=0.0, **rules)
+    problem = Problem("pens", "50 pens at 3 dollars: how much?", 150)
+    buffer = SolutionBuffer.seeded(problem, Rules(**rules))
+    trainer.buffers = Buffers([problem], {"pens": buffer})
+    samples = [
+        "a=50\nanswer=a+100",
+        "x=50\ny=x*1\nanswer=9",
+        "a=50\nb=3\nanswer=a*b",
+        "b=3\na=50\nanswer=b*a",
+    ]
+    for text in samples:
+        assert buffer.consider(trace(text)).is_new
+    assert [target.kind for target in trainer.targets(problem).targets] == ["fully_correct"] * 2
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -9,8 +9,7 @@ from languages import Expressions
 from partway import PYTHON, Problem, PythonPrograms, Solution, SolutionBuffer, Verdict, trace
 from partway.buffer import Rules, audit_together
 from partway.datasets import convert_gsm8k, convert_mathqa
-from partway.datasets.raw import GSM8K, read_raw
-from partway.datasets.sources import read_rows
+from partway.datasets.raw import GSM8K, MATHQA, read_raw
 from partway.execution.checkers import TESTS
 from partway.execution.variation import numbers_in, strange_literals
 
@@ -130,6 +129,26 @@ def test_solutions_without_a_reference_are_audited_by_what_most_of_them_answer()
     assert together() == []
 
 
+def test_what_is_stitched_from_a_doubted_solution_is_doubted_with_it():
+    _, buffer = judge(Rules(spurious="drop", equivalence="live", stitch=True), "a=50\nanswer=a+100", None)
+    assert buffer.consider(trace("x=50\ny=x*1\nanswer=9")) is Verdict.NEW_STITCHED
+    assert buffer.learned_stitched == buffer.stitched == (Solution.parse("x=50\ny=x*1\nanswer=x+100"),)
+    for text in ("a=50\nb=3\nanswer=a*b", "b=3\na=50\nanswer=b*a"):
+        assert buffer.consider(trace(text)) is Verdict.NEW_FULLY_CORRECT
+    assert buffer.learned_stitched == ()
+    assert len(buffer.stitched) == 1
+
+
+def test_derived_solutions_are_judged_and_are_no_evidence():
+    times, plus = Solution.parse("a=50\nb=3\nanswer=a*b"), Solution.parse("a=50\nanswer=a+100")
+    derived = [Solution.parse("b=50\nanswer=b+100"), Solution.parse("c=50\nanswer=c+100")]
+    found = audit_together([times, plus], PENS, PYTHON, derived)
+    assert {one.verdict for one in found.values()} == {"undecided"}, "one against one, whatever is derived"
+    found = audit_together([times], PENS, PYTHON, derived)
+    assert [one.verdict for one in found.values()] == ["undecided", "spurious", "spurious"]
+    assert audit_together([], PENS, PYTHON, derived)[derived[0]].reason.startswith("there is neither")
+
+
 def test_where_groups_are_as_large_none_is_doubted():
     _, buffer = judge(Rules(spurious="drop"), "a=50\nb=3\nanswer=a*b", None)
     assert buffer.consider(trace("a=50\nanswer=a+100")) is Verdict.NEW_FULLY_CORRECT
@@ -141,9 +160,10 @@ def references(real_data: Path) -> list[Problem]:
     """One in `PARTWAY_EVERY` (12 unless told otherwise) of the rows; 1 takes all of them, in a minute."""
     every = int(os.environ.get("PARTWAY_EVERY", "12"))
     gsm8k = read_raw(GSM8K, real_data / "gsm8k")
+    mathqa = {split: list(rows) for split, rows in read_raw(MATHQA, real_data / "mathqa").items()}
     converted = [
         convert_gsm8k(list(gsm8k["train"])[::every], list(gsm8k["test"])[::every]),
-        convert_mathqa({"dev": list(read_rows(real_data / "mathqa" / "dev.json"))[::every]}),
+        convert_mathqa({name: rows[:: every * every] for name, rows in mathqa.items()}),
     ]
     problems = [p for one in converted for split in one.splits.values() for p in split]
     return [problem for problem in problems if problem.reference is not None]

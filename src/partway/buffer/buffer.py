@@ -95,24 +95,34 @@ class SolutionBuffer:
 
     @property
     def doubts(self) -> dict[Solution, str]:
-        """Fully-correct solutions that seem to be right by luck, and why; empty if the rules do not ask.
+        """Solutions that seem to have the right answer by luck, and why; empty if the rules do not ask.
 
         Without a reference those are believed that most agree with when the question's numbers are changed.
         """
         if self.rules.spurious == "keep" or self.problem.reference is not None:
             return {leaf.solution: reason for leaf, reason in self._flags.items()}
         if self._doubts is None:  # every learning step asks, and running them all again takes long
-            audits = audit_together(self.fully_correct, self.problem.question, self.programs)
+            audits = audit_together(
+                self.fully_correct, self.problem.question, self.programs, derived=self.stitched
+            )
             self._doubts = {s: one.reason for s, one in audits.items() if one.verdict == "spurious"}
         return self._doubts
 
     @property
     def learned(self) -> tuple[Solution, ...]:
         """The fully-correct solutions worth learning: all, or with `spurious: drop` those without a doubt."""
+        return self._without_doubt(self.fully_correct)
+
+    @property
+    def learned_stitched(self) -> tuple[Solution, ...]:
+        """The stitched solutions worth learning, by the same rule."""
+        return self._without_doubt(self.stitched)
+
+    def _without_doubt(self, solutions: tuple[Solution, ...]) -> tuple[Solution, ...]:
         if self.rules.spurious != "drop":
-            return self.fully_correct
+            return solutions
         doubts = self.doubts
-        return tuple(solution for solution in self.fully_correct if solution not in doubts)
+        return tuple(solution for solution in solutions if solution not in doubts)
 
     @property
     def beginnings(self) -> tuple[Solution, ...]:

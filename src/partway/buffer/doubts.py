@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,33 +12,35 @@ from partway.solution import Solution
 
 
 def audit_together(
-    solutions: Sequence[Solution], question: str, programs: Programs
+    solutions: Sequence[Solution], question: str, programs: Programs, derived: Sequence[Solution] = ()
 ) -> Mapping[Solution, Audit]:
     """What right solutions of a question say about each other when its numbers are changed.
 
     One with a number that stands nowhere in the question is doubted. The others are grouped by what they
-    answer under changed numbers: the largest group is believed; if several are, nobody can tell.
+    answer under changed numbers: the largest group is believed; if several are, nobody can tell. Solutions
+    `derived` from others are judged with them, but are no evidence: they do not count in any group.
     """
     found: dict[Solution, Audit] = {}
-    alike: dict[tuple[Any, ...], list[Solution]] = {}
-    for solution in solutions:
+    answers: dict[Solution, tuple[Any, ...]] = {}
+    for solution in (*solutions, *derived):
         if strange := programs.strange_literals(solution, question):
             found[solution] = Audit("spurious", from_nowhere(strange))
         else:
-            alike.setdefault(programs.signature(solution, question), []).append(solution)
-    largest = max(map(len, alike.values()), default=0)
-    is_clear = [len(group) for group in alike.values()].count(largest) == 1
-    for group in alike.values():
-        found |= dict.fromkeys(group, _belief(len(group), largest, is_clear))
-    return {solution: found[solution] for solution in solutions}
+            answers[solution] = programs.signature(solution, question)
+    sizes = Counter(answers[solution] for solution in solutions if solution in answers)
+    largest = max(sizes.values(), default=0)
+    is_clear = list(sizes.values()).count(largest) == 1
+    for solution, answer in answers.items():
+        found[solution] = _belief(sizes[answer], largest, is_clear)
+    return {solution: found[solution] for solution in (*solutions, *derived)}
 
 
 def _belief(size: int, largest: int, is_clear: bool) -> Audit:
     if size < largest:
         return Audit("spurious", f"{largest} others answer differently for other numbers")
-    if not is_clear:
+    if largest and not is_clear:
         return Audit("undecided", "as many others answer differently for other numbers")
-    if size == 1:
+    if size <= 1:
         return Audit("undecided", "there is neither a reference nor another solution to compare with")
     return Audit("confirmed")
 

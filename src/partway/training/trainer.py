@@ -267,7 +267,7 @@ class SelfSamplingTrainer(RecordingTrainer):
         targets = [Target(tokens, "fully_correct") for tokens in whole]
         if problem.reference is not None:
             targets[0] = replace(targets[0], kind="reference")  # a buffer never loses it
-        stitched = [(*self.tokens_of(solution), *self.codec.closing) for solution in buffer.stitched]
+        stitched = [(*self.tokens_of(solution), *self.codec.closing) for solution in buffer.learned_stitched]
         targets += [Target(tokens, "stitched") for tokens in stitched]
         learned = () if self.args.partial_solutions == "guide" else buffer.partially_correct
         beginnings = [self.tokens_of(solution) for solution in learned]
