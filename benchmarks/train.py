@@ -54,6 +54,8 @@ def command(
       executing   a forked process for every program
       learning    a padded row for every target through the stock model, sorted by length, 32 at a time
     \b
+    Beside it, where TRL is installed: a step of its GRPO with as many problems and samples.
+    \b
     Examples:
       python -m benchmarks train
       python -m benchmarks train --model runs/gsm8k --problems data/gsm8k/train.jsonl -n 1 --json
@@ -63,11 +65,18 @@ def command(
     problems = load_problems(path) if path else built_in_problems(batch)
     with trainers(model, problems[:batch], batch, num_generations, max_completion_length) as contenders:
         warm(contenders, warm_up)
-        result = measure(contenders, steps)
+        result = measure(contenders, steps) | {"grpo": grpo(contenders["partway"], steps)}
     if as_json:
         click.echo(json.dumps(result))
     else:
         show(result)
+
+
+def grpo(trainer: SelfSamplingTrainer, steps: int) -> dict[str, Any]:
+    """Seconds of a step of TRL's GRPO and the share of drawing in it, or why there are none."""
+    from benchmarks.grpo import seconds_per_step
+
+    return seconds_per_step(trainer, steps)
 
 
 def built_in_problems(count: int) -> list[Problem]:
@@ -207,7 +216,18 @@ def show(result: dict[str, Any]) -> None:
         rows,
     )
     click.echo(f"Supervised fine-tuning on the same targets: {result['fine_tuning_seconds']:.3f} s a step")
+    click.echo(f"TRL's GRPO: {grpo_line(result['grpo'], ours['step'])}")
     click.echo(
         f"{result['frac_drafted_tokens']:.0%} of tokens were drafted; exploring without drafts:"
         f" {result['exploring_without_drafts']:.3f} s"
+    )
+
+
+def grpo_line(grpo: dict[str, Any], ours: float) -> str:
+    """How long it took beside our step, in words."""
+    if "refused" in grpo:
+        return str(grpo["refused"])
+    return (
+        f"{grpo['seconds']:.3f} s a step, {grpo['share_drawing']:.0%} of it drawing;"
+        f" {grpo['seconds'] / ours:.1f} times ours"
     )

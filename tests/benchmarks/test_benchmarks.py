@@ -6,12 +6,13 @@ import subprocess
 import sys
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from benchmarks import learning_contenders, sample, sampling_contenders, trace
+from benchmarks import learning_contenders, sample, sampling_contenders, trace, train
 from benchmarks.__main__ import BENCHMARKS, app
 from partway.datasets import write_problems
 from partway.errors import ProblemError
@@ -201,3 +202,12 @@ def test_groups_without_variance_are_counted_exactly(tmp_path):
     assert (pairs["answer"], pairs["trace"]) == (0.5, 0.0), "of six pairs three are of wrong ones only"
     assert (triples["answer"], triples["trace"]) == (0.25, 0.0)
     assert result["right"] == 0.25
+
+
+def test_grpo_takes_part_only_where_it_can_and_says_why_not(monkeypatch):
+    one, two = (SimpleNamespace(args=SimpleNamespace(num_generations=n)) for n in (1, 2))
+    assert "at least 2" in train.grpo_line(train.grpo(one, 1), 1.0)
+    monkeypatch.setitem(sys.modules, "trl", None)
+    assert "make test-integrations" in train.grpo_line(train.grpo(two, 1), 1.0)
+    line = train.grpo_line({"seconds": 2.0, "share_drawing": 0.25}, 0.5)
+    assert line == "2.000 s a step, 25% of it drawing; 4.0 times ours"
