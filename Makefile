@@ -18,7 +18,7 @@ help:
 	@echo "make docs      build the documentation into site/"
 	@echo "make fuzz N=1000000   throw mutated programs at the sandbox; the memory curve is in fuzz-memory.csv"
 	@echo "make held-out  330,000 programs against CPython, 150,000 forged replies, 65 kills: an hour"
-	@echo "make test-integrations   call our rewards from TRL, verl and verifiers, in an environment of its own"
+	@echo "make test-integrations   call our rewards from TRL, verl, verifiers and others, in an environment of its own"
 	@echo "make test-vllm   draw with a real vLLM on the CPU, in an environment of its own; a quarter of an hour"
 	@echo "make test-browser   open report and explorer in a headless Chromium (installs it with apt)"
 
@@ -79,7 +79,7 @@ test-integrations: $(READY)
 		> $$(.venv-integrations/bin/python -c 'import site; print(site.getsitepackages()[0])')/partway-venv.pth
 	.venv-integrations/bin/python -m pip install --quiet --no-deps trl==1.16.0
 	.venv-integrations/bin/python -m pip install --quiet --no-deps verl==0.9.1
-	.venv-integrations/bin/python -m pip install --quiet ray tensordict omegaconf verifiers==0.4.0
+	.venv-integrations/bin/python -m pip install --quiet ray tensordict omegaconf verifiers==0.4.0 lm_eval==0.4.13 inspect_ai==0.3.285
 	PYTHONPATH=src .venv-integrations/bin/python -m pytest tests/integrations
 
 test-vllm: $(READY)

@@ -7,6 +7,7 @@ never a zero.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -68,6 +69,13 @@ def trace_reward(
     return trace_credits(texts, answer, [None] * len(texts) if solution is None else solution)
 
 
+async def trace_reward_async(
+    completions: Sequence[Any], answer: Sequence[Any], solution: Sequence[str | None] | None = None, **_: Any
+) -> list[float | None]:
+    """The same, for TRL to run beside other asynchronous reward functions."""
+    return await asyncio.to_thread(trace_reward, completions, answer, solution)
+
+
 def compute_score(
     data_source: str, solution_str: str, ground_truth: Any, extra_info: Mapping[str, Any] | None = None
 ) -> float:
@@ -86,6 +94,31 @@ async def trace_credit(task: Any, trace: Any) -> float:
     The task's data has `answer` and, for partial credit, `solution`. What cannot be judged is an error.
     """
     return _score(trace.last_reply, task.answer, getattr(task, "solution", None))
+
+
+def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
+    """For a task of lm-eval: `process_results: !function FILE.process_results`, where FILE.py imports this.
+
+    Its documents have `answer` and, for partial credit, `solution`. Its metrics are `trace_credit` and
+    `correct`.
+    """
+    score = _score(results[0], doc["answer"], doc.get("solution"))
+    return {"trace_credit": score, "correct": float(score == 1.0)}
+
+
+def trace_scorer() -> Any:
+    """A scorer for inspect_ai: `Task(..., scorer=trace_scorer())`.
+
+    The metadata of its samples has `answer` and, for partial credit, `solution`.
+    """
+    from inspect_ai.scorer import Score, Target, mean, scorer
+    from inspect_ai.solver import TaskState
+
+    async def score(state: TaskState, target: Target) -> Score:
+        text, known = state.output.completion, state.metadata
+        return Score(value=await asyncio.to_thread(_score, text, known["answer"], known.get("solution")))
+
+    return scorer(metrics=[mean()], name="trace_credit")(lambda: score)()
 
 
 def _score(text: str, answer: Any, solution: str | None) -> float:

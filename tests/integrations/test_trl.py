@@ -4,13 +4,14 @@ import pytest
 
 from partway.datasets.storyproblems import generate_problems
 from partway.models.loading import load_model
-from partway.rewards import trace_reward
+from partway.rewards import trace_reward, trace_reward_async
 
 trl = pytest.importorskip("trl", reason="TRL is not installed; make test-integrations")
 
 
 @pytest.mark.filterwarnings("default")
-def test_two_steps_of_grpo_learn_from_trace_credit(tmp_path):
+@pytest.mark.parametrize("reward", [trace_reward, trace_reward_async])
+def test_two_steps_of_grpo_learn_from_trace_credit(tmp_path, reward):
     from datasets import Dataset
 
     problems = generate_problems(4, seed=0)
@@ -34,12 +35,13 @@ def test_two_steps_of_grpo_learn_from_trace_credit(tmp_path):
     )
     trainer = trl.GRPOTrainer(
         model=language_model.model,
-        reward_funcs=trace_reward,
+        reward_funcs=reward,
         args=settings,
         train_dataset=Dataset.from_dict(rows),
         processing_class=language_model.codec.tokenizer,
     )
     trainer.train()
-    logged = [line for line in trainer.state.log_history if "rewards/trace_reward/mean" in line]
+    name = f"rewards/{reward.__name__}/mean"
+    logged = [line for line in trainer.state.log_history if name in line]
     assert len(logged) == 2
-    assert max(line["rewards/trace_reward/mean"] for line in logged) > 0
+    assert max(line[name] for line in logged) > 0
