@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help install demo test test-quick coverage check bench docs fuzz held-out test-browser test-integrations test-vllm clean
+.PHONY: help install demo test test-quick coverage check bench docs fuzz held-out test-browser test-integrations test-vllm reproduce clean
 
 help:
 	@echo "make install   create $(VENV) with pinned dependencies"
@@ -15,6 +15,7 @@ help:
 	@echo "make coverage  the same tests, measured: which lines they run"
 	@echo "make check     lint and types only"
 	@echo "make bench     tracing, sampling, learning and training against their baselines"
+	@echo "make reproduce   the paper's tables and figures in small, on built-in problems: half an hour"
 	@echo "make docs      build the documentation into site/"
 	@echo "make fuzz N=1000000   throw mutated programs at the sandbox; the memory curve is in fuzz-memory.csv"
 	@echo "make held-out  330,000 programs against CPython, 150,000 forged replies, 65 kills: an hour"
@@ -58,6 +59,9 @@ bench: $(READY)
 docs: $(READY)
 	$(BIN)/python docs/generate.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+reproduce: $(READY)
+	$(BIN)/partway demo --full --out reproduction
 
 fuzz: N ?= 20000
 fuzz: $(READY)
