@@ -6,11 +6,12 @@ import shutil
 
 import pytest
 import torch
+from transformers import AutoTokenizer, RwkvConfig, RwkvForCausalLM
 
 from partway.errors import ModelError
 from partway.models import loading, smollm2
 from partway.models.engine import Request
-from partway.models.loading import load_model, model_directory
+from partway.models.loading import LanguageModel, load_model, model_directory
 from partway.models.local_engine import LocalEngine
 from partway.models.settings import SamplingSettings
 from partway.models.tiny import build_tiny_model
@@ -134,6 +135,27 @@ def test_dtype_and_device_are_as_asked(saved):
     assert load_model(saved).model.dtype == torch.float32
     loaded = load_model(str(saved), dtype=torch.bfloat16, device="cpu")
     assert (loaded.model.dtype, loaded.model.device.type) == (torch.bfloat16, "cpu")
+
+
+@pytest.mark.parametrize("used", [False, True], ids=["fresh", "sampled from before"])
+def test_sampling_leaves_the_weights_of_a_deep_rwkv_as_they_were(saved, used):
+    tokenizer = AutoTokenizer.from_pretrained(saved)
+    sizes = {"hidden_size": 16, "attention_hidden_size": 16, "intermediate_size": 32, "context_length": 64}
+    config = RwkvConfig(vocab_size=len(tokenizer), num_hidden_layers=7, eos_token_id=1, **sizes)
+    assert config.rescale_every == 6, "from the seventh layer on, weights are halved"
+    model = RwkvForCausalLM(config).eval()
+    before = {name: weights.clone() for name, weights in model.state_dict().items()}
+    if used:
+        model(torch.tensor([[2, 3]]))
+        assert not is_same(model.state_dict(), before), "transformers has halved some"
+    engine = LocalEngine(LanguageModel.of(model, tokenizer))
+    engine.complete([Request(APPLES, EMPTY, 2)], SamplingSettings(max_completion_length=3), 0)
+    assert is_same(model.state_dict(), before)
+    assert not model.training
+
+
+def is_same(weights, others):
+    return all(torch.equal(weights[name], others[name]) for name in others)
 
 
 def test_of_a_run_the_final_model_is_loaded_else_the_best_else_the_last(saved, tmp_path):

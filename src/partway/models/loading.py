@@ -58,11 +58,26 @@ class LanguageModel:
         Without `asking`, a chat template counts only if it bears our mark: the model was trained with it.
         """
         tokenizer = tokenizer if asking is None else asking.prepared(tokenizer)
+        _leave_weights_alone(model)
         config = model.config.get_text_config(decoder=True)
         context_length = getattr(config, "max_position_embeddings", None) or UNLIMITED
         codec = Codec.of(tokenizer, eos_id=_first(config.eos_token_id), vocabulary_size=config.vocab_size)
         _stop_at(model, codec.eos_id)
         return cls(model, codec, context_length)
+
+
+def _leave_weights_alone(model: PreTrainedModel) -> None:
+    """Keep RWKV from halving weights of deep layers while it samples: a checkpoint would hold the halves.
+
+    It does so for the range of float16, and would undo it only in the next pass with gradients.
+    """
+    if getattr(model.config, "rescale_every", 0):
+        for part in model.modules():
+            if getattr(part, "layers_are_rescaled", False):  # it has been sampled from already
+                mode = part.training
+                part.train()._rescale_layers()
+                part.train(mode)
+        model.config.rescale_every = 0
 
 
 def _stop_at(model: PreTrainedModel, end: int) -> None:
