@@ -67,7 +67,7 @@ def parse_overrides(arguments: Sequence[str]) -> dict[str, str]:
     while rest:
         word = rest.pop(0)
         if not word.startswith("--") or word == "--":
-            raise ConfigError(f"'{word}' stands alone; expected --key value")
+            raise ConfigError(f"'{word}' stands alone; expected --key value, and a file before them")
         name, equals, value = word[2:].partition("=")
         if not equals:
             value = rest.pop(0) if rest and not rest[0].startswith("--") else "true"

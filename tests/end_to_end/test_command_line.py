@@ -316,6 +316,7 @@ def test_a_closed_pipe_is_no_error(folder, words):
         ("partway train config.yaml --gradient_acc", {"--gradient_accumulation_steps"}),
         ("partway train config.yaml --self_sampling f", {"fcs", "fcs+pcs"}),
         ("partway train config.yaml --stitch t", {"true"}),
+        ("partway train --self_sampling f", {"fcs", "fcs+pcs"}),
     ],
 )
 def test_the_shell_completes_commands_and_options(words, offered, monkeypatch, partway):

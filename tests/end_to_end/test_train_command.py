@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from partway.cli import app
@@ -107,6 +108,31 @@ def test_a_mistake_is_one_line_before_any_work(folder, tmp_path, words, message)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
     assert not (tmp_path / "run" / "config.yaml").exists()
+
+
+def test_pairs_alone_can_say_everything_and_a_run_can_go_on_by_its_directory(folder, tmp_path):
+    settings = yaml.safe_load((folder / "config.yaml").read_text())
+    words = [f"--{key}={value}" for key, value in settings.items() if value is not None]
+    invoke(*words, "--output_dir", tmp_path / "run", "--eval_strategy", "no", "--max_steps", 1)
+    invoke("--output_dir", tmp_path / "run", "--resume", "--max_steps", 2)
+    assert [line["step"] for line in Run.at(tmp_path / "run").metrics()] == [1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "Give CONFIG.yaml, or at least --train_file"),
+        (["--max_steps", "3"], "train_file is not set; make problems with `partway data`"),
+        (
+            ["--max_steps", "3", "train.yaml"],
+            "'train.yaml' stands alone; expected --key value, and a file before",
+        ),
+    ],
+)
+def test_what_is_missing_without_a_config_is_said(words, message):
+    result = CliRunner().invoke(app, ["train", *words])
+    assert result.exit_code != 0
+    assert message in f"{result.output} {result.exception}"
 
 
 def test_resume_goes_on_extends_and_starts_only_as_told(folder, tmp_path):

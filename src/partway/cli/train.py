@@ -12,7 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from partway.cli.training_keys import training_keys
-from partway.config import checked, parse_overrides, read_settings, suggestion
+from partway.config import Settings, checked, parse_overrides, read_settings, suggestion
 from partway.errors import ConfigError, ProblemError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Command(click.Command):
 
 def _values(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The words that the key before the cursor can take."""
-    words = ctx.params.get("pairs") or ctx.args or ctx.protected_args
+    words = ctx.params.get("pairs") or ctx.args or [ctx.params.get("config") or ""]
     key = str(words[-1]).removeprefix("--").replace("-", "_") if words else ""
     return [CompletionItem(word) for word in training_keys().get(key, ()) if word.startswith(incomplete)]
 
@@ -59,7 +59,7 @@ def _print_schema(ctx: click.Context, parameter: click.Parameter, wanted: bool) 
 
 
 @click.command(cls=Command, context_settings={"ignore_unknown_options": True})
-@click.argument("config", metavar="CONFIG.yaml")
+@click.argument("config", metavar="[CONFIG.yaml]", required=False)
 @click.argument("pairs", nargs=-1, type=click.UNPROCESSED, metavar="[--KEY VALUE]...", shell_complete=_values)
 @click.option(
     "--schema",
@@ -89,7 +89,7 @@ def _print_schema(ctx: click.Context, parameter: click.Parameter, wanted: bool) 
 @click.pass_context
 def command(
     ctx: click.Context,
-    config: str,
+    config: str | None,
     pairs: tuple[str, ...],
     resume: str | None,
     force: bool,
@@ -100,18 +100,25 @@ def command(
 ) -> None:
     """Fine-tune a model on references and its own correct and partially-correct solutions.
 
-    CONFIG.yaml and --KEY VALUE pairs set the keys of docs/training.md; pairs win. The run is written to
-    output_dir. SIGINT (Ctrl-C) and SIGTERM save first; --resume goes on to exactly the same end.
+    CONFIG.yaml and --KEY VALUE pairs set the keys of docs/training.md; pairs win, and can say everything.
+    The run is written to output_dir. SIGINT (Ctrl-C) and SIGTERM save first; --resume goes on to exactly
+    the same end.
 
     \b
     Examples:
       partway train configs/storyproblems_tiny.yaml
       partway train configs/storyproblems_tiny.yaml --self_sampling none --objective mle --output_dir runs/mle
-      partway train runs/mle/config.yaml --resume
+      partway train --model_name_or_path tiny --train_file train.jsonl --output_dir runs/tiny
+      partway train --output_dir runs/mle --resume
       partway train --schema > partway.schema.json
       accelerate launch --num_processes 2 -m partway train configs/storyproblems_tiny.yaml
     """
-    settings, overrides = read_settings(config), parse_overrides(pairs)
+    if config is not None and config.startswith("--"):  # no file: it is the first of the pairs
+        config, pairs = None, (config, *pairs)
+    if config is None and not pairs:
+        raise click.UsageError("Give CONFIG.yaml, or at least --train_file and the file of problems.")
+    overrides = parse_overrides(pairs)
+    settings = _settings(config, overrides, resumes=resume is not None)
     from partway.training import SelfSamplingConfig
     from partway.training.recording import AUTO, check_free, check_started
     from partway.training.signals import Interrupted
@@ -139,6 +146,16 @@ def command(
         raise SystemExit(128 + interrupted.signal) from None
     if trainer.is_world_process_zero():
         _conclude(trainer, as_json)
+
+
+def _settings(config: str | None, overrides: dict[str, str], *, resumes: bool) -> Settings:
+    """What CONFIG.yaml says; without it, what a run that is to go on was made with."""
+    from partway.runs import Run
+
+    if config is not None:
+        return read_settings(config)
+    run = Run(Path(overrides.get("output_dir") or "run"))
+    return run.config if resumes and run.is_started else {}
 
 
 def _check_reporting(args: SelfSamplingConfig) -> None:
