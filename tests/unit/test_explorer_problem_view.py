@@ -183,9 +183,11 @@ def test_problems_of_other_splits_are_shown_with_their_evaluation(tmp_path):
     samples = (judge(PENS, "answer = 12", 3, trace("answer = 12")),)
     evaluation = Evaluation.of((ProblemResult("pens", samples),), EvaluationPlan(samples=3, ks=(1, 3)))
     summary = writer.run.evaluation_file("test")
-    keep_problems(summary, [PENS])
+    for name in ("test", "test-2"):  # the second of another checkpoint: the same problems, listed once
+        keep_problems(writer.run.evaluation_file(name), [PENS])
     evaluation.write(summary, expand=False)
     explorer = Explorer(writer.run)
+    assert explorer.facts()["splits"].keys() == {"train", "dev", "test"}
     assert explorer.facts()["splits"]["test"] == 1
     assert [(r["split"], r["solved"], r["of"]) for r in explorer.facts()["results"]] == [("test", 1, 1)]
     view = explorer.problem("test/1")["evaluation"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
@@ -346,8 +347,9 @@ def _is_of_a_step(name: str) -> bool:
 def keep_problems(summary: Path, problems: Sequence[Problem]) -> None:
     """Save the problems of an evaluation in the run it belongs to, so that its samples can be looked at."""
     run = Run(summary.parent.parent)
-    if run.is_started and summary.parent == run.evaluations_directory and summary.stem not in SPLITS:
-        run.write_problems(summary.stem, problems)
+    split = re.sub(r"-\d+$", "", summary.stem)  # test-100: the test problems, asked of another checkpoint
+    if run.is_started and summary.parent == run.evaluations_directory and split not in SPLITS:
+        run.write_problems(split, problems)
 
 
 def save_buffers(directory: Path, buffers: Mapping[str, SolutionBuffer]) -> None:
