@@ -3,7 +3,10 @@
 import pytest
 
 from partway.comparing.arms import SHIPPED, load_arms, read_arm, shipped_arms
-from partway.comparing.selecting import BEST_PER_K, LAST, SELECTED, Candidate, choices
+from partway.comparing.experiment import Experiment
+from partway.comparing.outcomes import Outcome, Spent
+from partway.comparing.selecting import BEST_PER_K, LAST, SELECTED, Candidate, Choice, choices
+from partway.comparing.tables import headline, scores_table
 from partway.errors import ConfigError
 
 
@@ -32,6 +35,24 @@ def test_without_the_other_tables_only_the_selected_model_is_measured():
     candidates = [candidate(name, measured, one=0.2, many=0.2) for name in ("step 1", "step 2")]
     assert list(choices(candidates, candidates[-1], ("pass@1",), measures_all=False)) == [SELECTED]
     assert measured == ["step 2"], "of equal ones the later"
+
+
+def test_what_came_out_is_told_first_in_words_and_differences_have_their_sign():
+    arms = shipped_arms()
+    experiment = Experiment(tuple(arms[name] for name in ("mle", "fcs", "fcs+pcs")), test_samples=5)
+    solved = {"mle": [1.0, 0.0, 0.0, 0.0], "fcs": [1.0, 1.0, 1.0, 1.0], "fcs+pcs": [1.0, 1.0, 0.0, 0.0]}
+    outcomes = [
+        Outcome(
+            arms[name], 0, None, {SELECTED: Choice("step 1", dict.fromkeys(experiment.metrics, one))}, Spent()
+        )
+        for name, one in solved.items()
+    ]
+    best, second = headline(experiment, outcomes)
+    assert best.startswith("FCS has 75.0 points more of pass@5 than MLE (95% interval +")
+    assert second.startswith("FCS+PCS has 25.0 points more of pass@5 than MLE (95% interval ")
+    assert second.endswith("The interval includes 0: these runs do not tell the two apart.")
+    table = scores_table(experiment, outcomes, SELECTED)
+    assert table.columns[-1].shown(table.rows[1][-1].value) == "+75.0"
 
 
 def test_every_shipped_arm_says_where_it_is_from():

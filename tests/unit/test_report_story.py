@@ -35,6 +35,10 @@ def test_the_difference_to_the_baseline_is_told_first_with_its_interval(study):
     assert f"{abs(100 * found.value):.1f} points" in sentence
     assert f"(95% interval {100 * found.low:+.1f} to {100 * found.high:+.1f})" in sentence
     assert "of 8 test problems" in sentence
+    assert sentence.startswith(
+        "FCS+PCS + MLE-Aug, which learns also from its own correct and partially-correct"
+    )
+    assert "MLE, which learns from the given solutions alone, solves" in sentence
 
 
 def test_settings_on_other_problems_or_seeds_get_no_interval(tmp_path):

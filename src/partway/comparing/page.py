@@ -9,7 +9,7 @@ from pathlib import Path
 
 from partway.comparing.experiment import Experiment
 from partway.comparing.outcomes import Outcome, to_json
-from partway.comparing.tables import all_tables, to_markdown
+from partway.comparing.tables import all_tables, headline, to_markdown
 from partway.evaluation.tables import Table, to_html
 from partway.files import atomic_writer
 from partway.reports.page import POLICY, style
@@ -24,7 +24,7 @@ def write_comparison(
     contents = {
         ".json": json.dumps({"command": command, **to_json(experiment, outcomes)}, indent=2),
         ".md": _markdown(experiment, tables, command),
-        ".html": _html(experiment, tables, command, link),
+        ".html": _html(experiment, tables, headline(experiment, outcomes), command, link),
     }
     for suffix, content in contents.items():
         with atomic_writer(directory / f"comparison{suffix}") as stream:
@@ -43,7 +43,10 @@ def _markdown(experiment: Experiment, tables: Sequence[Table], command: str) -> 
     return f"`{command}`\n\n{rules}\n{shown}\n{sources}"
 
 
-def _html(experiment: Experiment, tables: Sequence[Table], command: str, report: str) -> str:
+def _html(
+    experiment: Experiment, tables: Sequence[Table], told: Sequence[str], command: str, report: str
+) -> str:
+    words = "".join(f"<p>{escape(sentence)}</p>" for sentence in told)
     rules = "".join(f"<li>{escape(rule)}</li>" for rule in experiment.rules())
     sources = "".join(
         f"<li><b>{escape(label)}</b>: {escape(source)}</li>" for label, source in _sources(experiment)
@@ -61,6 +64,7 @@ def _html(experiment: Experiment, tables: Sequence[Table], command: str, report:
 </head>
 <body>
 <header><h1>{len(experiment.arms)} arms compared</h1>
+<div class="headline">{words}</div>
 <p><code>{escape(command)}</code></p><ul>{rules}</ul>
 <p><a href="{escape(report, quote=True)}">Figures and curves of the runs</a></p></header>
 <main>

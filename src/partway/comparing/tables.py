@@ -9,7 +9,9 @@ from partway.comparing.outcomes import Outcome, buffer_sizes, gains, mean_spent,
 from partway.comparing.selecting import BEST_PER_K, LAST, SELECTED
 from partway.evaluation import Estimate
 from partway.evaluation.tables import Cell, Column, Table
+from partway.reports.story import judgement
 
+MOST_TOLD = 4  # arms whose gains are told in words
 TITLES = {
     SELECTED: "Selected by dev pass@1",
     LAST: "Nothing chosen: the last step",
@@ -61,6 +63,24 @@ def spent_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
     return Table(f"What an arm spends, mean over seeds; the budget of each is {budget}", columns, rows)
 
 
+def headline(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
+    """What came out, in words: what the arms have over the first one at the largest k, most first."""
+    first, metric = experiment.arms[0], experiment.metrics[-1]
+    baseline = of_arm(outcomes, first.name)
+    found = {arm.label: gains(of_arm(outcomes, arm.name), baseline)[metric] for arm in experiment.arms[1:]}
+    told = [
+        f"{label} has {abs(100 * gain.value):.1f} points {'more' if gain.value >= 0 else 'fewer'} of {metric}"
+        f" than {first.label} (95% interval {100 * gain.low:+.1f} to {100 * gain.high:+.1f}). "
+        f"{judgement(gain)}"
+        for label, gain in sorted(found.items(), key=lambda item: -item[1].value)
+    ]
+    rest = len(told) - MOST_TOLD
+    return [
+        *told[:MOST_TOLD],
+        *([f"{rest} more, with smaller gains, are in the tables."] if rest > 0 else []),
+    ]
+
+
 def all_tables(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Table]:
     """Everything there is to show, in the order of reading."""
     scored = [scores_table(experiment, outcomes, table) for table in outcomes[0].tables]
@@ -86,6 +106,5 @@ def shown(cell: Cell, column: Column, between: tuple[str, str] = (" (", ")")) ->
         return cell or ""
     if not isinstance(cell, Estimate):
         return column.shown(cell)
-    sign = "+" if " - " in column.heading else ""
-    value, low, high = (f"{100 * number:{sign}.1f}" for number in (cell.value, cell.low, cell.high))
+    value, low, high = map(column.shown, (cell.value, cell.low, cell.high))
     return f"{value}{between[0]}{low} to {high}{between[1]}"

@@ -35,8 +35,9 @@ class Column:
         return f"{self.heading} (%)" if self.is_share else self.heading
 
     def shown(self, number: float) -> str:
-        """A number as a reader wants it."""
-        return f"{100 * number:.1f}" if self.is_share else f"{number:,.{self.digits}f}"
+        """A number as a reader wants it; a difference, whose heading is one, has its sign."""
+        sign = "+" if " - " in self.heading else ""
+        return f"{100 * number:{sign}.1f}" if self.is_share else f"{number:{sign},.{self.digits}f}"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,11 @@ STRATEGIES = {
     "those that give the right answer, and partially-correct ones (PCS): beginnings that reach a state, the "
     "values of all variables, from which the answer is known to be reachable",
 }
+IN_SHORT = {  # at the first use of a setting's name
+    "none": "from the given solutions alone",
+    "fcs": "also from its own correct samples",
+    "fcs+pcs": "also from its own correct and partially-correct samples",
+}
 OBJECTIVES = {
     "mle": "MLE is maximum likelihood estimation",
     "mle_aug": "MLE-Aug adds up the losses of all kept solutions of a problem",
@@ -36,10 +41,7 @@ def headline(study: Study) -> list[str]:
     if base is None:
         return [_alone(study, setting, k, where) for setting in study.evaluated]
     others = [setting for setting in study.evaluated if setting is not base]
-    told = [
-        _difference(study, setting, base, k, where if place == 0 else "")
-        for place, setting in enumerate(others)
-    ]
+    told = [_difference(study, setting, base, k, where if setting is others[0] else "") for setting in others]
     runs = [f"{setting.label} ({counted(len(setting.runs), 'run')})" for setting in study.evaluated]
     return [*told, f"Compared were {_and(runs)}, from the checkpoint each run chose."]
 
@@ -66,19 +68,23 @@ def _difference(study: Study, setting: Setting, base: Setting, k: int, where: st
     if own is None or other is None:
         return f"{setting.label} was not measured at {metric}."
     of = f" of {where}" if where else ""
+    known = f"{base.label}, which learns {IN_SHORT['none']}," if where else base.label
+    means = IN_SHORT.get(setting.strategy)
+    name = setting.label if means is None else f"{setting.label}, which learns {means},"
     begin = (
-        f"{setting.label} solves {100 * own.value:.1f}%{of} with one of {k:,} samples, "
-        f"{base.label} {100 * other.value:.1f}%"
+        f"{name} solves {100 * own.value:.1f}%{of} with one of {k:,} samples; "
+        f"{known} solves {100 * other.value:.1f}%"
     )
     found = gain(study, setting, base, metric)
     if found is None:
         return f"{begin}; the two were not measured on the same problems and seeds, so there is no interval."
     more = "more" if found.value >= 0 else "fewer"
     interval = f"95% interval {100 * found.low:+.1f} to {100 * found.high:+.1f}"
-    return f"{begin}: {abs(100 * found.value):.1f} points {more} ({interval}). {_judgement(found)}"
+    return f"{begin}: {abs(100 * found.value):.1f} points {more} ({interval}). {judgement(found)}"
 
 
-def _judgement(found: Estimate) -> str:
+def judgement(found: Estimate) -> str:
+    """Whether a difference is one."""
     if found.low > 0:
         return "The whole interval is above 0."
     if found.high < 0:
@@ -105,7 +111,7 @@ def terms(study: Study) -> list[tuple[str, str]]:
         if setting.objective not in explained:
             words.append(OBJECTIVES.get(setting.objective, f"{label_of(setting.objective)} is its objective"))
             explained.add(setting.objective)
-        found.append((setting.label, f"{'. '.join(words)}."))
+        found.append((setting.label, ". ".join(_sentence(word) for word in words) + "."))
     if study.ks:
         found.append(
             (
@@ -115,6 +121,10 @@ def terms(study: Study) -> list[tuple[str, str]]:
             )
         )
     return found
+
+
+def _sentence(words: str) -> str:
+    return words if words.startswith("beta") else f"{words[0].upper()}{words[1:]}"
 
 
 def counted(number: int, noun: str) -> str:
