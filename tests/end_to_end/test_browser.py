@@ -321,7 +321,11 @@ def test_on_a_phone_list_and_problem_take_turns(visit, address, pictures):
     page = visit(address, size=NARROW)
     page.wait_for_selector("#entries a")
     assert_fits(page)
-    take(page, pictures / "explorer-narrow-list.png")
+    overview, problems = (page.locator(one).bounding_box() for one in (".facts-grid", "nav.list"))
+    assert overview["y"] < problems["y"]
+    take(page, pictures / "explorer-narrow-overview.png")
+    page.click("text=Problems ↓")
+    expect(page.locator("#text")).to_be_in_viewport()
     page.click("#entries a >> nth=2")
     page.wait_for_selector("#solutions")
     assert not page.locator("nav.list").is_visible()

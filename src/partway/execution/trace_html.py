@@ -74,9 +74,10 @@ def _card(card: Card, first: Card, known: KnownStates, marks: Sequence[Row], pro
         body.append(_why_row(trace.failure))
     if len(trace.solution) > MAX_STEPS:
         body.append(f'<tr><td colspan="3">and {len(trace.solution) - MAX_STEPS:,} more steps</td></tr>')
-    head = '<tr><th class="number"></th><th class="step" scope="col">step</th><th scope="col">state</th></tr>'
+    names = {"number": "#", "step": "step", "reached": "state"}
+    head = "".join(f'<th class="{name}" scope="col">{text}</th>' for name, text in names.items())
     return (
-        f'<article class="card">{_header(card)}<table class="steps"><thead>{head}</thead>'
+        f'<article class="card">{_header(card)}<table class="steps"><thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(body)}</tbody></table>{_footer(card, programs)}</article>"
     )
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STEPS = "training step"
+ALIKE = 0.005  # shares that differ by less are drawn on each other
 STITCHED = "buffer/stitched_per_problem"
 
 
@@ -71,7 +72,7 @@ def loss(study: Study, theme: Theme) -> Figure | None:
         for setting in settings:
             _line(axes, canvas, setting, setting.band(key))
         canvas.title(axes, panels[key])
-        axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]) if key == "loss" else 0.0)
+        axes.set_ylim(bottom=min(0.0, axes.dataLim.y0))
     canvas.label_outer(STEPS, "")
     return canvas.finished(settings)
 
@@ -135,14 +136,22 @@ def outcomes(study: Study, theme: Theme) -> Figure | None:
     return canvas.finished_with([(name, theme[colour]) for colour, name in verdicts.values()])
 
 
+def _look_alike(band: Band, other: Band) -> bool:
+    """Whether two curves of shares lie on each other for the eye."""
+    pairs = zip(band.means, other.means, strict=False)
+    return band.steps == other.steps and all(abs(a - b) < ALIKE for a, b in pairs)
+
+
 def unique(study: Study, theme: Theme) -> Figure | None:
     """The share of distinct samples in evaluations over training."""
     panels = {"eval_unique": "distinct texts", "eval_unique_alpha": "distinct up to names of variables"}
     settings = [s for s in study.settings if any(key in run.curves for run in s.runs for key in panels)]
     if not settings:
         return None
+    if all(_look_alike(*(setting.band(key) for key in panels)) for setting in settings):
+        panels.popitem()  # renaming variables is no way of being distinct here: one panel says it all
     origins = [study.origin_over(s, "eval_unique") for s in settings]
-    canvas = open_canvas(study, theme, origins, height=3.0, columns=2)
+    canvas = open_canvas(study, theme, origins, height=3.0, columns=len(panels))
     for axes, (key, title) in zip(canvas.axes, panels.items(), strict=True):
         for setting in settings:
             _line(axes, canvas, setting, setting.band(key), scale=100)

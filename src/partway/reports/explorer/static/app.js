@@ -317,6 +317,7 @@
       ...[
         element("h1", { tabindex: "-1" }, name),
         element("p.note", "Choose a problem to see its solutions side by side, state by state."),
+        element("button.to-list", { type: "button", on: { click: () => byId("query").scrollIntoView() } }, "Problems ↓"),
         element("dl.facts-grid", runFacts(shown.run).map(fact)),
         worthPart(overview.worth),
         chartsPart(overview),
