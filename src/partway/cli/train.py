@@ -114,7 +114,7 @@ def command(
       accelerate launch --num_processes 2 -m partway train configs/storyproblems_tiny.yaml
     """
     if config is not None and config.startswith("--"):  # no file: it is the first of the pairs
-        config, pairs = None, (config, *pairs)
+        pairs, config = (config, *pairs), None
     if config is None and not pairs:
         raise click.UsageError("Give CONFIG.yaml, or at least --train_file and the file of problems.")
     overrides = parse_overrides(pairs)
