@@ -32,11 +32,13 @@ def fine_tuned_to_share(
     settings: SamplingSettings,
     seed: int,
     report: Callable[[str], None],
+    name: str = PRETRAINED_TINY,
+    learning_rate: float = LEARNING_RATE,
 ) -> LanguageModel:
     """The model, fine-tuned on references until the share of distinct samples has fallen to `share`."""
-    language_model = load_model(PRETRAINED_TINY)
+    language_model = load_model(name)
     model, rng = language_model.model, random.Random(seed)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate)
     for step in range(1, MOST_STEPS + 1):
         ids, labels = _batch(language_model.codec, rng.sample(list(problems), min(BATCH, len(problems))))
         logits = model(ids.to(model.device)).logits

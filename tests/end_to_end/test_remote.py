@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
+from benchmarks.serving import transformers_serve
 from partway import cli
 from partway.models.few_shot import FewShotPrompt
 from partway.problem import Problem
-from served import transformers_serve
 
 pytestmark = pytest.mark.slow
 

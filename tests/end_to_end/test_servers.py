@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.serving import transformers_serve
 from partway.runs import Run
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 from scripted_server import apple_routes, routed_server
-from served import transformers_serve
 from training_cases import SMALL, apples, tiny_gpt_neo, write_inputs
 
 pytestmark = [

@@ -4,19 +4,16 @@
 """
 
 import os
-import signal
-import socket
-import subprocess
-import time
-from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
 import pytest
 import torch
 
+from benchmarks.serving import end, vllm_serve
 from partway.execution import PYTHON
+from partway.models import smollm2
 from partway.models.engine import Request
 from partway.models.loading import load_model
 from partway.models.servers.calls import Trouble
@@ -33,91 +30,67 @@ pytestmark = pytest.mark.skipif(
     VLLM is None, reason="make test-vllm runs these, in an environment of its own"
 )
 PROBLEMS = apples(8)
-SECONDS_TO_START = 900
 TOLERANCE = 2e-3  # of a completion's log-prob, in float32: kernels add up in another order
 
 
 @pytest.fixture(scope="module")
-def directory(tmp_path_factory) -> Path:
+def directories(tmp_path_factory) -> dict[str, Path]:
+    """Where models are: most small ones tie their output layer to their embeddings, smollm2 too."""
+    base = tmp_path_factory.mktemp("vllm")
+    return {
+        "tied": saved(base / "tied", tied=True),
+        "untied": saved(base / "untied", tied=False),
+        "smollm2": smollm2.unpacked(smollm2.gguf_file()),
+    }
+
+
+def saved(path: Path, *, tied: bool) -> Path:
     """A small model, random but with opinions: its log-probs tell versions apart."""
-    path = tmp_path_factory.mktemp("vllm") / "model"
     language_model = build_tiny_model(PROBLEMS, hidden_size=64, layers=2, heads=2)
-    untie(language_model.model)
-    perturb(language_model.model, 0.1)
-    language_model.model.save_pretrained(path)
+    model = language_model.model
+    if not tied:
+        model.config.tie_word_embeddings = False
+        model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())
+    perturb(model, 3.0)
+    model.save_pretrained(path)
     language_model.codec.tokenizer.save_pretrained(path)
     return path
 
 
-def untie(model: torch.nn.Module) -> None:
-    """Give the output layer weights of its own: vLLM 0.32 on a CPU reloads no tied ones (docs/servers.md)."""
-    model.config.tie_word_embeddings = False
-    model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())
+def started(model: Path, log: Path):
+    """A server with room for adapters."""
+    words = ("--max-model-len", "256", "--max-num-seqs", "32", "--enable-lora", "--max-loras", "2")
+    return vllm_serve(str(VLLM), model, log, *words)
 
 
-@contextmanager
-def vllm_serve(model: Path, log: Path):
-    """A server in developer mode; its process group and its address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    settings = {
-        "VLLM_SERVER_DEV_MODE": "1",
-        "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
-        "VLLM_CPU_KVCACHE_SPACE": "1",
-        "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-        "VLLM_NO_USAGE_STATS": "1",
-        "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": "3000",  # on a machine with other work to do
-        "TORCHDYNAMO_DISABLE": "1",  # --enforce-eager still compiles the sampler, for minutes
-        "HF_HUB_OFFLINE": "1",
-    }
-    words = ["--host", "127.0.0.1", "--port", str(port), "--dtype", "float32", "--enforce-eager"]
-    words += ["--max-model-len", "256", "--max-num-seqs", "32", "--enable-lora", "--max-loras", "2"]
-    with log.open("w") as stream:
-        process = subprocess.Popen(
-            [str(VLLM), "-m", "vllm.entrypoints.openai.api_server", "--model", str(model), *words],
-            stdout=stream,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **settings},
-            start_new_session=True,
-        )
-    try:
-        wait_for(f"http://127.0.0.1:{port}", process, log)
-        yield process, f"http://127.0.0.1:{port}"
-    finally:
-        end(process)
+@dataclass(frozen=True)
+class Served:
+    """A model and a server that was started with it."""
 
-
-def wait_for(url: str, process: subprocess.Popen, log: Path) -> None:
-    deadline = time.monotonic() + SECONDS_TO_START
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            if httpx.get(f"{url}/health", timeout=5).status_code == 200:
-                return
-        except httpx.HTTPError:
-            time.sleep(1)
-    raise AssertionError(f"vllm did not start:\n{log.read_text()[-3000:]}")
-
-
-def end(process: subprocess.Popen) -> None:
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait(timeout=60)
+    directory: Path
+    url: str
 
 
 @pytest.fixture(scope="module")
-def server(directory, tmp_path_factory):
-    with vllm_serve(directory, tmp_path_factory.mktemp("log") / "vllm.log") as (_, url):
-        yield url
+def served(request, directories, tmp_path_factory):
+    directory = directories[request.param]
+    with started(directory, tmp_path_factory.mktemp("log") / "vllm.log") as (_, url):
+        yield Served(directory, url)
+
+
+def serving(*names):
+    """A test runs with a server of each of these models; those of one model share it."""
+    return pytest.mark.parametrize("served", names, indirect=True)
 
 
 def perturb(model: torch.nn.Module, scale: float) -> None:
-    """Another version of the weights that are trained."""
+    """Another version of the weights that are trained: each is moved by its layer's `scale` spreads."""
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for weight in model.parameters():
             if weight.requires_grad:
-                weight.add_(torch.randn(weight.shape, generator=generator) * scale)
+                spread = weight.std().clamp(min=0.02)  # those of norms are all equal
+                weight.add_(torch.randn(weight.shape, generator=generator) * scale * spread)
 
 
 def log_prob(model, prompt: list[int], tokens: list[int]) -> float:
@@ -157,29 +130,33 @@ def watching(url: str, language_model, tmp_path: Path, **options) -> Watching:
         programs=PYTHON,
         directory_of=lambda version: tmp_path / "weights" / f"v{version}",
         patience=120,
+        say=(said := []).append,
         **options,
     )
-    engine.seen = []
+    engine.seen, engine.said = [], said
     return engine
 
 
-def test_whole_weights_arrive(server, directory, tmp_path):
-    language_model = load_model(directory, device="cpu")
-    engine = watching(server, language_model, tmp_path)
+@serving("tied", "untied", "smollm2")
+def test_whole_weights_arrive(served, tmp_path):
+    language_model = load_model(served.directory, device="cpu")
+    engine = watching(served.url, language_model, tmp_path)
     for version in range(3):
         engine.update(language_model.model, version)
         assert max(differences(engine, language_model.model)) < TOLERANCE, f"version {version}"
-        perturb(language_model.model, 0.1)
+        perturb(language_model.model, 0.2)
         assert max(differences(engine, language_model.model)) > 50 * TOLERANCE, (
             "the test would see old weights"
         )
-    assert httpx.get(f"{server}/is_paused").json() == {"is_paused": False}
+    assert httpx.get(f"{served.url}/is_paused").json() == {"is_paused": False}
+    assert not engine.said, "the engine saw a difference too"
     engine.close()
 
 
-def test_a_directory_that_the_server_cannot_see_leaves_it_as_it_was(server, directory, tmp_path):
-    language_model = load_model(directory, device="cpu")
-    engine = watching(server, language_model, tmp_path)
+@serving("tied")
+def test_a_directory_that_the_server_cannot_see_leaves_it_as_it_was(served, tmp_path):
+    language_model = load_model(served.directory, device="cpu")
+    engine = watching(served.url, language_model, tmp_path)
     engine.update(language_model.model, 0)
     kind = engine.pool.endpoints[0].identity.kind
     nowhere = replace(engine.current, directory=tmp_path / "only-here")
@@ -187,38 +164,40 @@ def test_a_directory_that_the_server_cannot_see_leaves_it_as_it_was(server, dire
     with pytest.raises(Trouble, match="cannot read"):
         kind.load(nowhere)
     assert max(differences(engine, language_model.model)) < TOLERANCE
-    assert httpx.get(f"{server}/is_paused").json() == {"is_paused": False}
+    assert httpx.get(f"{served.url}/is_paused").json() == {"is_paused": False}
     engine.close()
 
 
-def test_adapters_arrive(server, directory, tmp_path):
+@serving("tied", "smollm2")
+def test_adapters_arrive(served, tmp_path):
     peft = pytest.importorskip("peft")
-    language_model = load_model(directory, device="cpu")
-    whole = watching(server, language_model, tmp_path / "base")
-    whole.update(
-        language_model.model, 0
-    )  # under the adapters lie the weights of the model, whatever was before
+    language_model = load_model(served.directory, device="cpu")
+    whole = watching(served.url, language_model, tmp_path / "base")
+    whole.update(language_model.model, 0)  # whatever it had before, under the adapters lies this model
     config = peft.LoraConfig(r=8, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
     adapted = peft.get_peft_model(language_model.model, config).eval()
-    engine = watching(server, language_model, tmp_path)
+    engine = watching(served.url, language_model, tmp_path)
     for version in range(3):
-        perturb(adapted, 0.3)
+        perturb(adapted, 1.0)
         engine.update(adapted, version)
         assert engine.current.form == "lora"
         assert max(differences(engine, adapted)) < TOLERANCE, f"version {version}"
-    perturb(adapted, 0.3)
+    perturb(adapted, 1.0)
     assert max(differences(engine, adapted)) > 50 * TOLERANCE, "the test would see old weights"
     engine.close()
     whole.close()
 
 
-def test_one_of_two_servers_is_killed_in_the_middle_of_a_run(server, directory, tmp_path):
-    with vllm_serve(directory, tmp_path / "vllm.log") as (process, url):
+@serving("tied")
+def test_one_of_two_servers_is_killed_in_the_middle_of_a_run(served, tmp_path):
+    with started(served.directory, tmp_path / "vllm.log") as (process, url):
         settings = {"eval_strategy": "no", "max_steps": 4, "logging_steps": 1, "explore_ahead": 1}
+        engine = [served.url, url]
         args = SelfSamplingConfig(
-            **{**SMALL, **settings, "output_dir": str(tmp_path / "run"), "engine": [server, url]}
+            **{**SMALL, **settings, "output_dir": str(tmp_path / "run"), "engine": engine}
         )
-        trainer = SelfSamplingTrainer(str(directory), args, PROBLEMS)
+        trainer = SelfSamplingTrainer(str(served.directory), args, PROBLEMS)
+        trainer.engine.pool.look()
         explore = trainer.explore
 
         def exploring(problems):
@@ -231,4 +210,6 @@ def test_one_of_two_servers_is_killed_in_the_middle_of_a_run(server, directory, 
     run = Run(tmp_path / "run")
     per_step = [sum(sample.count for sample in run.samples() if sample.step == step) for step in range(1, 5)]
     assert per_step == [12] * 4, "a sample is missing"
+    name = url.partition("//")[2]
+    assert run.timings()[0][f"servers/{name}/samples"] > 0, "both servers worked at first"
     assert run.timings()[-1]["servers/live"] == 1

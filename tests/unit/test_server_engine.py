@@ -7,6 +7,7 @@ from threading import Timer
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from partway.errors import EngineError
 from partway.execution import PYTHON
@@ -368,6 +369,28 @@ def test_whole_weights_of_an_adapted_model_are_the_merged_ones_and_nothing_chang
         for name, weight in merged_weights(adapted.get_base_model()).items()
     )
     assert all(torch.equal(weight, before[name]) for name, weight in adapted.state_dict().items())
+
+
+def test_an_output_layer_that_is_tied_is_there_under_its_own_name_too(tmp_path, adapted):
+    """Or vLLM on a CPU would go on with the old one."""
+    for name, model in {"whole": MODEL.model, "merged": adapted}.items():
+        (tmp_path / name).mkdir()
+        write_weights(model, tmp_path / name, "full")
+        saved = load_file(tmp_path / name / "model.safetensors")
+        (embeddings,) = (weight for key, weight in saved.items() if key.endswith("wte.weight"))
+        assert "lm_head.weight" not in saved
+        output = load_file(tmp_path / name / "output_layer.safetensors")
+        assert output.keys() == {"lm_head.weight"}
+        assert torch.equal(output["lm_head.weight"], embeddings)
+
+
+def test_an_output_layer_of_its_own_is_not_written_twice(tmp_path):
+    model = tiny_gpt_neo(PROBLEMS).model
+    model.config.tie_word_embeddings = False
+    model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone() + 1)
+    write_weights(model, tmp_path, "full")
+    assert "lm_head.weight" in load_file(tmp_path / "model.safetensors")
+    assert not (tmp_path / "output_layer.safetensors").exists()
 
 
 def sglang_routes(**others):

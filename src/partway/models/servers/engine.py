@@ -260,12 +260,14 @@ class ServerEngine:
         if written.tokens is None:
             text, finished = self._cut(written.text, written.finished)
             return Draw.of(request.prefix, text, 1, finished, tokens=len(self.codec.encode(text)))
-        tokens = written.tokens
-        whole = self.codec.decode([token for token in tokens if token not in self._ends])
+        tokens = [token for token in written.tokens if token not in self._ends]
+        whole = self.codec.decode(tokens)
         text, finished = self._cut(whole, written.finished)
-        kept = tokens if text == whole else tokens[: self._tokens_of(tokens, len(text))]
-        log_prob = None if written.log_probs is None else sum(written.log_probs[: len(kept)])
-        return Draw.of(request.prefix, text, 1, finished, log_prob, len(kept))
+        is_whole = text == whole
+        count = len(tokens) if is_whole else self._tokens_of(tokens, len(text))
+        drawn = len(written.tokens) if is_whole else count  # with the token that ends it
+        log_prob = None if written.log_probs is None else sum(written.log_probs[:drawn])
+        return Draw.of(request.prefix, text, 1, finished, log_prob, count)
 
     def _cut(self, text: str, finished: bool) -> tuple[str, bool]:
         ends = [end for end in (self.programs.end(text), self.codec.end_of_answer(text)) if end is not None]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from safetensors.torch import save_file
 from torch import Tensor
 from transformers import PreTrainedModel
 
@@ -17,6 +18,7 @@ from partway.files import atomic_directory
 from partway.models.loading import no_progress_bar
 
 Form = Literal["full", "lora"]
+OUTPUT_LAYER = "output_layer.safetensors"  # read by servers that read every such file, by nobody else
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +65,26 @@ class Shelf:
 
 def write_weights(model: PreTrainedModel, directory: Path, form: Form) -> None:
     """Save a model; of one with an adapter either the adapter alone, or all with the adapter added."""
-    if not is_adapted(model) or form == "lora":
+    if form == "lora":
         model.save_pretrained(directory)
-    else:
-        base: Any = model.get_base_model()
-        base.save_pretrained(directory, state_dict=merged_weights(base))
+        return
+    whole: Any = model.get_base_model() if is_adapted(model) else model
+    weights = merged_weights(whole) if is_adapted(model) else whole.state_dict()
+    if name := tied_output(whole):
+        save_file({name: weights[name].contiguous()}, directory / OUTPUT_LAYER)
+    whole.save_pretrained(directory, state_dict=weights)  # which takes tied ones out of them
+
+
+def tied_output(model: PreTrainedModel) -> str | None:
+    """The name of the output layer's weights, if they are those of the embeddings.
+
+    Such weights are saved once, under the name of the embeddings. vLLM on a CPU keeps a packed copy for the
+    output layer, which it renews only when it reads them under the name of the output layer.
+    """
+    inputs, output = model.get_input_embeddings(), model.get_output_embeddings()
+    if output is None or output.weight is not inputs.weight:
+        return None
+    return next(f"{name}.weight" for name, module in model.named_modules() if module is output)
 
 
 def log_prob(model: PreTrainedModel, prompt: Sequence[int], tokens: Sequence[int]) -> float:
