@@ -7,8 +7,10 @@ from threading import Timer
 
 import pytest
 import torch
+from click.testing import CliRunner
 from safetensors.torch import load_file
 
+from partway.cli.doctor import command as doctor
 from partway.errors import EngineError
 from partway.execution import PYTHON
 from partway.models.engine import Request
@@ -455,12 +457,53 @@ def test_a_server_is_known_by_its_routes(made, tmp_path, routes, name, forms):
     with routed_server(routes) as server:
         engine = made(server.url, tmp_path=tmp_path)
         kind = identify(engine.pool.endpoints[0].calls).kind
-        assert (kind.name, kind.forms) == (name, forms)
+        assert (kind.name, tuple(kind.forms)) == (name, forms)
 
 
 def test_vllm_without_its_developer_mode_takes_no_whole_weights(made, tmp_path):
     routes = {route: answer for route, answer in vllm_routes().items() if route != "POST /pause"}
     with routed_server(routes) as server:
         kind = identify(made(server.url, tmp_path=tmp_path).pool.endpoints[0].calls).kind
-        assert kind.forms == ("lora",)
+        assert tuple(kind.forms) == ("lora",)
         assert "VLLM_SERVER_DEV_MODE=1" in kind.advice()
+
+
+def checked_up(*words):
+    """What `partway doctor --engine` shows, and its exit code."""
+    result = CliRunner().invoke(doctor, words)
+    return result.exit_code, result.output
+
+
+def test_the_doctor_says_what_a_server_is_and_how_it_takes_weights():
+    with routed_server(vllm_routes()) as server:
+        assert checked_up("--engine", server.url) == (
+            0,
+            f"{server.url}\n"
+            "  server: vLLM 0.32.0\n"
+            "  model: base\n"
+            "  weights given last: none, it has those it was started with\n"
+            "  takes: whole weights (/collective_rpc reload_weights), adapters (/v1/load_lora_adapter)\n"
+            "  says log probs: yes\n",
+        )
+    with routed_server(serve_routes()) as server:
+        code, said = checked_up("--engine", server.url)
+        assert code == 0
+        assert "server: transformers serve\n  model: the one a request names\n" in said
+        assert "for more: start it as `transformers serve` without the name of a model" in said
+
+
+def test_the_doctor_says_how_to_resume_a_paused_server():
+    paused = {"GET /is_paused": lambda payload: (200, {"is_paused": True})}
+    with routed_server(vllm_routes(**paused)) as server:
+        _, said = checked_up("--engine", server.url)
+        assert f"paused: yes, requests wait; to go on: curl -X POST {server.url}/resume\n" in said
+
+
+def test_the_doctor_fails_for_a_server_that_does_not_answer_and_shows_the_others():
+    named = {"GET /v1/models": lambda payload: (200, {"data": [{"id": "a\x1b[2Jmodel" + "x" * 999}]})}
+    with routed_server(vllm_routes(**named)) as server:
+        code, said = checked_up("--engine", f"http://127.0.0.1:9,{server.url}")
+    assert code == 1
+    assert "http://127.0.0.1:9\n  trouble: ConnectError" in said
+    assert "model: a?[2Jmodel" in said
+    assert len(said) < 1500

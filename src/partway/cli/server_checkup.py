@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from partway.models.servers.kinds import Kind
+
+LONGEST = 300  # characters of what a server says
 
 
 def check_servers(urls: Sequence[str], as_json: bool) -> None:
@@ -24,9 +30,14 @@ def check_servers(urls: Sequence[str], as_json: bool) -> None:
         for url, said in found.items():
             click.echo(url)
             for name, value in said.items():
-                click.echo(f"  {name.replace('_', ' ')}: {value}")
+                click.echo(f"  {name.replace('_', ' ')}: {_printable(value)}")
     if has_failed:
         raise SystemExit(1)
+
+
+def _printable(value: str) -> str:
+    """A server's words, without the signs that would steer a terminal."""
+    return "".join(sign if sign.isprintable() else "?" for sign in value[:LONGEST])
 
 
 def looked_at(url: str) -> dict[str, str]:
@@ -37,18 +48,33 @@ def looked_at(url: str) -> dict[str, str]:
     calls = Calls(url, timeout=20.0, connections=2)
     try:
         identity = identify(calls)
-        kind = identity.kind
-        said = {
-            "server": f"{kind.name} {identity.version}".strip(),
+        return {
+            "server": f"{identity.kind.name} {identity.version}".strip(),
             "model": identity.model or "the one a request names",
-            "weights": kind.serving() or "does not say",
-            "takes": " or ".join(_FORMS[form] for form in kind.forms) or "no weights",
+            **_about_weights(identity.kind, calls.root),
         }
-        if len(kind.forms) < len(_FORMS):
-            said["hint"] = kind.advice()
-        return said
     finally:
         calls.close()
+
+
+def _about_weights(kind: Kind, root: str) -> dict[str, str]:
+    said = {
+        "weights_given_last": _given(kind.serving()),
+        "takes": ", ".join(f"{_FORMS[form]} ({how})" for form, how in kind.forms.items()) or "no weights",
+        "says_log_probs": "yes" if kind.tells_log_probs else "no",
+    }
+    if len(kind.forms) < len(_FORMS):
+        said["for_more"] = kind.advice()
+    if kind.is_paused():
+        said["paused"] = f"yes, requests wait; to go on: curl -X POST {root}/resume"
+    return said
+
+
+def _given(version: str | None) -> str:
+    """vLLM calls the weights it was started with `default`."""
+    return {None: "it does not say", "default": "none, it has those it was started with"}.get(
+        version, str(version)
+    )
 
 
 _FORMS = {"full": "whole weights", "lora": "adapters"}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from partway.models.servers.calls import Calls, Trouble
@@ -30,8 +30,8 @@ class Kind(Protocol):
         ...
 
     @property
-    def forms(self) -> tuple[Form, ...]:
-        """In which weights can be handed to it."""
+    def forms(self) -> Mapping[Form, str]:
+        """In which weights can be handed to it, and by which route."""
         ...
 
     @property
@@ -62,6 +62,10 @@ class Kind(Protocol):
         """What the server calls the weights it has, None if it does not say."""
         ...
 
+    def is_paused(self) -> bool:
+        """Whether it keeps requests waiting until it is resumed."""
+        ...
+
     def drop(self, weights: Published) -> None:
         """These weights are asked for no more."""
         ...
@@ -78,7 +82,7 @@ class Plain:
     calls: Calls
     model: str | None = None
     name: str = "OpenAI-style server"
-    forms: tuple[Form, ...] = ()
+    forms: Mapping[Form, str] = field(default_factory=dict)
     in_place: tuple[Form, ...] = ()
     tells_log_probs: bool = False
 
@@ -97,6 +101,9 @@ class Plain:
     def serving(self) -> str | None:
         return None
 
+    def is_paused(self) -> bool:
+        return False
+
     def drop(self, weights: Published) -> None:
         """It has none of ours."""
 
@@ -114,7 +121,7 @@ class TransformersServe:
 
     calls: Calls
     name: str = "transformers serve"
-    forms: tuple[Form, ...] = ("full",)
+    forms: Mapping[Form, str] = field(default_factory=lambda: {"full": "a request names their directory"})
     in_place: tuple[Form, ...] = ()
     tells_log_probs: bool = False
 
@@ -147,6 +154,9 @@ class TransformersServe:
 
     def serving(self) -> str | None:
         return None
+
+    def is_paused(self) -> bool:
+        return False
 
     def drop(self, weights: Published) -> None:
         """Gone with the next reset."""

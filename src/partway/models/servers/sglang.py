@@ -28,8 +28,9 @@ class Sglang:
     tells_log_probs: bool = False
 
     @property
-    def forms(self) -> tuple[Form, ...]:
-        return ("full", "lora") if self.routes >= ADAPTERS else ("full",)
+    def forms(self) -> dict[Form, str]:
+        full: dict[Form, str] = {"full": "/update_weights_from_disk"}
+        return full | {"lora": "/load_lora_adapter"} if self.routes >= ADAPTERS else full
 
     def body(
         self, asked: Asked, count: int, settings: SamplingSettings, seed: int, weights: Published | None
@@ -63,6 +64,9 @@ class Sglang:
         said = self.calls.get("/get_model_info")
         path = said.get("model_path") if isinstance(said, Mapping) else None
         return path if isinstance(path, str) else None
+
+    def is_paused(self) -> bool:
+        return False
 
     def drop(self, weights: Published) -> None:
         if weights.form == "lora":

@@ -31,9 +31,10 @@ class Vllm:
     tells_log_probs: bool = True
 
     @property
-    def forms(self) -> tuple[Form, ...]:
-        full: tuple[Form, ...] = ("full",) if self.routes >= RELOADING else ()
-        return (*full, "lora") if self.routes >= ADAPTERS else full
+    def forms(self) -> dict[Form, str]:
+        full: dict[Form, str] = {"full": "/collective_rpc reload_weights"}
+        lora: dict[Form, str] = {"lora": "/v1/load_lora_adapter"}
+        return (full if self.routes >= RELOADING else {}) | (lora if self.routes >= ADAPTERS else {})
 
     def body(
         self, asked: Asked, count: int, settings: SamplingSettings, seed: int, weights: Published | None
@@ -65,6 +66,10 @@ class Vllm:
         said = self.calls.get("/weight_info")
         version = said.get("weight_version") if isinstance(said, dict) else None
         return version if isinstance(version, str) else None
+
+    def is_paused(self) -> bool:
+        said = self.calls.get("/is_paused") if "/is_paused" in self.routes else {}
+        return isinstance(said, dict) and said.get("is_paused") is True
 
     def drop(self, weights: Published) -> None:
         if weights.form == "lora":
