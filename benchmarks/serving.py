@@ -26,7 +26,7 @@ def transformers_serve(log: Path, *words: str) -> Iterator[Started]:
     command = [sys.executable, "-m", "transformers.cli.transformers", "serve", *map(str, words)]
     command += ["--host", "127.0.0.1", "--port", "0", "--device", "cpu"]
     with _running(command, log, {"PYTHONUNBUFFERED": "1"}) as process:
-        yield process, _when_healthy(process, log, lambda: _said_address(log))
+        yield process, _when_healthy("transformers serve", process, log, lambda: _said_address(log))
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def vllm_serve(python: str, model: Path, log: Path, *words: str) -> Iterator[Sta
     command = [python, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model), *words]
     command += ["--host", "127.0.0.1", "--port", str(port), "--dtype", "float32", "--enforce-eager"]
     with _running(command, log, settings) as process:
-        yield process, _when_healthy(process, log, lambda: f"http://127.0.0.1:{port}")
+        yield process, _when_healthy("vLLM", process, log, lambda: f"http://127.0.0.1:{port}")
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
@@ -73,14 +73,16 @@ def _running(
         end(process)
 
 
-def _when_healthy(process: subprocess.Popen[bytes], log: Path, address: Callable[[], str | None]) -> str:
+def _when_healthy(
+    name: str, process: subprocess.Popen[bytes], log: Path, address: Callable[[], str | None]
+) -> str:
     """The server's address, as soon as it answers there."""
     deadline = time.monotonic() + SECONDS_TO_START
     while time.monotonic() < deadline and process.poll() is None:
         if (url := address()) is not None and _is_healthy(url):
             return url
         time.sleep(0.3)
-    raise RuntimeError(f"{' '.join(map(str, process.args))}: did not start\n{log.read_text()[-3000:]}")
+    raise RuntimeError(f"{name} did not start:\n{log.read_text()[-3000:]}")
 
 
 def _is_healthy(url: str) -> bool:

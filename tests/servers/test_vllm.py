@@ -144,7 +144,7 @@ def test_whole_weights_arrive(served, tmp_path):
     for version in range(3):
         engine.update(language_model.model, version)
         assert max(differences(engine, language_model.model)) < TOLERANCE, f"version {version}"
-        perturb(language_model.model, 0.2)
+        perturb(language_model.model, 0.1)
         assert max(differences(engine, language_model.model)) > 50 * TOLERANCE, (
             "the test would see old weights"
         )

@@ -14,7 +14,9 @@ from partway.cli.doctor import command as doctor
 from partway.errors import EngineError
 from partway.execution import PYTHON
 from partway.models.engine import Request
+from partway.models.servers import answers
 from partway.models.servers import endpoint as endpoints
+from partway.models.servers.calls import Trouble
 from partway.models.servers.engine import ServerEngine
 from partway.models.servers.identity import identify
 from partway.models.servers.published import merged_weights, write_weights
@@ -320,6 +322,39 @@ def test_vllm_reads_our_tokens_and_its_own_are_cut_where_the_solution_ends(made,
         expected = MODEL.codec.encode("n0 = 1\nanswer = n0\n")
         assert (draw.completion, draw.finished, draw.count) == ("n0 = 1\nanswer = n0\n", True, 4)
         assert (draw.tokens, draw.log_prob) == (len(expected), -0.5 * len(expected))
+
+
+def choice(**fields):
+    return {"choices": [{"text": "", "token_ids": [5, 6], "finish_reason": "stop"} | fields]}
+
+
+@pytest.mark.parametrize(
+    ("said", "complaint"),
+    [
+        (choice(token_ids=[5] * 14), "14 tokens came and 12 were asked for"),
+        (choice(token_ids=[5, "six"]), "tokens are no numbers of tokens"),
+        (choice(token_ids=[5, -1]), "tokens are no numbers of tokens"),
+        (choice(token_ids=[5, 1 << 40]), "tokens are no numbers of tokens"),
+        (choice(text=None), "a completion's text is no text"),
+        ({"choices": "many"}, "expected choices with texts"),
+        ({"choices": [choice()["choices"][0]] * 3}, "3 completions came and 2 were asked for"),
+        ([], "expected choices with texts"),
+    ],
+)
+def test_an_answer_is_believed_only_within_what_was_asked_for(said, complaint):
+    with pytest.raises(Trouble, match=complaint):
+        answers.completions(said, asked=2, longest=12)
+
+
+def test_a_text_that_is_too_long_is_cut_and_has_not_ended():
+    (written,) = answers.completions(choice(text="1" * 3_000_000, token_ids=None), asked=1, longest=12)
+    assert (len(written.text), written.finished, written.tokens) == (16_384, False, None)
+
+
+@pytest.mark.parametrize("said", [[0.0], [0.0, float("nan")], [0.0, "low"], None, "low"])
+def test_log_probs_that_cannot_be_used_are_left_out(said):
+    (written,) = answers.completions(choice(logprobs={"token_logprobs": said}), asked=1, longest=12)
+    assert (written.tokens, written.log_probs) == ((5, 6), None)
 
 
 @pytest.fixture(scope="module")

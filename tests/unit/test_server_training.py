@@ -9,10 +9,11 @@ import torch
 from safetensors.torch import load_file
 
 from partway.errors import ConfigError, EngineError, RunError
+from partway.models.servers import endpoint
 from partway.runs import Run
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 from partway.training.replay import Recording
-from scripted_server import apple_routes, routed_server, solved_apples
+from scripted_server import apple_routes, completions, routed_server, solved_apples
 from training_cases import SMALL, apples, small_trainer, tiny_gpt_neo
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*TypedStorage is deprecated:UserWarning")
@@ -132,6 +133,47 @@ def test_when_servers_are_gone_for_good_the_run_is_saved_and_goes_on_later(tmp_p
     assert weights_by_step(run) == {step: {step - 1} for step in range(1, 6)}
     assert [sum(s.count for s in run.samples() if s.step == step) for step in range(1, 6)] == [8, 4, 8, 4, 8]
     replay(run, tmp_path / "replay")
+
+
+def faulty(good: Any, faults: list[Any]) -> Any:
+    """From the weights of step 1 on, one fault after the other in place of answers."""
+    left = iter(faults)
+
+    def answer(payload: dict[str, Any]) -> tuple[int, Any]:
+        is_begun = "step-0" in payload.get("model", "") or payload["prompt"] == "1"  # weights are tried
+        return good(payload) if is_begun else next(left, good)(payload)
+
+    return answer
+
+
+FAULTS = [
+    lambda payload: (500, {"error": "out of memory"}),
+    lambda payload: (200, b"<html>busy</html>"),
+    lambda payload: (200, {"choices": []}),
+    lambda payload: (200, completions(*["answer = 1\n"] * 300)),
+    lambda payload: (200, b"1" * (9 << 20)),
+    lambda payload: (200, b"[" * 200_000),
+    lambda payload: time.sleep(3) or solved_apples(payload),
+]
+
+
+def test_a_step_waits_for_the_answers_that_a_failing_server_owes_it(tmp_path, monkeypatch, capsys):
+    """One server that fails in every way: training says so, waits, and no sample is missing or made up."""
+    monkeypatch.setattr(endpoint, "LONGEST_PAUSE", 0.1)
+    with routed_server(apple_routes(faulty(solved_apples, FAULTS))) as server:
+        training = trainer(tmp_path / "run", engine=server.url, engine_timeout=60.0, disable_tqdm=False)
+        training.engine.pool.endpoints[0].calls._http.timeout = 1.0
+        training.train()
+        asked = [call for call in server.asked("/v1/completions") if call["prompt"] != "1"]
+    run = Run(tmp_path / "run")
+    assert [sum(s.count for s in run.samples() if s.step == step) for step in range(1, 6)] == [8, 4, 8, 4, 8]
+    assert len(asked) == 32 + len(FAULTS), "every fault came, and was asked again"
+    written = {step for s in run.samples() for step in s.completion.splitlines()}
+    assert "answer = 1" not in written, "what was not asked for was taken"
+    assert sum(line[f"servers/{server.url[7:]}/failures"] for line in run.timings()) > 1
+    said = capsys.readouterr()
+    assert "no server answers" in said.out + said.err
+    assert "answers again" in said.out + said.err
 
 
 def test_a_run_of_the_model_itself_is_replayed_with_its_evaluations(tmp_path):
