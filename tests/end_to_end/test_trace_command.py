@@ -65,6 +65,17 @@ def test_json_is_one_object_per_solution(tmp_path: Path):
     assert same["is_correct"] is True
 
 
+def test_a_function_that_returns_is_looked_into_when_asked_and_pointed_out_when_not():
+    written = b"def solution():\n    n0 = 3\n    return n0 * 2"
+    result = partway("trace", "-", "--program-forms", "written", "--json", text=written)
+    found = json.loads(result.stdout)
+    assert [step["state"] for step in found["steps"]] == ["3", "3, 6"]
+    assert (found["answer"], result.stderr) == ("6", b"")
+    result = partway("trace", "-", text=written)
+    assert b"no answer" in result.stdout
+    assert result.stderr == b"partway: - returns or prints its answer; try --program-forms written\n"
+
+
 def test_general_programs_go_through_the_workers():
     result = partway("trace", "-", "--json", text=b"x = [1, 2]\nfor i in x:\n    y = i\nanswer = len(x)")
     found = json.loads(result.stdout)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import click
 
 from partway.errors import SolutionError
 from partway.execution import PYTHON, PythonPrograms, Trace, trace_all
+from partway.execution.forms import read_written
+from partway.execution.programs import ProgramForms
 from partway.execution.values import StateMode
 
 MAX_BYTES = 1_000_000
@@ -31,9 +34,22 @@ MAX_BYTES = 1_000_000
 @click.option(
     "--answer-variable", default="answer", show_default=True, help="The variable that ends a solution."
 )
+@click.option(
+    "--program-forms",
+    "forms",
+    type=click.Choice(["steps", "written"]),
+    default="steps",
+    show_default=True,
+    help="written: also look inside a function that returns or a main guard, up to a line that prints.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per solution.")
 def command(
-    files: tuple[str, ...], against: str | None, state: StateMode, answer_variable: str, as_json: bool
+    files: tuple[str, ...],
+    against: str | None,
+    state: StateMode,
+    answer_variable: str,
+    forms: ProgramForms,
+    as_json: bool,
 ) -> None:
     """Run solutions step by step and show their states.
 
@@ -42,22 +58,35 @@ def command(
       partway trace solution.py
       echo 'n0 = 48; t0 = n0 / 2; answer = n0 + t0' | partway trace -
       partway trace sample1.py sample2.py --against reference.py
+      partway trace function.py --program-forms written
     """
     from partway.cli.trace_tables import Shown, show, show_against
 
     names = [*([against] if against else []), *files]
-    programs, texts = PythonPrograms(answer_variable, state), [read(name) for name in names]
+    programs = PythonPrograms(answer_variable, state, program_forms=forms)
+    texts = [read(name) for name in names]
     traces = trace_all(texts, programs)
     shown = [Shown.of(*one, programs) for one in zip(names, texts, traces, strict=True)]
     solutions = shown[1:] if against else shown
     if as_json:
         for one in solutions:
-            found = as_object(one.name, one.trace, traces[0] if against else None)
+            found = as_object(one.name, one.trace, traces[0] if against else None, programs)
             click.echo(json.dumps(found, ensure_ascii=False))
     elif against:
         show_against(replace(shown[0], name=f"{against} (reference)"), solutions, programs)
     else:
         show(solutions, programs)
+    if forms == "steps":
+        _point_out_forms(names, texts, traces, answer_variable)
+
+
+def _point_out_forms(
+    names: Sequence[str], texts: Sequence[str], traces: Sequence[Trace], answer_variable: str
+) -> None:
+    """Where no answer was found because it is returned or printed, say how it is."""
+    for name, text, found in zip(names, texts, traces, strict=True):
+        if not found.has_answer and read_written(text, answer_variable) is not None:
+            click.echo(f"partway: {name} returns or prints its answer; try --program-forms written", err=True)
 
 
 def read(name: str) -> str:
@@ -79,7 +108,9 @@ def read(name: str) -> str:
     return text
 
 
-def as_object(name: str, found: Trace, reference: Trace | None) -> dict[str, Any]:
+def as_object(
+    name: str, found: Trace, reference: Trace | None, programs: PythonPrograms = PYTHON
+) -> dict[str, Any]:
     """A trace as plain JSON values."""
     steps = [
         {
@@ -96,6 +127,6 @@ def as_object(name: str, found: Trace, reference: Trace | None) -> dict[str, Any
         "failure": asdict(found.failure) if found.failure else None,
     }
     if reference is not None:
-        result["matching_length"] = PYTHON.longest_known_prefix(found, reference.states)
-        result["is_correct"] = reference.has_answer and PYTHON.is_correct(found, reference.answer)
+        result["matching_length"] = programs.longest_known_prefix(found, reference.states)
+        result["is_correct"] = reference.has_answer and programs.is_correct(found, reference.answer)
     return result
