@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import combinations
 from xml.etree import ElementTree
@@ -220,6 +221,30 @@ def test_no_text_overlaps_another_or_leaves_the_figure(section, crowded, monkeyp
         across = min(one.x1, other.x1) - max(one.x0, other.x0)
         up = min(one.y1, other.y1) - max(one.y0, other.y0)
         assert across < 1 or up < 1, f"{first!r} and {second!r}"
+
+
+def test_a_long_legend_makes_a_figure_taller_and_takes_nothing_from_its_panels(crowded, monkeypatch):
+    many = replace(
+        crowded,
+        settings=tuple(replace(s, label=f"{n}, {s.label}") for n in range(3) for s in crowded.settings),
+    )
+    with drawing(LIGHT, "salt"):
+        few, figure = (training_progress(study, LIGHT) for study in (crowded, many))
+        heights = [
+            one.axes[0].get_window_extent().height
+            for one in (few, figure)
+            if not one.draw_without_rendering()
+        ]
+        boxes = drawn_texts(figure, monkeypatch)
+    assert heights[1] > 0.9 * heights[0]
+    assert all(0 <= box.y0 <= box.y1 <= figure.bbox.height + 1 for _, box in boxes)
+
+
+def test_runs_may_be_given_the_names_of_their_arms(tmp_path):
+    runs = [write_run(tmp_path / f"run{seed}", seed=seed, temperature=0.5 + seed) for seed in range(3)]
+    labels = dict(zip([run.directory for run in runs], ["B", "A", "B"], strict=True))
+    study = read_study(runs, labels)
+    assert [(s.label, s.seeds) for s in study.settings] == [("B", (0, 2)), ("A", (1,))]
 
 
 def test_a_curve_of_one_point_can_be_seen(tmp_path):

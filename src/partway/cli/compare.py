@@ -112,8 +112,8 @@ def run_comparison(
 
     check(experiment)
     outcomes = run_arms(experiment, out, jobs or cores(), ctx.obj["quiet"])
-    runs = [outcome.run for outcome in outcomes if outcome.run and outcome.arm.trains]
-    report = write_report(runs, out / "report", title="Runs compared")
+    labels = {one.run.directory: one.arm.label for one in outcomes if one.run and one.arm.trains}
+    report = write_report([*labels], out / "report", title="Runs compared", labels=labels)
     page = write_comparison(experiment, outcomes, out, report, f"partway {shlex.join(sys.argv[1:])}")
     if as_json:
         click.echo((out / "comparison.json").read_text(encoding="utf-8"))

@@ -15,10 +15,15 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+    from matplotlib.text import Text
 
 WIDTH = 9.0  # inches
 LINE = 0.155  # inches from line to line of the small print
 LEGEND_CHARACTERS = 112  # that fit side by side
+LEGEND_LINE = 0.24  # inches
+SPARE_LINES = 2  # of a legend that panels have room for
+BOTTOM = 0.06  # inches below the small print
 ORIGIN_CHARACTERS = 150
 TITLE_CHARACTERS = 96
 MOST_MARKED = 12
@@ -33,6 +38,9 @@ class Canvas:
     columns: int
     theme: Theme
     styles: Mapping[str, Style]
+    layout: ConstrainedLayoutEngine
+    small_print: Text  # below the panels
+    foot: float  # inches for it
 
     def colour(self, setting: Setting) -> str:
         """The setting's colour."""
@@ -87,7 +95,15 @@ class Canvas:
         longest = max(len(label) for label in labels) + 4 + 2 * handle
         columns = max(1, min(len(labels), int(LEGEND_CHARACTERS // longest)))
         self.figure.legend(handles, labels, loc="outside upper left", ncols=columns, handlelength=handle)
+        self._grow(LEGEND_LINE * max(0, ceil(len(labels) / columns) - SPARE_LINES))
         return self.figure
+
+    def _grow(self, inches: float) -> None:
+        """Make the figure taller; what was laid out in shares of its height is told again."""
+        total = self.figure.get_figheight() + inches
+        self.figure.set_figheight(total)
+        self.layout.set(rect=_above(self.foot, total))
+        self.small_print.set_y(BOTTOM / total)
 
 
 def open_canvas(
@@ -108,21 +124,28 @@ def open_canvas(
     rows = ceil(panels / columns)
     foot = LINE * (len(lines) + 1)
     total = rows * height + foot
-    layout = ConstrainedLayoutEngine(rect=(0, foot / total, 1, 1 - foot / total), w_pad=0.08, h_pad=0.06)
+    layout = ConstrainedLayoutEngine(rect=_above(foot, total), w_pad=0.08, h_pad=0.06)
     figure = Figure(figsize=(WIDTH, total), layout=layout)
     axes = figure.subplots(rows, columns, squeeze=False).flatten()
     for unused in axes[panels:]:
         unused.set_axis_off()
-    figure.text(
+    small_print = figure.text(
         0.01,
-        0.06 / total,
+        BOTTOM / total,
         "\n".join(lines),
         va="bottom",
         fontsize=SMALL,
         color=theme["muted"],
         linespacing=1.35,
     )
-    return Canvas(figure, tuple(axes[:panels]), columns, theme, styles(study.settings))
+    return Canvas(
+        figure, tuple(axes[:panels]), columns, theme, styles(study.settings), layout, small_print, foot
+    )
+
+
+def _above(foot: float, total: float) -> tuple[float, float, float, float]:
+    """The part of a figure above its foot: left, bottom, width and height as shares."""
+    return 0, foot / total, 1, 1 - foot / total
 
 
 def _wrapped(text: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,18 +35,23 @@ def write_report(
     out: Path | str,
     *,
     title: str | None = None,
+    labels: Mapping[Path, str] | None = None,
     sections: Sequence[Section] = SECTIONS,
 ) -> Path:
-    """Write the report of `runs` into the directory `out`; returns the path of its page."""
-    return write_study(read_study(runs), Path(out), title=title, sections=sections)
+    """Write the report of `runs` into the directory `out`; returns the path of its page.
+
+    Runs are named by what tells them apart, or by the `labels` of their directories.
+    """
+    return write_study(read_study(runs, labels), Path(out), title=title, sections=sections)
 
 
-def read_study(runs: Sequence[Run | Path | str]) -> Study:
+def read_study(runs: Sequence[Run | Path | str], labels: Mapping[Path, str] | None = None) -> Study:
     """What the runs say, grouped into settings; a directory given twice counts once."""
     directories = [run.directory if isinstance(run, Run) else Path(run) for run in runs]
     if not directories:
         raise RunError("no runs to report on; expected at least one run directory")
-    return study_of(summarize(path) for path in {path.resolve(): path for path in directories}.values())
+    distinct = {path.resolve(): path for path in directories}
+    return study_of(map(summarize, distinct.values()), labels)
 
 
 def write_study(

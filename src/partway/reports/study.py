@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -153,12 +153,15 @@ def _estimates(results: Sequence[Result]) -> dict[str, Estimate]:
     return estimates([{name: [e.value] for name, e in result.metrics.items()} for result in results])
 
 
-def study_of(runs: Iterable[RunSummary]) -> Study:
-    """Group runs into settings in the paper's order, and choose what they can be compared on."""
+def study_of(runs: Iterable[RunSummary], labels: Mapping[Path, str] | None = None) -> Study:
+    """Group runs into settings in the paper's order, and choose what they can be compared on.
+
+    With `labels`, a name for each run directory, runs of one name are a setting, in the order of the names.
+    """
     runs = sorted(
         _completed(list(runs)), key=lambda run: (str(run.directory.parent), run.seed, run.directory.name)
     )
-    settings = _labelled(_grouped(runs))
+    settings = _labelled(_grouped(runs)) if labels is None else _named(runs, labels)
     names = _names([run.directory for run in runs])
     evaluated = [setting for setting in settings if any(run.results for run in setting.runs)]
     untested = [setting.label for setting in evaluated if not setting.results("test")]
@@ -205,6 +208,13 @@ def _by_settings(runs: Sequence[RunSummary], ignored: set[str]) -> list[list[Run
         settings = {key: value for key, value in run.config.items() if key not in ignored}
         groups[json.dumps(settings, sort_keys=True, default=str)].append(run)
     return list(groups.values())
+
+
+def _named(runs: Sequence[RunSummary], labels: Mapping[Path, str]) -> tuple[Setting, ...]:
+    groups: dict[str, list[RunSummary]] = {label: [] for label in labels.values()}
+    for run in runs:
+        groups[labels[run.directory]].append(run)
+    return tuple(Setting(label, tuple(group)) for label, group in groups.items())
 
 
 def _labelled(groups: Sequence[list[RunSummary]]) -> tuple[Setting, ...]:
