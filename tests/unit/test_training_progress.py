@@ -70,12 +70,14 @@ def test_every_evaluation_leaves_a_line_above_the_bar_and_nothing_is_cut_at_80_c
             live.on_log(None, state(step), None, logs=LINE)
             live.on_log(None, state(step), None, logs={"eval_pass@1": share, "eval_pass@100": 0.75})
         shown = live.bar.tasks[0].fields["text"]
+        live.on_log(None, state(20), None, logs={"train_loss": 1.0, "final_step": 10})
     assert shown.startswith("step 20/100  ")
     assert " left  loss 12.346" in shown
     assert len(shown) <= 80 - len("training ") - 21
     output = console.file.getvalue()
     assert "step 10/100  loss 12.346  pass@1 25.0%, pass@100 75.0%" in output
     assert "step 20/100  loss 12.346  pass@1 50.0%, pass@100 75.0%" in output
+    assert "step 20/100  finished; final/ is step 10\n" in output
     assert "\u2026" not in output, "nothing is cut"
 
 

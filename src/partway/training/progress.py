@@ -78,7 +78,7 @@ class PlainDisplay(Display):
 
 
 class LiveDisplay(Display):
-    """A bar that stays in place, for a terminal; above it a line for every evaluation, which stay."""
+    """A bar that stays in place, for a terminal; above it lines that stay: every evaluation, and the end."""
 
     def __init__(self, console: Console) -> None:
         super().__init__()
@@ -107,9 +107,14 @@ class LiveDisplay(Display):
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any], **_: Any) -> None:
         super().on_log(args, state, control, logs)
         if any(key.startswith("eval_pass@") for key in logs):
-            line = f"step {state.global_step}/{state.max_steps}  {describe(self.latest)}"
-            self.bar.console.print(line, highlight=False, markup=False)
+            self._keep(state, self.latest)
+        elif "train_loss" in logs:
+            self._keep(state, logs)
         self._show(state)
+
+    def _keep(self, state: Any, metrics: Mapping[str, Any]) -> None:
+        line = f"step {state.global_step}/{state.max_steps}  {describe(metrics)}"
+        self.bar.console.print(line, highlight=False, markup=False)
 
     def _show(self, state: Any) -> None:
         left, rate = self.pace(state)
