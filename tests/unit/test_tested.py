@@ -7,7 +7,7 @@ import pytest
 from partway import Problem, PythonPrograms, Solution, SolutionBuffer, Verdict, trace
 from partway.buffer import Rules
 from partway.execution.checkers import TESTS
-from partway.reports.explorer.problem_view import known_of
+from partway.reports.explorer.problem_view import known_of, typed_view
 from partway.rewards import trace_credits
 
 TESTED = PythonPrograms(checker=TESTS, program_forms="written")
@@ -158,7 +158,11 @@ def test_without_the_key_a_function_is_one_step_as_before():
 
 def test_the_explorer_shows_states_inside_the_function():
     wrong = "def area(a, b, k=1):\n    wide = a - 2 * k\n    high = b - 2 * k\n    return wide + high"
-    known = known_of(problem(), SolutionBuffer.seeded(problem(), None, TESTED))
+    buffer = SolutionBuffer.seeded(problem(), None, TESTED)
+    known = known_of(problem(), buffer)
     row = known.compared(trace(wrong, TESTED))
     assert (row["matching"], row["is_right"], row["answer"]) == (2, False, "15")
     assert [step["state"] for step in row["steps"][:2]] == [0, 1], "the reference's own states"
+    typed = typed_view(wrong, buffer, known)
+    assert (typed["verdict"], typed["matching"]) == ("new_partially_correct", 2)
+    assert typed["places"] == [(0, 2)]

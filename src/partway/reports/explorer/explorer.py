@@ -44,6 +44,10 @@ class Material:
     pass1: Sequence[Row] = ()
 
 
+class UnknownProblemError(LookupError):
+    """A page asks for a problem that the run does not have."""
+
+
 class Explorer:
     """Answers from the files of a run; `refresh` takes in what training wrote since."""
 
@@ -179,7 +183,9 @@ class Explorer:
         return typed_view(text, buffer, known_of(problem, buffer))
 
     def entry(self, key: str) -> Entry:
-        """The problem with this key; KeyError if there is none."""
+        """The problem with this key."""
+        if key not in self.index.by_key:
+            raise UnknownProblemError(f"there is no problem {key!r} in this run")
         return self.index.by_key[key]
 
     def page(self, query: Query) -> Row:

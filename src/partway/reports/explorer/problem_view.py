@@ -114,5 +114,6 @@ def typed_view(text: str, buffer: SolutionBuffer, known: Known) -> Row:
         raise ValueError(f"a program of {len(trace.solution):,} steps; at most {MAX_TYPED_STEPS} are shown")
     view = known.compared(trace)
     if view["matching"]:
-        view["places"] = known.states.places[known.states.numbers[trace.states[view["matching"] - 1]]]
+        state = known.programs.entered(trace, known.answer).states[view["matching"] - 1]
+        view["places"] = known.states.places[known.states.numbers[state]]
     return view | {"verdict": str(buffer.consider(trace))}

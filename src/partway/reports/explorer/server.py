@@ -22,7 +22,7 @@ from starlette.routing import Route
 
 from partway.errors import ConfigError, PartwayError
 from partway.reports.explorer.connections import BoundedConnection
-from partway.reports.explorer.explorer import Explorer
+from partway.reports.explorer.explorer import Explorer, UnknownProblemError
 from partway.reports.explorer.guard import Door, Guard
 from partway.reports.explorer.index import Query
 from partway.reports.explorer.static import FILES
@@ -66,8 +66,8 @@ def answering(answer: Callable[[Explorer, Request], Awaitable[object]], explorer
     async def endpoint(request: Request) -> Response:
         try:
             return Json(await answer(explorer, request))
-        except KeyError as error:
-            return Json({"error": f"there is no problem {error.args[0]!r} in this run"}, 404)
+        except UnknownProblemError as error:
+            return Json({"error": str(error)}, 404)
         except ValueError as error:
             return Json({"error": str(error)}, 400)
         except PartwayError as error:
