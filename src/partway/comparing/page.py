@@ -12,7 +12,7 @@ from partway.comparing.outcomes import Outcome, to_json
 from partway.comparing.tables import all_tables, headline, to_markdown
 from partway.evaluation.tables import Table, to_html
 from partway.files import atomic_writer
-from partway.reports.page import POLICY, style
+from partway.reports.page import document
 
 
 def write_comparison(
@@ -51,26 +51,13 @@ def _html(
     sources = "".join(
         f"<li><b>{escape(label)}</b>: {escape(source)}</li>" for label, source in _sources(experiment)
     )
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
-<meta name="color-scheme" content="light dark">
-<title>{len(experiment.arms)} arms compared</title>
-<style>
-{style()}</style>
-</head>
-<body>
-<header><h1>{len(experiment.arms)} arms compared</h1>
+    title = f"{len(experiment.arms)} arms compared"
+    content = f"""<header><h1>{title}</h1>
 <div class="headline">{words}</div>
 <p><code>{escape(command)}</code></p><ul>{rules}</ul>
 <p><a href="{escape(report, quote=True)}">Figures and curves of the runs</a></p></header>
 <main>
 {"".join(map(to_html, tables))}
 <section><h2>Where the arms are from</h2><ul>{sources}</ul></section>
-</main>
-</body>
-</html>
-"""
+</main>"""
+    return document(title, content)

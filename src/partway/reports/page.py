@@ -34,19 +34,7 @@ def page(
     first = '<li><a href="#example">One problem</a></li>' if example else ""
     links = "".join(f'<li><a href="#{section.name}">{escape(section.title)}</a></li>' for section in sections)
     body = "\n".join(_section(section, study, drawings.get(section.name)) for section in sections)
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
-<meta name="color-scheme" content="light dark">
-<title>{escape(title)}</title>
-<style>
-{style()}</style>
-</head>
-<body>
-<header>
+    content = f"""<header>
 <h1>{escape(title)}</h1>
 {_summary(study, has_explorer)}
 <nav aria-label="Sections"><ol>{first}{links}<li><a href="#runs">Runs and settings</a></li></ol></nav>
@@ -59,7 +47,25 @@ def page(
 {_runs(study)}
 </main>
 <footer>Made by partway {escape(partway.__version__)} from the run directories alone. The figures are in
-<code>figures/</code>, the numbers in <code>tables/</code> beside this page.</footer>
+<code>figures/</code>, the numbers in <code>tables/</code> beside this page.</footer>"""
+    return document(title, content)
+
+
+def document(title: str, content: str) -> str:
+    """A page that asks for nothing from elsewhere, in our colours."""
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{POLICY}">
+<meta name="color-scheme" content="light dark">
+<title>{escape(title)}</title>
+<style>
+{style()}</style>
+</head>
+<body>
+{content}
 </body>
 </html>
 """
