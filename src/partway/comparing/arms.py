@@ -74,31 +74,21 @@ class Arm:
         return self.name.replace("+", "-")
 
 
-@dataclass(frozen=True)
-class _ArmFile:
-    """The plain keys of an arm's file; `settings` are checked by the trainer's own config."""
-
-    label: str
-    source: str = ""
-    method: Method = "train"
-    of: str | None = None
-    samples_per_problem: int = 1
-    rounds: int = 1
-    references: Kept = "all"
-    most_solutions: int | None = None
-
-
 def read_arm(path: Path) -> Arm:
     """The arm in a file, which is called as the file is."""
     content = read_settings(path)
-    settings = content.pop("settings", {}) or {}
+    settings = content.pop("settings", {}) or {}  # checked by the trainer's own config
+    if "name" in content:
+        raise ConfigError(
+            f"{path}: name is {content['name']!r:.60}, but an arm is called as its file is; leave it out"
+        )
     if not isinstance(settings, dict):
         raise ConfigError(f"{path}: settings is {settings!r:.60}, expected keys of partway train")
     try:
-        plain = checked({"label": path.stem, **content}, _ArmFile)
+        plain = checked({"name": path.stem, "label": path.stem, **content}, Arm)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
-    return Arm(path.stem, **plain, settings=settings)
+    return Arm(**plain, settings=settings)
 
 
 def shipped_arms() -> dict[str, Arm]:

@@ -157,42 +157,30 @@ class Experiment:
 
 @dataclass(frozen=True)
 class _ExperimentFile:
-    """The keys of a comparison's file."""
+    """The keys of a comparison's file that say something in another way than `Experiment` does."""
 
     arms: list[str]
-    seeds: int = 3
-    train: int = 200
-    dev: int = 100
-    test: int = 200
-    steps: int = 200
-    eval_steps: int = 50
-    dev_samples: int = 20
-    test_samples: int = 100
-    batch_size: int = 32
-    learning_rate: float = 5e-4
-    max_completion_length: int | None = None
-    model: str = MODEL
+    seeds: int = 3  # how many
     data: str | None = None
 
 
 def read_experiment(path: Path | None, given: Mapping[str, Any]) -> Experiment:
     """The comparison that a file tells, with what is `given` on top; either may be all there is."""
-    content = read_settings(path) if path is not None else {}
-    settings = checked(content | dict(given), _ExperimentFile, source=path)
-    if "arms" not in settings:
+    content = (read_settings(path) if path is not None else {}) | dict(given)
+    other_way = {key: content.pop(key) for key in [f.name for f in fields(_ExperimentFile)] if key in content}
+    told = checked(other_way, _ExperimentFile, source=path)
+    sizes = checked(content, Experiment, source=path)
+    if "arms" not in told:
         raise ConfigError("no arms to compare; name some with --arms, such as mle,fcs,fcs+pcs, or in a file")
-    complete = {f.name: settings.get(f.name, f.default) for f in fields(_ExperimentFile)}
-    if (settings.get("data") is None) != (settings.get("model") is None):
+    data, seeds = told.get("data"), told.get("seeds", _ExperimentFile.seeds)
+    if (data is None) != (sizes.get("model") is None):
         raise ConfigError("data and model go together: problems, and a model that has learned such")
-    data = complete.pop("data")
-    length = complete.pop("max_completion_length") or (120 if data is None else OWN_LENGTH)
+    usual: dict[str, Any] = {"eval_steps": 50, "measures_all": True}
+    if data is not None:
+        usual["max_completion_length"] = OWN_LENGTH
     return Experiment(
-        **complete
-        | {
-            "arms": load_arms(complete["arms"], Path() if path is None else path.parent),
-            "seeds": tuple(range(complete["seeds"])),
-            "data": None if data is None else Path(data),
-            "max_completion_length": length,
-            "measures_all": True,
-        }
+        arms=load_arms(told["arms"], Path() if path is None else path.parent),
+        seeds=tuple(range(seeds)),
+        data=None if data is None else Path(data),
+        **usual | sizes,
     )
