@@ -48,8 +48,7 @@ def same_end(one: Path, other: Path) -> None:
 
 def replay(run: Run, directory: Path) -> None:
     """The same run from its samples, which asks no server and ends in the same place."""
-    changed = {"engine": None, "explore_ahead": 0, "output_dir": str(directory), "disable_tqdm": True}
-    args = SelfSamplingConfig(**{**run.config, **changed})
+    args = SelfSamplingConfig(**{**run.config, "output_dir": str(directory), "disable_tqdm": True})
     again = SelfSamplingTrainer(tiny_gpt_neo(PROBLEMS), args, PROBLEMS, replay=run)
     again.engine = Forbidden()
     again.train()
@@ -179,12 +178,26 @@ def test_a_step_waits_for_the_answers_that_a_failing_server_owes_it(tmp_path, mo
 def test_a_run_of_the_model_itself_is_replayed_with_its_evaluations(tmp_path):
     small_trainer(tmp_path / "run").train()
     again = small_trainer(tmp_path / "replay")
-    again.recording = Recording(Run(tmp_path / "run"), again.programs)
+    again.exploration.recording = Recording(Run(tmp_path / "run"), again.programs)
     again.engine = Forbidden()
     again.train()
     same_end(tmp_path / "run", tmp_path / "replay")
     evaluations = [Run(tmp_path / name).evaluations() for name in ("run", "replay")]
     assert evaluations[0][4]["metrics"] == evaluations[1][4]["metrics"]
+
+
+def test_a_replay_is_evaluated_although_the_servers_of_its_settings_are_gone(tmp_path):
+    with routed_server(apple_routes()) as server:
+        trainer(tmp_path / "run", engine=server.url, explore_ahead=1, max_steps=2).train()
+    run = Run(tmp_path / "run")
+    changed = {"output_dir": str(tmp_path / "replay"), "disable_tqdm": True, "engine_timeout": 0.1}
+    changed |= {"eval_strategy": "steps", "eval_steps": 1, "load_best_model_at_end": False}
+    args = SelfSamplingConfig(**{**run.config, **changed})
+    assert args.servers == [server.url]
+    dev = apples(2, seed=1)
+    SelfSamplingTrainer(tiny_gpt_neo(PROBLEMS), args, PROBLEMS, dev, replay=run).train()
+    assert list(Run(tmp_path / "replay").evaluations()) == [1, 2]
+    same_end(tmp_path / "run", tmp_path / "replay")
 
 
 def test_a_run_that_recorded_too_little_cannot_be_replayed(tmp_path):

@@ -125,8 +125,6 @@ def command(
 
     if ctx.obj["quiet"]:
         overrides.setdefault("disable_tqdm", "true")
-    if replay is not None:  # no server is asked
-        overrides |= {"engine": "null", "explore_ahead": "0"}
     args = SelfSamplingConfig(**checked(settings, SelfSamplingConfig, overrides, config))
     _check_reporting(args)
     if dry_run:

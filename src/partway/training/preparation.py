@@ -44,6 +44,42 @@ class LeftOut:
     reason: str
 
 
+@dataclass(frozen=True)
+class Material:
+    """What a training begins with; `traces` are those of the references, by problem id."""
+
+    language_model: LanguageModel
+    problems: list[Problem]
+    dev: list[Problem]
+    traces: Mapping[str, Trace]
+    left_out: list[LeftOut]
+    remark: str | None
+
+
+def material(
+    model: str | PreTrainedModel | LanguageModel,
+    tokenizer: PreTrainedTokenizerBase | None,
+    config: SelfSamplingConfig,
+    train: Sequence[Problem] | ProblemSource,
+    dev: Sequence[Problem] | ProblemSource | None,
+    programs: Programs,
+    peft_config: PeftConfig | None,
+) -> Material:
+    """The model, and the problems of the data sets that can be used with it."""
+    given, remark = given_problems(train, programs, config)
+    language_model = prepared_model(model, tokenizer, config, given, peft_config)
+    traces = traced_references(given, programs)
+    problems, left_out = usable(given, programs, language_model, traces)
+    return Material(
+        language_model,
+        with_references(problems, config.reference_share, config.seed),
+        [] if dev is None else problems_of(dev, programs, config)[: config.max_eval_problems],
+        traces,
+        left_out,
+        remark,
+    )
+
+
 def problems_of(
     source: Sequence[Problem] | ProblemSource, programs: Programs, config: SelfSamplingConfig
 ) -> list[Problem]:

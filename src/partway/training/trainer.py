@@ -6,7 +6,6 @@ packing and execution are below `sample_solutions`, `losses` and `trace_all`; fi
 
 from __future__ import annotations
 
-import hashlib
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +22,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from transformers import EarlyStoppingCallback, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
 from partway.datasets.sources import ProblemSource
-from partway.errors import ConfigError, EngineError, RunError
+from partway.errors import RunError
 from partway.evaluation import Evaluation, ProblemResult, evaluate
 from partway.execution import Programs
 from partway.models.engine import Draw, Engine, Metered, Request
@@ -34,25 +33,15 @@ from partway.models.servers.engine import ServerEngine, Together
 from partway.models.targets import Target, Targets
 from partway.problem import Problem
 from partway.runs import Run
-from partway.sampling import guided_requests
 from partway.solution import Solution
 from partway.training.account import Account
-from partway.training.ahead import Ahead, Drawn
 from partway.training.buffers import Buffers
 from partway.training.config import SelfSamplingConfig
 from partway.training.distributed import from_first, gathered, maxima, reducing, whole_weights
+from partway.training.exploration import Exploration, step_seed
 from partway.training.failures import Learned, no_number
 from partway.training.order import BatchOrder, ProblemLoader
-from partway.training.preparation import (
-    environment_of,
-    first_buffers,
-    given_problems,
-    prepared_model,
-    problems_of,
-    traced_references,
-    usable,
-    with_references,
-)
+from partway.training.preparation import environment_of, first_buffers, material
 from partway.training.recording import RecordingTrainer
 from partway.training.replay import Recording
 from partway.training.rewarding import RewardedDraw, rewarded_draws, sample_targets
@@ -80,9 +69,9 @@ class SelfSamplingTrainer(RecordingTrainer):
 
     The datasets are problems, or anything that `load_problems` reads.
     `engine` draws the samples, for exploring and for evaluations; by default it is the sampling tree on the
-    model that is trained. With `replay`, a run's recorded samples are learned from instead. `peft_config` is
-    an adapter to train in place of the `lora_*` settings'; `compute_metrics` makes more metrics of an
-    evaluation.
+    model that is trained. With `replay`, a run's recorded samples are learned from instead, and no server of
+    the settings is asked, not even in evaluations. `peft_config` is an adapter to train in place of the
+    `lora_*` settings'; `compute_metrics` makes more metrics of an evaluation.
     """
 
     def __init__(
@@ -103,24 +92,21 @@ class SelfSamplingTrainer(RecordingTrainer):
     ) -> None:
         self.programs = programs or args.language
         args.settings |= self.programs.settings()  # so that readers of the run have the same programs
-        given, remark = given_problems(train_dataset, self.programs, args)
-        language_model = prepared_model(model, processing_class, args, given, peft_config)
-        traces = traced_references(given, self.programs)
-        problems, self.left_out = usable(given, self.programs, language_model, traces)
-        problems = with_references(problems, args.reference_share, args.seed)
-        dev = [] if eval_dataset is None else problems_of(eval_dataset, self.programs, args)
-        dev = dev[: args.max_eval_problems]
+        given = material(
+            model, processing_class, args, train_dataset, eval_dataset, self.programs, peft_config
+        )
+        language_model, problems, dev = given.language_model, given.problems, given.dev
+        self.left_out = given.left_out
         if not dev:
             args.eval_strategy, args.load_best_model_at_end = "no", False
         self.codec = language_model.codec
         self.context_length = language_model.context_length
         self.tokens_of = lru_cache(maxsize=200_000)(lambda solution: tuple(self.codec.steps(solution)))
         self.prompt_of = lru_cache(maxsize=100_000)(lambda question: tuple(self.codec.prompt(question)))
-        self.buffers = Buffers(problems, first_buffers(problems, args, self.programs, traces))
+        self.buffers = Buffers(problems, first_buffers(problems, args, self.programs, given.traces))
         self.order = BatchOrder.of(args, len(problems))
         self.batch: list[Problem] = []
         self.rewarded: dict[str, list[RewardedDraw]] = {}  # this step's, for a policy gradient
-        self._has_synced = False
         self._explored_step = 0
         self._random_state: Tensor | None = None  # as the last step left it
         super().__init__(
@@ -137,8 +123,8 @@ class SelfSamplingTrainer(RecordingTrainer):
             optimizers=optimizers,
             compute_metrics=compute_metrics,
         )
-        if remark is not None:
-            self.say(remark)
+        if given.remark is not None:
+            self.say(given.remark)
         self.add_callback(Turns(self))
         questions = {problem.id: problem.question for problem in (*dev, *problems)}
         self.add_callback(SampleTables(self.run, questions))
@@ -147,11 +133,27 @@ class SelfSamplingTrainer(RecordingTrainer):
         self.scorer = self._scorer()
         self.environment["layout"] = self.scorer.layout.name
         self.environment["chat_template"] = self.codec.tokenizer.chat_template is not None
-        self.engine: Engine = engine or self._engine(language_model)
-        self.recording = None if replay is None else Recording(replay, self.programs)
-        self.ahead = self._ahead()
-        if isinstance(self.engine, ServerEngine):
-            self.meter = self.engine.meter
+        if engine is None:
+            engine = self._own_engine(language_model, args.servers if replay is None else [])
+        self.exploration = Exploration(
+            engine,
+            args,
+            self.buffers,
+            has_room=self._has_room,
+            sampling_mode=self.sampling_mode,
+            recording=None if replay is None else Recording(replay, self.programs),
+        )
+        if isinstance(engine, ServerEngine):
+            self.meter = engine.meter
+
+    @property
+    def engine(self) -> Engine:
+        """What draws the samples, for exploring and for evaluations."""
+        return self.exploration.engine
+
+    @engine.setter
+    def engine(self, engine: Engine) -> None:
+        self.exploration.engine = engine
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
         """Train to the end; what servers needed for it is removed."""
@@ -161,10 +163,7 @@ class SelfSamplingTrainer(RecordingTrainer):
             has_ended = True
             return result
         finally:
-            if self.ahead is not None:
-                self.ahead.give_up()
-            if isinstance(self.engine, ServerEngine):
-                (self.engine.rest if has_ended else self.engine.close)()
+            self.exploration.end(is_complete=has_ended)
 
     def training_step(self, model: Any, problems: list[Problem], num_items_in_batch: Any = None) -> Tensor:
         """Explore the problems, then learn from their buffers."""
@@ -184,44 +183,10 @@ class SelfSamplingTrainer(RecordingTrainer):
 
     def explore(self, problems: Sequence[Problem]) -> None:
         """Sample solutions of each problem, run them, and keep what is right in them."""
-        with self.clock.span("exploring"), self._in_good_order():
-            drawn = self._drawn(problems)
+        with self.clock.span("exploring"), self.exploration.in_good_order(self.accelerator, self._saved):
+            drawn = self.exploration.drawn(self.step, problems)
         with self.clock.span("executing"):
             self.consider([(request, draw) for request, draws in drawn for draw in draws])
-
-    def _drawn(self, problems: Sequence[Problem]) -> Drawn:
-        """Samples of the problems: recorded, drawn ahead, or drawn now."""
-        if self.recording is not None:
-            return self.recording.drawn(self.step, problems)
-        if self.ahead is not None:
-            return self.ahead.drawn(self.step, problems)
-        with self.sampling_mode(is_due=self._is_sync_due()):
-            requests = self._requests(problems, self.step)
-            draws = self.engine.complete(requests, self.args.sampling, self._seed("explore"))
-        return list(zip(requests, draws, strict=True))
-
-    def _requests(self, problems: Sequence[Problem], step: int) -> list[Request]:
-        return guided_requests(
-            problems,
-            self.buffers,
-            self.args.num_generations,
-            self._seed("explore", step),
-            self._has_room,
-            self.args.num_generations_unsolved,
-            guided=self.args.partial_solutions != "targets",
-        )
-
-    def _send_ahead(self, ahead: Ahead) -> None:
-        """Let servers work on this step and the next ones, with the weights there are now."""
-        with self.clock.span("exploring"), self._in_good_order():
-            with self.sampling_mode(is_due=self._is_sync_due()):
-                pass
-            last = min(self.step + self.args.explore_ahead, self.state.max_steps or self.step)
-            for step in range(max(self.step, ahead.last_step + 1), last + 1):
-                if step > self.args.sampling_start_step:
-                    parts = [[self.train_dataset[i] for i in part] for part in self.order.parts(step - 1)]
-                    requests = [self._requests(part, step) for part in parts]
-                    ahead.send(step, requests, self._seed("explore", step))
 
     def consider(self, draws: Sequence[tuple[Request, Draw]]) -> None:
         """Trace the draws, let the buffers judge them, and account for each."""
@@ -275,7 +240,7 @@ class SelfSamplingTrainer(RecordingTrainer):
         targets = [target for target in targets if len(prompt) + len(target) <= self.context_length]
         limit = 1 if self.args.loss.learns_reference_only else self.args.solutions_per_step
         if limit is not None and len(targets) > limit:
-            rng = random.Random(f"{self._seed('learn')}/{problem.id}")
+            rng = random.Random(f"{step_seed(self.args.seed, self.step, 'learn')}/{problem.id}")
             targets = [targets[0], *rng.sample(targets[1:], limit - 1)]
         return Targets(prompt, tuple(targets)) if targets else None
 
@@ -285,8 +250,13 @@ class SelfSamplingTrainer(RecordingTrainer):
         if self.buffers.are_due(self.batch):
             self.share()
         self.buffers.will_explore(self.batch)
-        if self.ahead is not None and self.args.self_sampling != "none":
-            self._send_ahead(self.ahead)
+        if self.exploration.ahead is not None and self.args.self_sampling != "none":
+            with self.clock.span("exploring"), self.exploration.in_good_order(self.accelerator, self._saved):
+                self.exploration.send_ahead(self.step, self.state.max_steps or self.step, self._parts)
+
+    def _parts(self, step: int) -> list[list[Problem]]:
+        """What this process explores in a step, in the parts that it will be asked for."""
+        return [[self.train_dataset[index] for index in part] for part in self.order.parts(step - 1)]
 
     def after_step(self) -> None:
         """Share findings when it is time."""
@@ -325,9 +295,10 @@ class SelfSamplingTrainer(RecordingTrainer):
 
     def _recorded_results(self, problems: Sequence[Problem]) -> tuple[ProblemResult, ...] | None:
         """Those of a run that is replayed, if it was evaluated at this step."""
-        if self.recording is None or not self.is_in_train:
+        recording = self.exploration.recording
+        if recording is None or not self.is_in_train:
             return None
-        recorded = self.recording.results(self.state.global_step)
+        recorded = recording.results(self.state.global_step)
         ids = {problem.id for problem in problems}
         return None if recorded is None else tuple(result for result in recorded if result.task_id in ids)
 
@@ -384,12 +355,12 @@ class SelfSamplingTrainer(RecordingTrainer):
         """Not estimated: a step is many passes of different sizes."""
         return 0
 
-    def _engine(self, language_model: LanguageModel) -> Engine:
-        """The servers that the settings name, else the sampling tree on the model that is trained."""
-        if not self.args.servers:
+    def _own_engine(self, language_model: LanguageModel, servers: Sequence[str]) -> Engine:
+        """The servers, if there are any, else the sampling tree on the model that is trained."""
+        if not servers:
             return LocalEngine(language_model, programs=self.programs, layout=self.scorer.layout)
         return ServerEngine(
-            self.args.servers,
+            servers,
             language_model,
             programs=self.programs,
             directory_of=self.run.weights,
@@ -400,38 +371,6 @@ class SelfSamplingTrainer(RecordingTrainer):
                 self.is_world_process_zero(), lambda value: from_first(self.accelerator, value)
             ),
         )
-
-    def _ahead(self) -> Ahead | None:
-        if not self.args.explore_ahead or self.recording is not None:
-            return None
-        if isinstance(self.engine, LocalEngine):
-            raise ConfigError(
-                f"explore_ahead is {self.args.explore_ahead}, but the model that learns draws the samples "
-                "itself; set engine to the addresses of servers, or explore_ahead to 0"
-            )
-        if self.args.loss.advantages is not None:
-            raise ConfigError(
-                f"explore_ahead is {self.args.explore_ahead}, but {self.args.objective} learns from samples "
-                "of the weights it changes; set explore_ahead to 0"
-            )
-        return Ahead(
-            lambda requests, seed: self.engine.complete(requests, self.args.sampling, seed),
-            self.args.explore_ahead,
-        )
-
-    @contextmanager
-    def _in_good_order(self) -> Iterator[None]:
-        """If servers are gone for good, all processes save what they have and stop."""
-        failure: EngineError | None = None
-        try:
-            yield
-        except EngineError as error:
-            failure = error
-        reason = None if failure is None else str(failure)
-        are_shared = isinstance(self.engine, ServerEngine)
-        for said in gathered(self.accelerator, reason) if are_shared else [reason]:
-            if said is not None:
-                raise EngineError(f"{said}; {self._saved()}") from failure
 
     def _saved(self) -> str:
         """Save a checkpoint, unless a part of the step was explored already; says how to go on."""
@@ -445,11 +384,6 @@ class SelfSamplingTrainer(RecordingTrainer):
             self._save_checkpoint(self.model, None)
         return f"{path.name} is saved, --resume goes on from there"
 
-    def _is_sync_due(self) -> bool:
-        """Whether this step draws with new weights; the first one of a life always does."""
-        was_first, self._has_synced = not self._has_synced, True
-        return was_first or self.state.global_step % self.args.weight_sync_steps == 0
-
     def _scorer(self) -> Scorer:
         return Scorer(
             self.model,
@@ -457,10 +391,6 @@ class SelfSamplingTrainer(RecordingTrainer):
             tokens_per_pass=self.args.tokens_per_pass,
             learn_question=self.args.learn_question,
         )
-
-    def _seed(self, purpose: str, step: int | None = None) -> int:
-        text = f"{self.args.seed}/{step or self.step}/{purpose}"
-        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest())
 
     def _has_room(self, problem: Problem, prefix: Solution) -> bool:
         """Whether a beginning of a solution leaves room to continue it."""
