@@ -6,9 +6,11 @@ import re
 import runpy
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
+import yaml
 
 from partway import trace
 
@@ -61,3 +63,9 @@ def test_every_command_in_the_readme_exists():
     used = set(re.findall(r"^partway ([a-z]+)", "\n".join(blocks), re.M))
     assert used
     assert used <= set(COMMANDS)
+
+
+def test_every_page_of_the_documentation_is_in_the_navigation():
+    groups = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    listed = [[group] if isinstance(group, str) else next(iter(group.values())) for group in groups]
+    assert sorted(chain(*listed)) == sorted(path.name for path in (ROOT / "docs").glob("*.md"))
