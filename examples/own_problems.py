@@ -4,6 +4,7 @@ python examples/own_problems.py
 """
 
 import random
+import sys
 import tempfile
 from pathlib import Path
 
@@ -23,17 +24,17 @@ def problem(number: int, rng: random.Random) -> Problem:
     )
 
 
-def main() -> None:
+def main(steps: int = 60) -> None:
     rng = random.Random(0)
     problems = [problem(number, rng) for number in range(60)]
     with tempfile.TemporaryDirectory() as folder:
         config = SelfSamplingConfig(
             output_dir=str(Path(folder, "run")),
-            max_steps=60,
+            max_steps=steps,
             learning_rate=3e-3,
             warmup_steps=5,
             per_device_train_batch_size=16,
-            sampling_start_step=30,  # the model starts from nothing, so let it learn to write first
+            sampling_start_step=steps // 2,  # the model starts from nothing, so let it learn to write first
             max_completion_length=60,
             report_to="none",
         )
@@ -49,4 +50,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*map(int, sys.argv[1:]))

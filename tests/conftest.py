@@ -70,9 +70,9 @@ def no_collecting() -> Iterator[None]:
 
 @pytest.fixture
 def unrendered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures are laid out but not painted, which takes most of the time of a report."""
-    monkeypatch.setattr("partway.reports.report._save_png", lambda figure, path: path.touch())
-    monkeypatch.setattr("partway.reports.report._svg", lambda figure: "<svg></svg>")
+    from report_cases import leave_unpainted
+
+    leave_unpainted(monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from partway.buffer import Rules, SolutionBuffer, Verdict, seed_buffers, write_buffers
 from partway.evaluation import Evaluation, EvaluationPlan, ProblemResult
 from partway.evaluation.samples import judge
@@ -17,6 +19,12 @@ from partway.runs import Run, SelfSample
 
 PLAN = EvaluationPlan(samples=6, settings=SamplingSettings(), ks=(1, 2, 6), seed=0)
 SPANS = ("exploring", "executing", "learning", "evaluating", "saving", "other")
+
+
+def leave_unpainted(patch: pytest.MonkeyPatch) -> None:
+    """Figures are laid out but not painted, which takes most of the time of a report."""
+    patch.setattr("partway.reports.report._save_png", lambda figure, path: path.touch())
+    patch.setattr("partway.reports.report._svg", lambda figure: "<svg></svg>")
 
 
 def apples(count: int, seed: int = 0) -> list[Problem]:

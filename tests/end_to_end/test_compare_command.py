@@ -28,7 +28,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def compare(partway, folder, monkeypatch):
+def compare(partway, folder, monkeypatch, unrendered):
     """Runs the command in the folder, its arms in this process one after the other."""
 
     def run_arms(experiment, directory, jobs, quiet):

@@ -19,6 +19,7 @@ from partway.datasets import load_problems, write_problems
 from partway.datasets.storyproblems import generate_problems
 from partway.errors import RunError
 from partway.runs import Run
+from report_cases import leave_unpainted
 
 ARMS = load_arms(["mle", "fcs+pcs"])
 SMALL = Experiment(
@@ -34,6 +35,7 @@ def run_demo(directory, *words):
 def small():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo, "experiment_named", lambda name: SMALL)
+        leave_unpainted(patch)
         yield
 
 
@@ -76,7 +78,7 @@ def test_both_arms_have_the_same_problems_and_seed(finished):
     assert different == {"output_dir", "self_sampling", "objective"}
 
 
-def test_again_nothing_is_trained_and_the_numbers_are_the_same(finished, without_processes, unrendered):
+def test_again_nothing_is_trained_and_the_numbers_are_the_same(finished, without_processes):
     directory, _ = finished
     before = (directory / "mle-seed0" / "final" / "model.safetensors").stat().st_mtime_ns
     numbers = json.loads(run_demo(directory, "--jobs", "1", "--json").stdout)
@@ -89,9 +91,7 @@ def test_again_nothing_is_trained_and_the_numbers_are_the_same(finished, without
     assert arm["solutions_per_problem"]["fcs"] >= 1
 
 
-def test_the_table_the_page_and_every_json_show_the_same_intervals(
-    finished, without_processes, partway, unrendered
-):
+def test_the_table_the_page_and_every_json_show_the_same_intervals(finished, without_processes, partway):
     directory, result = finished
     runs = [directory / "mle-seed0", directory / "fcs-pcs-seed0"]
     numbers = json.loads(run_demo(directory, "--json").stdout)["arms"]
@@ -128,7 +128,7 @@ def own_problems(tmp_path) -> Path:
 
 
 def test_own_problems_and_model_take_the_place_of_the_built_in_ones(
-    own_problems, tmp_path, small, without_processes, unrendered
+    own_problems, tmp_path, small, without_processes
 ):
     words = ["--data", own_problems, "--model", "tiny-storyproblems", "--jobs", "2", "--json"]
     result = run_demo(tmp_path / "demo", *map(str, words))

@@ -48,7 +48,8 @@ def test_own_answer_types_get_their_verdicts():
 
 
 @pytest.mark.slow
-def test_own_problems_are_learned(capsys):
+def test_own_problems_are_learned(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["own_problems.py", "10"])
     runpy.run_path(str(EXAMPLES / "own_problems.py"), run_name="__main__")
     assert "solutions kept for 50 problems" in capsys.readouterr().out
 

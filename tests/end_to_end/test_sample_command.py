@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -38,16 +36,11 @@ def wide(monkeypatch):
     monkeypatch.setenv("COLUMNS", "160")
 
 
-def test_solutions_are_shown_with_counts_traces_and_verdicts(model):
-    command = [sys.executable, "-m", "partway", "sample", model, QUESTION, "--answer", "15", "-n", "40"]
-    environment = {**os.environ, "COLUMNS": "160"}
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
-    assert result.returncode == 0
-    assert "of 40, new fully correct" in result.stdout
-    assert "answer = n0 + n1" in result.stdout
-    assert "{3, 12, 15}" in result.stdout
-    assert "answer 15" in result.stdout
-    assert result.stderr == ""
+def test_solutions_are_shown_with_counts_traces_and_verdicts(model, partway):
+    code, out, err = partway("sample", model, QUESTION, "--answer", "15", "-n", 40)
+    assert (code, err) == (0, "")
+    for shown in ("of 40, new fully correct", "answer = n0 + n1", "{3, 12, 15}", "answer 15"):
+        assert shown in out
 
 
 def test_json_counts_every_sample_and_the_seed_repeats_them(model, partway):

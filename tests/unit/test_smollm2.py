@@ -24,7 +24,7 @@ from scoring_cases import TOLERANCE, largest_error, learn, reference_loss
 
 pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).parents[2] / "examples"
-LAYERS = 6  # of 30
+LAYERS = 2  # of 30
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def language_model() -> LanguageModel:
 
 @pytest.fixture(scope="module")
 def shallow(language_model: LanguageModel, tmp_path_factory) -> Path:
-    """The same model up to its sixth layer, saved: learning takes a fifth of the time, with real weights."""
+    """The same model up to its second layer, saved: learning takes a tenth of the time, with real weights."""
     folder = tmp_path_factory.mktemp("shallow")
     model = copy.deepcopy(language_model.model)
     model.model.layers = model.model.layers[:LAYERS]

@@ -135,8 +135,8 @@ def test_no_text_of_another_program_is_in_its_memory():
 
 def test_the_order_of_any_two_programs_does_not_matter():
     codes = [VICTIM, *HOSTILE.values()]
-    alone = run(*codes)
-    reversed_ = run(*reversed(codes))
-    pairs = [one for first, second in pairwise(codes) for one in run(second, first)]
-    assert reversed_ == alone[::-1]
-    assert pairs == [one for first, second in pairwise(alone) for one in (second, first)]
+    alone = dict(zip(codes, run(*codes), strict=True))
+    assert run(*reversed(codes)) == list(reversed(alone.values()))
+    brief = [code for code in codes if code != HOSTILE["stops the clock"]]  # that takes a second each time
+    for first, second in pairwise(brief):
+        assert run(second, first) == [alone[second], alone[first]]
