@@ -47,7 +47,8 @@ coverage: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --cov --cov-report=term:skip-covered
 
 test-quick: $(READY)
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow and not volume and not processes and not models"
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow and not volume and not processes and not models" \
+		--hypothesis-profile quick --ignore=tests/end_to_end --ignore=tests/benchmarks --ignore=tests/servers
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks trace

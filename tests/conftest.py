@@ -12,6 +12,7 @@ ROOT = Path(__file__).parent.parent
 PROCESSES = {"end_to_end", "benchmarks", "test_docs.py"}
 PROCESSES |= {"test_workers.py", "test_isolation.py", "test_takeover.py"}
 MODELS = {"test_drafts.py", "test_layouts.py", "test_scoring.py", "test_sampling_tree.py", "test_prompts.py"}
+MODELS |= {"test_stateful_models.py"}
 TRAINERS = {"SelfSamplingTrainer", "small_trainer", "watched_trainer"}  # who imports these trains models
 
 # Tests run side by side, one process to a core; before torch is imported, and for the processes they start.
@@ -19,12 +20,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Some virtual machines announce matrix instructions (AMX) that their host then refuses: bfloat16 would crash.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
+hypothesis.settings.register_profile("partway", deadline=None)  # no property is stopped for being slow
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=20)  # for --hypothesis-profile
+hypothesis.settings.load_profile("partway")
+
 
 def pytest_configure() -> None:
-    """Do not wait for the disk: no test pulls the plug. Nor stop properties for being slow."""
+    """Do not wait for the disk: no test pulls the plug."""
     os.fsync = lambda descriptor: None
-    hypothesis.settings.register_profile("partway", deadline=None)
-    hypothesis.settings.load_profile("partway")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -106,6 +106,7 @@ def test_what_runs_and_users_write_is_shown_as_text(report):
     assert f"</td><script>{HOSTILE}" in text
 
 
+@pytest.mark.slow
 def test_ids_are_unique_and_every_link_leads_to_one(report):
     tags = Page(report.read_text(encoding="utf-8")).tags
     ids = [attributes["id"] for _, attributes in tags if "id" in attributes]
@@ -121,6 +122,7 @@ def test_ids_are_unique_and_every_link_leads_to_one(report):
     assert links <= set(ids)
 
 
+@pytest.mark.slow
 def test_colours_of_inline_figures_follow_the_theme(report):
     text = report.read_text(encoding="utf-8")
     body = text[text.index("<body>") :]
@@ -131,6 +133,7 @@ def test_colours_of_inline_figures_follow_the_theme(report):
         assert len(set(theme.colours.values())) == len(theme.colours)
 
 
+@pytest.mark.slow
 def test_every_figure_is_there_as_svg_and_png_in_light_and_dark(report):
     names = {section.name for section in SECTIONS} - {"objectives"}  # one objective: nothing to compare
     stems = [f"{name}{suffix}" for name in names for suffix in ("", "-dark")]
@@ -148,6 +151,7 @@ def test_every_figure_is_there_as_svg_and_png_in_light_and_dark(report):
         assert path.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_tables_hold_the_numbers_of_the_runs(report, runs):
     with (report.parent / "tables" / "pass_at_k.csv").open(encoding="utf-8") as stream:
         rows = {row["setting"]: row for row in csv.DictReader(stream)}
@@ -161,6 +165,7 @@ def test_tables_hold_the_numbers_of_the_runs(report, runs):
     assert drawn == sum(sample.count for run in runs for sample in run.samples())
 
 
+@pytest.mark.slow
 def test_the_same_runs_give_the_same_page(report, runs):
     svgs = {path.stem: path.read_text(encoding="utf-8") for path in (report.parent / "figures").glob("*.svg")}
     again = page(read_study(runs), svgs, f"A title with {HOSTILE}", has_explorer=True)
