@@ -114,7 +114,7 @@ def measure(
         report("starting servers ...")
         urls += started(fine_tuned, vllm, serve, base, stack)
         for name, language_model in models.items():
-            with contenders(language_model, urls, base / name, samples) as racing:
+            with contenders(language_model, urls, base / name) as racing:
                 for number in dict.fromkeys((1, samples)):
                     report(f"racing: {name}, n = {number} ...")
                     task = Task(language_model, problems[:count], number, settings)
@@ -141,7 +141,7 @@ def started(
 
 @contextmanager
 def contenders(
-    language_model: LanguageModel, urls: Sequence[str], directory: Path, samples: int
+    language_model: LanguageModel, urls: Sequence[str], directory: Path
 ) -> Iterator[list[Contender]]:
     """Who races, servers with the weights of the model."""
     from benchmarks.sampling_contenders import draw_on_tree, draw_with_generate

@@ -524,7 +524,7 @@ def test_the_doctor_says_what_a_server_is_and_how_it_takes_weights():
         code, said = checked_up("--engine", server.url)
         assert code == 0
         assert "server: transformers serve\n  model: the one a request names\n" in said
-        assert "for more: start it as `transformers serve` without the name of a model" in said
+        assert "for more: it takes no adapters, and whole weights only if it was started without" in said
 
 
 def test_the_doctor_says_how_to_resume_a_paused_server():
@@ -539,6 +539,6 @@ def test_the_doctor_fails_for_a_server_that_does_not_answer_and_shows_the_others
     with routed_server(vllm_routes(**named)) as server:
         code, said = checked_up("--engine", f"http://127.0.0.1:9,{server.url}")
     assert code == 1
-    assert "http://127.0.0.1:9\n  trouble: ConnectError" in said
+    assert "http://127.0.0.1:9\n  trouble: ConnectError All connection attempts failed; does a server run" in said
     assert "model: a?[2Jmodel" in said
     assert len(said) < 1500

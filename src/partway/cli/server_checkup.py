@@ -23,7 +23,8 @@ def check_servers(urls: Sequence[str], as_json: bool) -> None:
         try:
             found[url] = looked_at(url)
         except Trouble as trouble:
-            found[url], has_failed = {"trouble": str(trouble)}, True
+            hint = "; does a server run there?" if trouble.status is None else ""
+            found[url], has_failed = {"trouble": f"{trouble}{hint}"}, True
     if as_json:
         click.echo(json.dumps(found, indent=2))
     else:

@@ -162,7 +162,7 @@ class TransformersServe:
         """Gone with the next reset."""
 
     def advice(self) -> str:
-        return "start it as `transformers serve` without the name of a model"
+        return "it takes no adapters, and whole weights only if it was started without the name of a model"
 
 
 def openai_body(
