@@ -541,6 +541,9 @@ def test_the_doctor_fails_for_a_server_that_does_not_answer_and_shows_the_others
     with routed_server(vllm_routes(**named)) as server:
         code, said = checked_up("--engine", f"http://127.0.0.1:9,{server.url}")
     assert code == 1
-    assert "http://127.0.0.1:9\n  trouble: ConnectError All connection attempts failed; does a server run" in said
+    assert (
+        "http://127.0.0.1:9\n  trouble: ConnectError All connection attempts failed; does a server run"
+        in said
+    )
     assert "model: a?[2Jmodel" in said
     assert len(said) < 1500
