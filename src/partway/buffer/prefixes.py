@@ -18,7 +18,7 @@ class Prefix:
 
     def __init__(self, parent: Prefix | None, step: str, state: State) -> None:
         self.parent = parent
-        self.step = sys.intern(step)
+        self.step = sys.intern(step)  # the same steps are in thousands of buffers
         self.state = state
         self.length: int = 1 if parent is None else parent.length + 1
 

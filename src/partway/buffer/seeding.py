@@ -68,7 +68,7 @@ def reconsider(buffers: Mapping[str, SolutionBuffer], rows: Iterable[Mapping[str
         if row["id"] in buffers
         for solution in row["solutions"]
     ]
-    saved.sort(key=lambda entry: entry[0])
+    saved.sort(key=lambda entry: entry[0])  # as found: many a beginning is right by an earlier solution
     if not saved:
         return Counter()
     traces = buffers[saved[0][1]].programs.trace_all([text for *_, text in saved])
@@ -79,9 +79,9 @@ def reconsider(buffers: Mapping[str, SolutionBuffer], rows: Iterable[Mapping[str
         is_progress = any(verdict.is_new for verdict, *_ in judged)
         again = [(id, trace) for verdict, id, trace in judged if verdict is Verdict.INCORRECT and is_progress]
         verdicts.update(verdict for verdict, *_ in judged)
-        verdicts[Verdict.INCORRECT] -= len(again)
+        verdicts[Verdict.INCORRECT] -= len(again)  # they are counted when they are judged for the last time
         pending = again
-    return +verdicts
+    return +verdicts  # without verdicts that nothing got
 
 
 def _checked(row: Any) -> Mapping[str, Any]:

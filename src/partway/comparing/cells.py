@@ -62,7 +62,7 @@ class Cell:
 
     def round(self, number: int) -> Run:
         """The run of one of several rounds."""
-        is_last = number == self.arm.rounds
+        is_last = number == self.arm.rounds  # which has the arm's own name, so that reports find it
         return self.run if is_last else Run(self.folder.with_name(f"{self.folder.name}-round{number}"))
 
     def round_file(self, number: int, kind: str) -> Path:

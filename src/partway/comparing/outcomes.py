@@ -73,6 +73,7 @@ def gains(
     outcomes: Sequence[Outcome], baseline: Sequence[Outcome], table: str = SELECTED
 ) -> dict[str, Estimate]:
     """What the outcomes have over those of `baseline` with the same seeds, problem by problem."""
+    # Arms share their problems: what is hard for both cancels out, and the interval is narrower for it.
     sides = ([outcome.tables[table].scores for outcome in side] for side in (outcomes, baseline))
     return estimates(differences(*sides))
 

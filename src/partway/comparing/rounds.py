@@ -33,7 +33,7 @@ class Round:
 def prepared(cell: Cell, number: int, model: str, problems: Sequence[Problem]) -> Round:
     """Sample all problems with `model`, and write down the solutions to train on; done once."""
     file = cell.round_file(number, "-solutions.jsonl")
-    if not cell.round_file(number, "-spent.json").exists():
+    if not cell.round_file(number, "-spent.json").exists():  # written last: where it is, all is sampled
         _sample(cell, number, model, problems)
     results, plan = read_results(cell.round_file(number, ".json"))
     samples = {result.task_id: result.samples for result in results}
@@ -85,6 +85,7 @@ def _sample(cell: Cell, number: int, model: str, problems: Sequence[Problem]) ->
     samples = [sample for result in read_results(summary)[0] for sample in result.samples]
     spent = Spent(
         samples=sum(sample.count for sample in samples),
+        # One more each: the token that ends it was drawn, too.
         tokens_sampled=sum(s.count * (len(loaded.codec.encode(s.completion)) + 1) for s in samples),
         seconds=time.perf_counter() - started,
     )

@@ -69,6 +69,7 @@ def evaluate(
     finished: dict[str, dict[str, tuple[JudgedSample, ...]]] = {"samples": {}, "pass1": {}}
     for phase in plan.phases:
         rules = plan.programs.settings()
+        # Whatever decides samples or verdicts is in the key, so a journal of anything else is not taken up.
         keys = {p.id: key_of(model, phase, rules, p.id, p.question, p.answer) for p in problems}
         of_phase = finished[phase.name]
         of_phase |= {

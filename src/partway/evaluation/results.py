@@ -71,6 +71,7 @@ class Evaluation:
         pass1 = {result.task_id: result.pass1 for result in self.results}
         for file, of_problems in zip(samples_beside(path), (samples, pass1), strict=True):
             _write_samples(file, of_problems, expand)
+        # The summary comes last: where it is, the samples are whole.
         with atomic_writer(path) as stream:
             json.dump({**(about or {}), **self.to_json()}, stream, indent=2)
             stream.write("\n")
@@ -99,7 +100,7 @@ def metric_estimates(runs: Sequence[Scores]) -> dict[str, Estimate]:
 
 def _write_samples(path: Path, samples: Mapping[str, tuple[JudgedSample, ...]], expand: bool) -> None:
     if not any(samples.values()):
-        path.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)  # those of an evaluation that this one takes the place of
         return
     with atomic_writer(path) as stream:
         for task_id, of_problem in samples.items():
@@ -128,6 +129,7 @@ def read_results(path: Path) -> tuple[tuple[ProblemResult, ...], EvaluationPlan]
         ProblemResult(task_id, samples.get(task_id, ()), pass1.get(task_id, ()))
         for task_id in dict.fromkeys([*samples, *pass1])
     )
+    # What is there counts, not what was planned: of other tools' files no plan is known.
     drawn = min(result.drawn for result in results)
     if path.exists():
         plan = EvaluationPlan.from_json(read_summary(path))
@@ -172,6 +174,7 @@ def read_samples(path: Path) -> dict[str, tuple[JudgedSample, ...]]:
             try:
                 row = json.loads(line)
                 sample = JudgedSample.from_json(row)
+                # Equal samples may be lines of their own, one line with a count, or both.
                 counts[str(row["task_id"])][replace(sample, count=1)] += sample.count
             except (ValueError, KeyError, TypeError) as error:
                 raise RunError(

@@ -65,7 +65,7 @@ def judge(
     problem: Problem, completion: str, count: int, trace: Trace, programs: Programs = PYTHON
 ) -> JudgedSample:
     """The sample that `completion` is, given its trace."""
-    executable = trace.failure is None and len(trace.solution) > 0
+    executable = trace.failure is None and len(trace.solution) > 0  # nothing at all never fails
     answer = canonical(trace.answer) if trace.has_answer else None
     passed = programs.is_correct(trace, problem.answer)
     kind, step = (trace.failure.kind, trace.failure.step + 1) if trace.failure is not None else (None, None)
@@ -100,8 +100,10 @@ class ProblemResult:
         if self.pass1:
             scores["pass@1"] = _passed(self.pass1) / sum(sample.count for sample in self.pass1)
         for k in ks:
+            # The paper's pass@1 has samples of its own, at T=0.2; that of these has another name beside it.
             name = "pass@1_at_temperature" if k == 1 and self.pass1 else f"pass@{k}"
             scores[name] = pass_at_k(self.drawn, _passed(self.samples), k)
+        # Files of other tools do not say what ran and what it answered.
         if self.samples and all(sample.executable is not None for sample in self.samples):
             scores |= self._majorities(ks)
             scores["executable"] = sum(s.count for s in self.samples if s.executable) / self.drawn
@@ -117,6 +119,7 @@ class ProblemResult:
         right = frozenset(
             sample.answer for sample in self.samples if sample.passed and sample.answer is not None
         )
+        # Samples without an answer are among the k that are taken, but do not vote.
         chances = maj_at_k(votes, right, self.drawn - votes.total(), ks)
         return {f"maj@{k}": chance for k, chance in zip(ks, chances, strict=True)}
 

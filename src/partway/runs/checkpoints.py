@@ -29,7 +29,7 @@ class RunProgress:
     total_loss: float
     num_tokens: int
     ledger: Mapping[str, Any]
-    files: Mapping[str, int] = field(default_factory=dict)
+    files: Mapping[str, int] = field(default_factory=dict)  # how long each growing file of the run is
 
     def write(self, directory: Path) -> None:
         """Save in a checkpoint directory."""
@@ -73,7 +73,7 @@ def flaw(directory: Path) -> str | None:
             return f"{name} is missing"
         if file.stat().st_size != size:
             return f"{name} has {file.stat().st_size} bytes, expected {size}"
-        if file_digest(file) != sha256:
+        if file_digest(file) != sha256:  # last: it reads the whole file, which may be gigabytes
             return f"{name} is not as it was written (its SHA-256 differs)"
     return None
 

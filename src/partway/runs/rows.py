@@ -34,7 +34,7 @@ def scan(path: Path, start: int = 0) -> Iterator[Placed]:
     with path.open("rb") as stream:
         stream.seek(start)
         for line in stream:
-            if not line.endswith(b"\n"):
+            if not line.endswith(b"\n"):  # somebody is writing it, or was killed while doing so
                 return
             yield Placed(start, start + len(line), _parsed(line, path, start))
             start += len(line)
@@ -93,6 +93,7 @@ def now() -> str:
 def numbered(directory: Path, pattern: str) -> list[tuple[int, Path]]:
     """Entries of `directory` like `pattern` by the number in place of its asterisk, in order."""
     shape = re.compile(re.escape(pattern).replace(r"\*", r"(\d+)"))
+    # An asterisk takes anything; names such as `checkpoint-8.old` are not meant.
     matches = ((shape.fullmatch(path.name), path) for path in directory.glob(pattern))
     return sorted((int(match[1]), path) for match, path in matches if match)
 
@@ -103,7 +104,7 @@ def stamp(path: Path) -> Stamp | None:
         status = path.stat()
     except FileNotFoundError:
         return None
-    return status.st_ino, status.st_mtime_ns, status.st_size
+    return status.st_ino, status.st_mtime_ns, status.st_size  # a file put in its place has another inode
 
 
 def synced_size(path: Path) -> int:

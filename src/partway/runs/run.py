@@ -30,7 +30,7 @@ from partway.runs.rows import Row, append_rows, numbered, read_json, read_rows, 
 from partway.runs.shapes import BUFFERS
 
 TRAINER_STATE = "trainer_state.json"  # as transformers writes it, in a checkpoint
-STEPS_PER_SAMPLE_FILE = 1000
+STEPS_PER_SAMPLE_FILE = 1000  # so that late steps are found, or cut off, without reading the early ones
 SPLITS = ("train", "dev")  # the problems every run has
 
 
@@ -232,6 +232,7 @@ class Run:
             for row in read_rows(path):
                 if row["step"] <= after:
                     continue
+                # Older versions wrote fewer keys, and newer ones may write more.
                 known = {field.name: row[field.name] for field in fields(SelfSample) if field.name in row}
                 yield SelfSample(**known | {"verdict": Verdict(row["verdict"])})
 
@@ -325,7 +326,7 @@ class Run:
         for path in self._growing():
             if (name := self._name(path)) in positions:
                 os.truncate(path, positions[name])
-            else:
+            else:  # begun after the checkpoint
                 path.unlink()
         for suffix in (SUMMARY, SAMPLES, PASS1):
             for number, path in numbered(self.evaluations_directory, f"step-*{suffix}"):

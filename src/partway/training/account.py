@@ -52,6 +52,8 @@ class Account:
         """What a checkpoint says of the sums and of how far the run's files go."""
         self.share(accelerator)
         total = Ledger.total(gathered(accelerator, self.ledger))
+        # A resumed run begins from this total. So must the one that goes on, or its sums would be added in
+        # another order and differ in the last bit.
         self.ledger = total if accelerator.is_main_process else Ledger()
         return {
             "total_loss": self.total_loss,

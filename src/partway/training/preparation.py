@@ -33,7 +33,7 @@ from partway.training.config import SelfSamplingConfig
 if TYPE_CHECKING:
     from peft import PeftConfig
 
-SAMPLED_VALUES = 4096
+SAMPLED_VALUES = 4096  # of each weight: to read all values of a large model takes minutes
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def traced_references(problems: Sequence[Problem], programs: Programs) -> dict[s
     """The references that there are, each run once, by id; of problems with one id, the first one's."""
     if not problems:
         raise ProblemError("there are no problems to train on; set train_file to a file that has some")
-    return reference_traces(reversed(problems), programs)
+    return reference_traces(reversed(problems), programs)  # by id the last one stays
 
 
 def _flaw(problem: Problem, programs: Programs, traces: Mapping[str, Trace]) -> str | None:
@@ -257,6 +257,7 @@ def with_adapter(
     base: Any = language_model.model
     if getattr(base, "is_quantized", False):
         base = prepare_model_for_kbit_training(base, use_gradient_checkpointing=False)
+    # The adapter's first weights depend on the seed alone, and drawing them moves no other random number.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         try:

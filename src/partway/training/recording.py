@@ -184,6 +184,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         self.say(
             f"resuming from {checkpoint.name}" if checkpoint else "no checkpoint yet, starting from step 0"
         )
+        # What came after the checkpoint is made again, and would otherwise be there twice.
         self.run.cut(step, RunProgress.read(checkpoint).files if checkpoint else {})
         environment = self.run.environment
         resumed: dict[str, Any] = {"time": now(), "step": step}
@@ -300,6 +301,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
             if best.is_dir() or self.state.best_global_step == self.state.global_step:
                 self.state.best_model_checkpoint = str(best)
         if self.args.should_save:
+            # As transformers does it in the method that ours replaces: early stopping counts on from here.
             for callback in (*self.callback_handler.callbacks, self.control):
                 if isinstance(callback, ExportableState):
                     self.state.stateful_callbacks[type(callback).__name__] = callback.state()
@@ -314,11 +316,11 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
             with checkpoints.new_checkpoint(path) as directory:
                 from_first(self.accelerator, directory)
                 yield directory
-                self.accelerator.wait_for_everyone()
+                self.accelerator.wait_for_everyone()  # all have written; leaving the block renames it
         else:
             yield from_first(self.accelerator, path)
             self.accelerator.wait_for_everyone()
-        self.accelerator.wait_for_everyone()
+        self.accelerator.wait_for_everyone()  # nobody goes on before it has its name
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         """Save the model without a bar of its own."""
