@@ -189,7 +189,8 @@ def draw_with_server(engine: ServerEngine, task: Task, seed: int) -> Drawn:
 
     requests = [Request(problem, EMPTY, task.samples) for problem in task.problems]
     draws = [draw for of_one in engine.complete(requests, task.settings, seed) for draw in of_one]
-    return Drawn(sum(draw.count * (draw.tokens + draw.finished) for draw in draws))
+    longest = task.settings.max_completion_length  # text that is tokenised anew may come out longer
+    return Drawn(sum(draw.count * min(draw.tokens + draw.finished, longest) for draw in draws))
 
 
 def race(

@@ -14,6 +14,11 @@ def completions(*texts, finish_reason="stop"):
     return {"object": "text_completion", "choices": choices}
 
 
+def too_much():
+    """A good answer, but for the nine megabytes of blanks behind it."""
+    return json.dumps(completions("answer = 1\n")).encode() + b" " * (9 << 20)
+
+
 class ScriptedServer(ThreadingHTTPServer):
     """Answers with `script(request number, payload)`: status, body, perhaps headers. Remembers requests."""
 

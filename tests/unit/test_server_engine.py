@@ -22,7 +22,7 @@ from partway.models.servers.identity import identify
 from partway.models.servers.published import merged_weights, write_weights
 from partway.models.settings import SamplingSettings
 from partway.solution import EMPTY, Solution
-from scripted_server import completions, routed_server
+from scripted_server import completions, routed_server, too_much
 from training_cases import apples, tiny_gpt_neo
 
 PROBLEMS = apples(6)
@@ -130,7 +130,7 @@ BAD = {
     "no choices": lambda payload: (200, {"choices": []}),
     "no text": lambda payload: (200, {"choices": [{"text": 7}]}),
     "too many": lambda payload: (200, completions(*[GOOD] * 500)),
-    "too much": lambda payload: (200, b"1" * (9 << 20)),
+    "too much": lambda payload: (200, too_much()),
     "deep JSON": lambda payload: (200, b"[" * 200_000),
     "silence": lambda payload: time.sleep(20) or (200, completions(GOOD)),
 }

@@ -13,7 +13,7 @@ from partway.models.servers import endpoint
 from partway.runs import Run
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 from partway.training.replay import Recording
-from scripted_server import apple_routes, completions, routed_server, solved_apples
+from scripted_server import apple_routes, completions, routed_server, solved_apples, too_much
 from training_cases import SMALL, apples, small_trainer, tiny_gpt_neo
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*TypedStorage is deprecated:UserWarning")
@@ -150,7 +150,7 @@ FAULTS = [
     lambda payload: (200, b"<html>busy</html>"),
     lambda payload: (200, {"choices": []}),
     lambda payload: (200, completions(*["answer = 1\n"] * 300)),
-    lambda payload: (200, b"1" * (9 << 20)),
+    lambda payload: (200, too_much()),
     lambda payload: (200, b"[" * 200_000),
     lambda payload: time.sleep(3) or solved_apples(payload),
 ]
