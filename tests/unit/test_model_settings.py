@@ -57,6 +57,11 @@ def test_weights_in_few_bits_need_bitsandbytes(tmp_path):
         ("model", {"load_in_8bit": True}, "load_in_8bit is true but use_peft is false"),
         ("tiny", {"load_in_4bit": True, "use_peft": True}, "the tiny model has nothing to save"),
         ("tiny", {"attn_implementation": "magic"}, "attn_implementation is magic, which cannot be used here"),
+        (
+            "tiny",
+            {"attn_implementation": "flex_attention"},
+            "flex_attention, which ends the process on a CPU",
+        ),
     ],
 )
 def test_settings_that_the_model_cannot_have_are_refused(tmp_path, model, settings, message):

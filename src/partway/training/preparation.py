@@ -214,6 +214,8 @@ def lasting_name(name: str) -> str:
 
 def set_attention(model: PreTrainedModel, name: str) -> None:
     """Have the model compute attention so; layouts and samplers that it is not right for are not used."""
+    if name == "flex_attention" and model.device.type == "cpu":  # PyTorch 2.13 dies of it, without an error
+        raise ConfigError(f"attn_implementation is {name}, which ends the process on a CPU; leave it out")
     try:
         model.set_attn_implementation(name)
     except (ValueError, ImportError, KeyError) as error:
