@@ -68,11 +68,9 @@ def _difference(study: Study, setting: Setting, base: Setting, k: int, where: st
     if own is None or other is None:
         return f"{setting.label} was not measured at {metric}."
     of = f" of {where}" if where else ""
-    known = f"{base.label}, which learns {IN_SHORT['none']}," if where else base.label
-    means = IN_SHORT.get(setting.strategy)
-    name = setting.label if means is None else f"{setting.label}, which learns {means},"
+    known = _introduced(base) if where else base.label
     begin = (
-        f"{name} solves {100 * own.value:.1f}%{of} with one of {k:,} samples; "
+        f"{_introduced(setting)} solves {100 * own.value:.1f}%{of} with one of {k:,} samples; "
         f"{known} solves {100 * other.value:.1f}%"
     )
     found = gain(study, setting, base, metric)
@@ -81,6 +79,12 @@ def _difference(study: Study, setting: Setting, base: Setting, k: int, where: st
     more = "more" if found.value >= 0 else "fewer"
     interval = f"95% interval {100 * found.low:+.1f} to {100 * found.high:+.1f}"
     return f"{begin}: {abs(100 * found.value):.1f} points {more} ({interval}). {judgement(found)}"
+
+
+def _introduced(setting: Setting) -> str:
+    """A setting's name at its first use."""
+    means = IN_SHORT.get(setting.strategy)
+    return setting.label if means is None else f"{setting.label}, which learns {means},"
 
 
 def judgement(found: Estimate) -> str:
@@ -97,7 +101,7 @@ def _alone(study: Study, setting: Setting, k: int, where: str) -> str:
     if found is None:
         return f"{setting.label} was not measured at pass@{k}."
     return (
-        f"{setting.label} solves {100 * found.value:.1f}% of {where} with one of {k:,} samples "
+        f"{_introduced(setting)} solves {100 * found.value:.1f}% of {where} with one of {k:,} samples "
         f"(95% interval {100 * found.low:.1f} to {100 * found.high:.1f})."
     )
 
