@@ -16,7 +16,7 @@ from partway.runs import Run
 from partway.solution import EMPTY
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 from partway.training.cards import model_card
-from partway.training.progress import describe
+from partway.training.display import describe
 from training_cases import SMALL, ScriptedEngine, apples, small_trainer, tiny_gpt_neo
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*TypedStorage is deprecated:UserWarning")

@@ -107,7 +107,7 @@ def run_comparison(
     """Check everything, run what is missing, write the files and show the tables."""
     from partway.cli.side_by_side import run_arms
     from partway.comparing.page import write_comparison
-    from partway.datasets.side_by_side import cores
+    from partway.datasets.parallel import cores
     from partway.reports import write_report
 
     check(experiment)

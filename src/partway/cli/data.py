@@ -75,8 +75,8 @@ def gsm8k(
     """
     from partway.cli.progress import Bar
     from partway.datasets import convert_gsm8k
+    from partway.datasets.parallel import cores
     from partway.datasets.raw import GSM8K, read_raw
-    from partway.datasets.side_by_side import cores
 
     raw = read_raw(GSM8K, source)
     with Bar("converting GSM8K", "rows", quiet=ctx.obj["quiet"]) as bar:

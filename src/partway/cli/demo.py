@@ -65,7 +65,7 @@ def command(
     from partway import demo
     from partway.cli.side_by_side import run_arms
     from partway.comparing.experiment import OWN_LENGTH
-    from partway.datasets.side_by_side import cores
+    from partway.datasets.parallel import cores
     from partway.reports import write_report
 
     if quick and full:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from partway.datasets.side_by_side import cores
+from partway.datasets.parallel import cores
 from partway.errors import SandboxError
 
 if TYPE_CHECKING:

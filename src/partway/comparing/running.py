@@ -63,7 +63,7 @@ def trained(cell: Cell, problems: Problems) -> tuple[Run, Spent]:
 def train(cell: Cell, run: Run, problems: Problems, of_round: Mapping[str, Any]) -> None:
     """Fine-tune the common model as the arm says, unless that was done."""
     from partway.training import SelfSamplingTrainer
-    from partway.training.progress import Relay
+    from partway.training.display import Relay
 
     config = cell.experiment.training_config(cell.arm, cell.seed, run.directory, of_round)
     if run.is_finished:

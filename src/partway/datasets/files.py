@@ -16,8 +16,8 @@ from itertools import islice
 
 from partway.datasets.columns import Columns, renamed
 from partway.datasets.examination import Complaint, Examined, examine
+from partway.datasets.problem_rows import problem_line
 from partway.datasets.records import BadRow, Record
-from partway.datasets.rows import problem_line
 from partway.datasets.sources import ProblemSource, name_of, records_of
 from partway.errors import ProblemError
 from partway.execution import PYTHON, Programs

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from partway.buffer import SolutionBuffer, Verdict
 from partway.buffer.html import buffer_cards
-from partway.datasets.rows import problem_of
+from partway.datasets.problem_rows import problem_of
 from partway.execution.trace_html import cards_html, shown_text
 from partway.reports.study import Study
 from partway.reports.summaries import RunSummary

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from partway.documents import Unreadable, parse_json, parse_yaml, read_object
 from partway.errors import RunError
-from partway.runs.shapes import flaw_of
+from partway.runs.row_shapes import flaw_of
 
 Row = dict[str, Any]
 Stamp = tuple[int, int, int]

@@ -19,15 +19,15 @@ from typing import Any, Protocol
 import yaml
 
 from partway.buffer import Rules, SolutionBuffer, Verdict, write_buffers
-from partway.datasets.rows import problem_line, problem_of
+from partway.datasets.problem_rows import problem_line, problem_of
 from partway.errors import RunError
 from partway.execution import Programs
 from partway.execution.programs import programs_of
 from partway.files import atomic_writer
 from partway.problem import Problem
 from partway.runs.evaluations import PASS1, SAMPLES, SUMMARY, samples_beside
+from partway.runs.row_shapes import BUFFERS
 from partway.runs.rows import Row, append_rows, numbered, read_json, read_rows, read_yaml, synced_size
-from partway.runs.shapes import BUFFERS
 
 TRAINER_STATE = "trainer_state.json"  # as transformers writes it, in a checkpoint
 STEPS_PER_SAMPLE_FILE = 1000  # so that late steps are found, or cut off, without reading the early ones

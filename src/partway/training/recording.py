@@ -32,10 +32,10 @@ from partway.training.account import Account
 from partway.training.best import evaluation_at, wins_tie
 from partway.training.cards import model_card
 from partway.training.config import SelfSamplingConfig
+from partway.training.display import display
 from partway.training.distributed import from_first
 from partway.training.ledger import Clock
 from partway.training.preparation import save_nameless_base
-from partway.training.progress import display
 from partway.training.signals import Interrupted, StopSignals
 
 AUTO = "auto"  # resume if there is a run, else start one

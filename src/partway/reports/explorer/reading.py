@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
 from partway.buffer import SolutionBuffer, seed_buffers
-from partway.datasets.rows import problem_of
+from partway.datasets.problem_rows import problem_of
 from partway.problem import Problem
 from partway.reports.explorer.self_samples import SelfSamples, sampled_text
 from partway.reports.explorer.tracing import traced

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from partway.datasets.side_by_side import ITEMS_AT_ONCE, cores, side_by_side
+from partway.datasets.parallel import ITEMS_AT_ONCE, cores, side_by_side
 
 
 def test_one_process_is_this_one():

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from rich.console import Console
 
 from partway.evaluation import EvaluationProgress
-from partway.training.progress import Display, LiveDisplay, PlainDisplay, describe, display
+from partway.training.display import Display, LiveDisplay, PlainDisplay, describe, display
 
 LINE = {
     "loss": 12.3456,
