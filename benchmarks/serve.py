@@ -18,6 +18,7 @@ from benchmarks.tables import COUNT
 
 if TYPE_CHECKING:
     from benchmarks.sampling_contenders import Drawn, Task
+    from partway.models.engine import Engine
     from partway.models.loading import LanguageModel
     from partway.models.servers.engine import ServerEngine
     from partway.models.servers.kinds import Kind
@@ -144,12 +145,17 @@ def contenders(
     language_model: LanguageModel, urls: Sequence[str], directory: Path
 ) -> Iterator[list[Contender]]:
     """Who races, servers with the weights of the model."""
-    from benchmarks.sampling_contenders import draw_on_tree, draw_with_generate
+    from benchmarks.sampling_contenders import draw_with_generate
+    from partway.models.local_engine import LocalEngine
 
     def draw_with_batches(task: Task, seed: int) -> Drawn:
         return draw_with_generate(task, seed, rows=max(32, task.samples))
 
-    racing = [Contender("tree", draw_on_tree), Contender("`generate`", draw_with_batches)]
+    tree = LocalEngine(language_model, programs=None)  # once: as it starts, it checks itself on the model
+    racing = [
+        Contender("tree", partial(draw_with_engine, tree)),
+        Contender("`generate`", draw_with_batches),
+    ]
     with ExitStack() as stack:
         for number, url in enumerate(urls):
             engine = _engine(language_model, url, directory / str(number))
@@ -158,7 +164,7 @@ def contenders(
             identity = engine.pool.endpoints[0].identity
             assert identity is not None, "a server with weights was identified"
             name = f"{identity.kind.name} {identity.version}".strip()
-            racing.append(Contender(name, partial(draw_with_server, engine), _most(identity.kind)))
+            racing.append(Contender(name, partial(draw_with_engine, engine), _most(identity.kind)))
         yield racing
 
 
@@ -181,8 +187,8 @@ def _engine(language_model: LanguageModel, url: str, directory: Path) -> ServerE
     )
 
 
-def draw_with_server(engine: ServerEngine, task: Task, seed: int) -> Drawn:
-    """One request for each problem, all at once; the server batches them."""
+def draw_with_engine(engine: Engine, task: Task, seed: int) -> Drawn:
+    """One request for each problem, all at once; the engine batches them."""
     from benchmarks.sampling_contenders import Drawn
     from partway.models.engine import Request
     from partway.solution import EMPTY
@@ -190,7 +196,8 @@ def draw_with_server(engine: ServerEngine, task: Task, seed: int) -> Drawn:
     requests = [Request(problem, EMPTY, task.samples) for problem in task.problems]
     draws = [draw for of_one in engine.complete(requests, task.settings, seed) for draw in of_one]
     longest = task.settings.max_completion_length  # text that is tokenised anew may come out longer
-    return Drawn(sum(draw.count * min(draw.tokens + draw.finished, longest) for draw in draws))
+    returned = sum(draw.count * min(draw.tokens + draw.finished, longest) for draw in draws)
+    return Drawn(returned, unique_share=len(draws) / (task.samples * len(requests)))
 
 
 def race(
