@@ -206,6 +206,15 @@ def test_a_signal_saves_and_exits_with_its_code(partway, folder, tmp_path, numbe
     assert not (tmp_path / "run" / "final").exists()
 
 
+def test_a_run_is_replayed_although_the_server_of_the_settings_is_gone(folder, tmp_path):
+    run, again = tmp_path / "run", tmp_path / "again"
+    invoke(folder / "config.yaml", "--output_dir", run, "--max_steps", 2)
+    gone = ["--engine", "http://127.0.0.1:9", "--engine_timeout", 0.1, "--explore_ahead", 1]
+    invoke(run / "config.yaml", "--replay", run, "--output_dir", again, *gone)
+    for name in ("buffer.jsonl", "model.safetensors"):
+        assert (again / "final" / name).read_bytes() == (run / "final" / name).read_bytes()
+
+
 @pytest.mark.slow
 def test_accelerate_launches_two_processes(folder, tmp_path):
     launch = [sys.executable, "-m", "accelerate.commands.launch", "--main_process_port", "0"]
