@@ -49,15 +49,14 @@ def _html(
     words = "".join(f"<p>{escape(sentence)}</p>" for sentence in told)
     rules = "".join(f"<li>{escape(rule)}</li>" for rule in experiment.rules())
     sources = "".join(
-        f"<li><b>{escape(label)}</b>: {escape(source)}</li>" for label, source in _sources(experiment)
+        f"<dt>{escape(label)}</dt><dd>{escape(source)}</dd>" for label, source in _sources(experiment)
     )
     title = f"{len(experiment.arms)} arms compared"
     content = f"""<header><h1>{title}</h1>
-<div class="headline">{words}</div>
+<div class="headline">{words}</div><dl class="terms">{sources}</dl>
 <p><code>{escape(command)}</code></p><ul>{rules}</ul>
 <p><a href="{escape(report, quote=True)}">Figures and curves of the runs</a></p></header>
 <main>
 {"".join(map(to_html, tables))}
-<section><h2>Where the arms are from</h2><ul>{sources}</ul></section>
 </main>"""
     return document(title, content)
