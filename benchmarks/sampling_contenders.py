@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -39,6 +40,16 @@ class Task:
         """What the model reads of each problem."""
         return [self.language_model.codec.prompt(problem.question) for problem in self.problems]
 
+    @cached_property
+    def tree(self) -> LocalEngine:
+        """Our engine; as it starts it checks itself on the model, which a run does once."""
+        return LocalEngine(self.language_model, programs=None)
+
+    @cached_property
+    def drafting_tree(self) -> LocalEngine:
+        """The same, which reads drafts ahead."""
+        return LocalEngine(self.language_model, programs=None, layout=Tree())
+
     @property
     def generation_config(self) -> GenerationConfig:
         """The settings as transformers spells them."""
@@ -67,24 +78,24 @@ class Drawn:
 
 def draw_on_tree(task: Task, seed: int) -> Drawn:
     """Our own: all prompts at once, as many rows as the default budget allows."""
-    return _drawn_on_tree(task, seed, LocalEngine(task.language_model, programs=None), drafts=False)
+    return _drawn_on_tree(task, seed, task.tree, drafts=False)
 
 
 def draw_with_drafts(task: Task, seed: int) -> Drawn:
     """The same with each problem's reference as its draft, which is what training begins with."""
-    engine = LocalEngine(task.language_model, programs=None, layout=Tree())
-    return _drawn_on_tree(task, seed, engine, drafts=True)
+    return _drawn_on_tree(task, seed, task.drafting_tree, drafts=True)
 
 
 def _drawn_on_tree(task: Task, seed: int, engine: LocalEngine, *, drafts: bool) -> Drawn:
     kept = [(p.reference,) if drafts and p.reference is not None else () for p in task.problems]
     requests = [Request(p, EMPTY, task.samples, k) for p, k in zip(task.problems, kept, strict=True)]
+    before = engine.tokens_computed
     answers = engine.complete(requests, task.settings, seed)
     draws = [draw for of_request in answers for draw in of_request]
     returned = sum(draw.count * (draw.tokens + draw.finished) for draw in draws)
     return Drawn(
         returned,
-        engine.tokens_computed,
+        engine.tokens_computed - before,
         len(draws) / (task.samples * len(requests)),
         sum(draw.count * draw.drafted for draw in draws) / max(1, returned),
     )
