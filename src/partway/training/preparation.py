@@ -71,7 +71,6 @@ class Material:
     remark: str | None
 
 
-@collecting_later()
 def material(
     model: str | PreTrainedModel | LanguageModel,
     tokenizer: PreTrainedTokenizerBase | None,
@@ -116,6 +115,7 @@ def given_problems(
     return problems, remark
 
 
+@collecting_later()
 def usable(
     problems: Sequence[Problem],
     programs: Programs,
@@ -172,6 +172,7 @@ def first_buffers(
     return buffers
 
 
+@collecting_later()
 def traced_references(problems: Sequence[Problem], programs: Programs) -> dict[str, Trace]:
     """The references that there are, each run once, by id; of problems with one id, the first one's."""
     if not problems:
