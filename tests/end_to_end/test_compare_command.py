@@ -1,7 +1,11 @@
 """`partway compare`: equal budgets, one rule of choice, three tables; what is there is not made again."""
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -19,6 +23,21 @@ source: none
 settings:
   self_sampling: fcs
   temperature: 0.4
+"""
+SLOW_ARMS = """
+import signal, sys, time
+from pathlib import Path
+from partway.cli import _terminate, side_by_side
+from partway.comparing import Experiment, Stage, shipped_arms
+
+def slow_arm(experiment, arm, seed, directory, tell):
+    tell(Stage("training", 1, 1, "has begun"))
+    time.sleep(600)
+
+side_by_side.run_arm = slow_arm
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _terminate)
+    side_by_side.run_arms(Experiment((shipped_arms()["mle"],)), Path(), jobs=1, quiet=False)
 """
 
 
@@ -108,3 +127,15 @@ def test_the_arms_are_listed_with_their_sources(partway):
     assert code == 0
     assert "fcs+pcs-beta-mml" in out
     assert "Ni et al." in out
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no process groups on Windows")
+def test_a_signal_to_all_processes_of_a_comparison_ends_them_without_a_word(tmp_path):
+    script = tmp_path / "slow.py"
+    script.write_text(SLOW_ARMS)
+    command = [sys.executable, str(script)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True, text=True) as comparison:
+        assert "has begun" in comparison.stderr.readline()
+        os.killpg(comparison.pid, signal.SIGTERM)
+        assert comparison.communicate(timeout=60)[1] == ""
+    assert comparison.returncode == 143

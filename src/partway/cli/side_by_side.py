@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.managers import SyncManager
 from pathlib import Path
 from queue import Queue
 from typing import Self
@@ -26,8 +28,9 @@ def run_arms(experiment: Experiment, directory: Path, jobs: int, quiet: bool) ->
     """Every arm with every seed, `jobs` at a time; the outcomes by seed, then arm."""
     cells = cells_of(experiment)
     spawning = multiprocessing.get_context("spawn")
+    manager = SyncManager(ctx=spawning)
     with interruptions_wait():
-        manager = spawning.Manager()
+        manager.start(_begin_manager)
     with (
         manager,
         Bars(manager.Queue(), [_label(*cell) for cell in cells], quiet) as bars,
@@ -62,6 +65,12 @@ def _label(arm: Arm, seed: int) -> str:
 def _begin() -> None:
     """Prepare a process: one thread, so that results are the same everywhere, and an end with its parent."""
     os.environ["OMP_NUM_THREADS"] = "1"
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _begin_manager() -> None:
+    """Prepare the process that carries news: it outlives a signal to all, for others still use it."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
@@ -109,7 +118,8 @@ class Bars:
         with interruptions_wait():
             self.news.put(None)
             self.reader.join()
-            self.progress.stop()
+            if self.progress.live.is_started:
+                self.progress.stop()
 
     def _read(self) -> None:
         while (one := self.news.get()) is not None:
