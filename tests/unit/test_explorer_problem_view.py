@@ -10,12 +10,14 @@ from explorer_cases import OTHER_WAY, PENS, WHEELS, Writer, finished_run
 from partway.evaluation import Evaluation, EvaluationPlan, ProblemResult
 from partway.evaluation.samples import judge
 from partway.execution import PYTHON, Failure, PythonPrograms, Trace, trace
+from partway.execution.checkers import TESTS
 from partway.execution.state_tables import KnownStates, values_by_step
 from partway.execution.values import canonical
 from partway.problem import Problem
 from partway.reports.explorer import groups
 from partway.reports.explorer.explorer import Explorer
 from partway.reports.explorer.index import Query
+from partway.reports.explorer.problem_view import answer_of
 from partway.reports.explorer.tree import tree_of
 from partway.runs.run import keep_problems
 from partway.solution import Solution
@@ -49,6 +51,13 @@ def test_the_question_comes_with_its_answer_and_every_kept_solution(wheels):
         "partially_correct",
     ]
     assert texts(wheels["solutions"][0]["steps"]) == list(WHEELS.reference.steps)
+
+
+def test_tests_are_shown_as_tests_and_only_those_that_the_question_does_not_show():
+    programs = PythonPrograms(checker=TESTS)
+    double = Problem("d", "Double it:\nassert double(2) == 4", ["import math", "assert double(2) == 4"])
+    assert answer_of(double, programs) == {"tests": ["import math"]}
+    assert answer_of(Problem("n", "How many?", ["a"]), PYTHON) == {"answer": "['a']"}
 
 
 def test_equal_states_have_the_same_letter_across_solutions(wheels):

@@ -7,6 +7,8 @@ from partway import Problem, SolutionBuffer, trace
 from partway.buffer import Rules
 from partway.evaluation import Evaluation, EvaluationPlan, ProblemResult
 from partway.evaluation.samples import judge
+from partway.execution import PythonPrograms
+from partway.execution.checkers import TESTS
 from partway.execution.state_tables import KnownStates
 from partway.execution.trace_html import MAX_STEPS
 
@@ -49,6 +51,14 @@ def test_a_trace_shows_each_step_with_its_state_and_where_it_failed():
     assert "b = a + 2{1, 3}" in page.text
     assert "c = b / 0ZeroDivisionError: division by zero" in page.text
     assert page.text.endswith("d = 4not run")
+
+
+def test_a_buffer_does_not_repeat_tests_that_stand_in_the_question():
+    tests = ["assert double(2) == 4", "assert double(3) == 6"]
+    problem = Problem("d", f"Double it:\n{tests[0]}", tests, "def double(n):\n    return n * 2")
+    shown = Markup(SolutionBuffer.seeded(problem, programs=PythonPrograms(checker=TESTS))._repr_html_()).text
+    assert [shown.count(test) for test in tests] == [1, 1]
+    assert "answer" not in shown
 
 
 def test_text_that_does_not_parse_is_said_to_fail():

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from partway.execution import Trace
+from partway.execution import Programs, Trace
+from partway.execution.programs import unshown_tests
 from partway.execution.trace_html import Card, cards_html, shown_text, with_style
+from partway.problem import Problem
 from partway.solution import Solution
 
 if TYPE_CHECKING:
@@ -23,10 +25,7 @@ KINDS = {
 def buffer_html(buffer: SolutionBuffer) -> str:
     """The question, the answer and the kept solutions."""
     problem, programs = buffer.problem, buffer.programs
-    head = (
-        f"<p>{shown_text(problem.question)}</p>"
-        f"<p>answer <code>{shown_text(programs.spell(problem.answer))}</code></p>"
-    )
+    head = f"<p>{shown_text(problem.question)}</p>{_right(problem, programs)}"
     kept = [Solution(tuple(row["steps"])) for row in buffer.to_json()["solutions"]][:MAX_SHOWN]
     if not kept:
         return with_style(f"{head}<p>No solution is kept yet.</p>")
@@ -34,6 +33,14 @@ def buffer_html(buffer: SolutionBuffer) -> str:
     left_out = len(buffer) - len(kept)
     more = f"<p>and {left_out:,} more</p>" if left_out else ""
     return with_style(head + cards_html(list(buffer_cards(buffer, traces)), programs) + more)
+
+
+def _right(problem: Problem, programs: Programs) -> str:
+    """What makes a solution right: the answer, or those tests that are not in the question already."""
+    tests = unshown_tests(problem.question, problem.answer, programs)
+    if tests is None:
+        return f"<p>answer <code>{shown_text(programs.spell(problem.answer))}</code></p>"
+    return "".join(f"<pre>{shown_text(test)}</pre>" for test in tests)
 
 
 def buffer_cards(buffer: SolutionBuffer, traces: list[Trace]) -> Iterator[Card]:

@@ -108,6 +108,7 @@ def written(sample: SelfSample) -> str:
 def show_states(run: Run, problems: dict[str, Problem], samples: Sequence[SelfSample], number: int) -> None:
     """Print question, answer and the states of a sample, beside those of the reference if there is one."""
     from partway.cli.trace_tables import Shown, show, show_against
+    from partway.execution.programs import unshown_tests
 
     if not 1 <= number <= len(samples):
         raise ProblemError(f"there is no sample {number} on this page; it has {len(samples)}")
@@ -117,7 +118,9 @@ def show_states(run: Run, problems: dict[str, Problem], samples: Sequence[SelfSa
     if problem is None:
         show([shown], programs)
         return
-    click.echo(f"{visible(problem.question)}\nanswer: {problem.answer!r}\n")
+    tests = unshown_tests(problem.question, problem.answer, programs)
+    right = f"answer: {problem.answer!r}" if tests is None else visible("\n".join(tests))
+    click.echo(f"{visible(problem.question)}\n{right}\n")
     if problem.reference is None:
         show([shown], programs)
         return

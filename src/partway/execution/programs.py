@@ -340,6 +340,13 @@ def flaw_of(trace: Trace, answer: Any, programs: Programs) -> str | None:
     return f"never {programs.ending}"
 
 
+def unshown_tests(question: str, answer: Any, programs: Programs) -> list[str] | None:
+    """The tests of a problem that its question does not show; None where answers are compared instead."""
+    if programs.answer_flaw(None) is None or tests_flaw(answer) is not None:
+        return None
+    return [test for test in tests_of(answer) if test not in question]
+
+
 def form_of(text: str, programs: Programs) -> Solution | str:
     """The solution that `text` is; text that is none stands for itself."""
     try:

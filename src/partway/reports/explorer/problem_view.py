@@ -9,7 +9,8 @@ import math
 from collections.abc import Sequence
 
 from partway.buffer import SolutionBuffer
-from partway.execution import Trace
+from partway.execution import Programs, Trace
+from partway.execution.programs import unshown_tests
 from partway.execution.state_tables import KnownStates
 from partway.problem import Problem
 from partway.reports.explorer.groups import SampleGroup, drawn
@@ -42,7 +43,7 @@ def problem_view(
     return {
         "id": problem.id,
         "question": problem.question,
-        "answer": spelled(problem.answer),
+        **answer_of(problem, known.programs),
         "has_reference": problem.reference is not None,
         "solutions": [
             {
@@ -57,6 +58,12 @@ def problem_view(
         "states": known.states.to_json(),
         "tree": tree_of(known.solutions),
     }
+
+
+def answer_of(problem: Problem, programs: Programs) -> Row:
+    """What makes a solution right: an answer to compare with, or tests, which the question may show."""
+    tests = unshown_tests(problem.question, problem.answer, programs)
+    return {"answer": spelled(problem.answer)} if tests is None else {"tests": tests}
 
 
 def doubts_of(buffer: SolutionBuffer) -> dict[Solution, str]:

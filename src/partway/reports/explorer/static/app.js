@@ -632,13 +632,22 @@
       problemBar(problem),
       element(
         "h1",
-        { tabindex: "-1", dir: "auto", class: problem.question.length > LONG_QUESTION && "long" },
+        { tabindex: "-1", dir: "auto", class: isLong(problem.question) && "long" },
         prose(problem.question),
       ),
-      element("p.answer", "answer ", code(problem.answer)),
+      answerPart(problem),
       element("div.jumps", { role: "group", "aria-label": "Parts of this page" }, parts.map(jump)),
       ...parts,
     ];
+  }
+
+  const isLong = (question) => question.length > LONG_QUESTION || question.trim().includes("\n");
+
+  function answerPart({ answer, tests }) {
+    if (!tests) return element("p.answer", "answer ", code(answer));
+    if (!tests.length) return element("p.answer", "Right is what passes these tests.");
+    const listed = element("pre.tests", { dir: "ltr" }, prose(tests.join("\n")));
+    return element("div.answer", "Right is what passes these tests:", listed);
   }
 
   function problemBar({ key, id, split, other, drawn }) {
@@ -784,15 +793,12 @@
         ? element("footer.note", `Right so far: reaches ${stateText(problem, last, elsewhere)}.`)
         : null;
     }
+    const tick = element("span.is-right", { "aria-hidden": "true" }, "✓ ");
+    if (problem.tests) return element("footer", tick, "passes the tests");
     if (solution.answer === undefined) return null;
     if (solution.doubt !== undefined)
       return element("footer.is-wrong", `Right answer by luck: ${solution.doubt}.`);
-    return element(
-      "footer",
-      element("span.is-right", { "aria-hidden": "true" }, "✓ "),
-      "answer ",
-      code(solution.answer),
-    );
+    return element("footer", tick, "answer ", code(solution.answer));
   }
 
   function placesText(problem, places) {
@@ -953,7 +959,8 @@
   function typedParts(problem, view) {
     const look = view.is_right ? "is-right" : view.matching ? "is-partial" : "is-wrong";
     const footer = [];
-    if (view.answer !== undefined)
+    if (problem.tests) footer.push(view.is_right ? "Passes the tests. " : "Does not pass the tests. ");
+    else if (view.answer !== undefined)
       footer.push("answer ", code(view.answer), view.is_right ? " is right. " : " is wrong. ");
     if (view.same_as !== undefined) footer.push(`This is ${plainName(problem, view.same_as)}. `);
     else if (view.matching)
