@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from benchmarks.sampling_contenders import Drawn, Task
     from partway.models.engine import Engine
     from partway.models.loading import LanguageModel
-    from partway.models.servers.engine import ServerEngine
     from partway.models.servers.kinds import Kind
+    from partway.models.servers.server_engine import ServerEngine
 
 SHARE = 0.25  # of 100 samples on GSM8K, as in the paper
 ONE_BY_ONE = 4  # samples of a problem, for a server that draws one after the other: its rate is the same
@@ -176,7 +176,7 @@ def _most(kind: Kind) -> int | None:
 
 def _engine(language_model: LanguageModel, url: str, directory: Path) -> ServerEngine:
     from partway.execution import PythonPrograms
-    from partway.models.servers.engine import ServerEngine
+    from partway.models.servers.server_engine import ServerEngine
 
     return ServerEngine(
         [url],

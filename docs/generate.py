@@ -33,6 +33,7 @@ CODE_HEADER = """# Every file in a phrase
 
 Made from the docstrings by `make docs`. Imports go one way only: problem and solution, execution, buffer,
 datasets, runs, models, sampling, objectives, evaluation, training, reports, command line.
+No two files of partway share a name, but that a file of `cli/` is named for the command it implements.
 `storyproblems` is a package of its own that knows nothing of partway."""
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from partway.config import read_settings
+from partway.config_files import read_settings
 
 GB = 2**30
 

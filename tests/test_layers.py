@@ -1,6 +1,7 @@
 """Imports go one way down the list, and torch stays where it belongs."""
 
 import ast
+import functools
 import sys
 from pathlib import Path
 
@@ -10,7 +11,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "partway"
 ORDER = [
     "errors", "files", "documents", "importing", "caching", "parsing", "solution", "problem", "execution",
     "buffer", "rewards", "datasets", "runs", "models", "sampling", "advantages", "objectives", "evaluation",
-    "config", "training", "reports", "comparing", "demo", "cli", "__main__",
+    "config_files", "training", "reports", "comparing", "demo", "cli", "__main__",
 ]  # fmt: skip
 WITH_TORCH = {"models", "objectives", "training"}
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -20,9 +21,14 @@ def layer(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
+def source(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@functools.cache
 def imported(path: Path) -> set[str]:
     names = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(source(path))):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
@@ -39,6 +45,13 @@ def test_imports_point_down_the_list(path: Path):
             assert ORDER.index(name.split(".")[1]) <= here, f"{path.name} imports {name}, which comes later"
 
 
+def test_no_two_files_share_a_name_but_a_command_and_what_it_calls():
+    names = [path.name for path in MODULES if layer(path) != "cli" and path.stem != "__init__"]
+    assert sorted(names) == sorted(set(names))
+    commands = set(names) & {path.name for path in (PACKAGE / "cli").glob("[!_]*.py")}
+    assert {name for name in commands if "def command(" not in source(PACKAGE / "cli" / name)} == set()
+
+
 def test_only_runs_knows_the_names_of_a_run_directory():
     names = {"config.yaml", "environment.json", "metrics.jsonl", "timings.jsonl", "trainer_state.json"}
     names |= {"buffer.jsonl", "imported_buffer.jsonl", "checkpoint-", "final", "step-", "nan_batch_step-"}
@@ -47,7 +60,7 @@ def test_only_runs_knows_the_names_of_a_run_directory():
         f"{path.relative_to(PACKAGE)}: {node.value}"
         for path in MODULES
         if layer(path) != "runs"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(ast.parse(source(path)))
         if isinstance(node, ast.Constant) and node.value in names
     }
     assert spelled == set()

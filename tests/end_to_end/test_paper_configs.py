@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from partway.config import checked, read_settings
+from partway.config_files import checked, read_settings
 from partway.models.loading import LanguageModel
 from partway.models.tiny import build_tiny_model
 from partway.problem import Problem

@@ -17,7 +17,7 @@ from partway.models import smollm2
 from partway.models.engine import Request
 from partway.models.loading import load_model
 from partway.models.servers.calls import Trouble
-from partway.models.servers.engine import ServerEngine
+from partway.models.servers.server_engine import ServerEngine
 from partway.models.settings import SamplingSettings
 from partway.models.tiny import build_tiny_model
 from partway.runs import Run

@@ -13,8 +13,8 @@ from partway.models.settings import SamplingSettings
 from partway.problem import Problem
 from partway.sampling import sample_solutions
 from partway.training import SelfSamplingConfig
-from partway.training.buffers import Buffers
 from partway.training.preparation import with_references
+from partway.training.shared_buffers import Buffers
 from training_cases import ScriptedEngine, apples, small_trainer
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*TypedStorage is deprecated:UserWarning")

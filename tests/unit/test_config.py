@@ -5,7 +5,7 @@ from typing import Literal
 
 import pytest
 
-from partway.config import checked, parse_overrides, read_settings
+from partway.config_files import checked, parse_overrides, read_settings
 from partway.errors import ConfigError
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from partway import Problem, PythonPrograms, load_problems
 from partway.datasets import check_problems
+from partway.datasets.column_layouts import LAYOUTS
 from partway.datasets.columns import parse_columns, without_references
-from partway.datasets.layouts import LAYOUTS
 from partway.errors import ConfigError, ProblemError
 from partway.execution.checkers import TESTS
 

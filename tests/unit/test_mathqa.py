@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from partway import is_correct, trace
 from partway.datasets import Conversion, convert_mathqa, filter_mathqa
 from partway.datasets.mathqa.filtered import align, read_split_index
-from partway.datasets.mathqa.programs import OPERATIONS, NoFormula, numbers_in, program_of
+from partway.datasets.mathqa.formulas import OPERATIONS, NoFormula, numbers_in, program_of
 from partway.datasets.mathqa.selection import LOST_DIGITS, declared_answer
 from partway.datasets.mathqa.templates import distinct_templates, overlaps, template_of, within_edits
 from partway.datasets.sources import read_rows

@@ -6,7 +6,7 @@ import click
 from click.testing import CliRunner
 
 from partway.cli import app
-from partway.cli.engines import EvaluateOptions
+from partway.cli.engine_options import EvaluateOptions
 from partway.cli.options import given, takes
 from partway.cli.sample import SampleOptions
 

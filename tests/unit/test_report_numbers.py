@@ -6,7 +6,7 @@ import pytest
 
 from partway.errors import RunError
 from partway.evaluation import Estimate
-from partway.evaluation.tables import to_html
+from partway.evaluation.number_tables import to_html
 from partway.reports import write_report
 from partway.reports.numbers import objectives_table, runs_table, settings_table, work_table
 from partway.reports.page import page

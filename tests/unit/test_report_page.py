@@ -14,7 +14,7 @@ import pytest
 from partway.buffer import seed_buffers
 from partway.errors import ConfigError
 from partway.evaluation import Estimate
-from partway.evaluation.tables import Column, Table, to_csv, to_html
+from partway.evaluation.number_tables import Column, Table, to_csv, to_html
 from partway.reports import write_report
 from partway.reports.curves import training_progress
 from partway.reports.page import page

@@ -14,12 +14,12 @@ from partway.cli.doctor import command as doctor
 from partway.errors import EngineError
 from partway.execution import PYTHON
 from partway.models.engine import Request
-from partway.models.servers import answers
+from partway.models.servers import choices
 from partway.models.servers import endpoint as endpoints
 from partway.models.servers.calls import Trouble
-from partway.models.servers.engine import ServerEngine
 from partway.models.servers.identity import identify
 from partway.models.servers.published import merged_weights, write_weights
+from partway.models.servers.server_engine import ServerEngine
 from partway.models.settings import SamplingSettings
 from partway.solution import EMPTY, Solution
 from scripted_server import completions, routed_server, too_much
@@ -345,17 +345,17 @@ def choice(**fields):
 )
 def test_an_answer_is_believed_only_within_what_was_asked_for(said, complaint):
     with pytest.raises(Trouble, match=complaint):
-        answers.completions(said, asked=2, longest=12)
+        choices.completions(said, asked=2, longest=12)
 
 
 def test_a_text_that_is_too_long_is_cut_and_has_not_ended():
-    (written,) = answers.completions(choice(text="1" * 3_000_000, token_ids=None), asked=1, longest=12)
+    (written,) = choices.completions(choice(text="1" * 3_000_000, token_ids=None), asked=1, longest=12)
     assert (len(written.text), written.finished, written.tokens) == (16_384, False, None)
 
 
 @pytest.mark.parametrize("said", [[0.0], [0.0, float("nan")], [0.0, "low"], None, "low"])
 def test_log_probs_that_cannot_be_used_are_left_out(said):
-    (written,) = answers.completions(choice(logprobs={"token_logprobs": said}), asked=1, longest=12)
+    (written,) = choices.completions(choice(logprobs={"token_logprobs": said}), asked=1, longest=12)
     assert (written.tokens, written.log_probs) == ((5, 6), None)
 
 

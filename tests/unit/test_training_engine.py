@@ -14,8 +14,8 @@ from transformers import PreTrainedModel
 
 from partway.execution import PythonPrograms
 from partway.models.engine import Draw, Request
-from partway.models.engines import open_engine
 from partway.models.local_engine import LocalEngine
+from partway.models.opening import open_engine
 from partway.models.remote_engine import RemoteEngine
 from partway.models.settings import SamplingSettings
 from partway.problem import Problem

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from partway.buffer import Verdict
-from partway.cli.tables import visible
+from partway.cli.table_style import visible
 from partway.errors import ProblemError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from partway.buffer import Verdict
-from partway.cli.tables import plain_table
+from partway.cli.table_style import plain_table
 
 if TYPE_CHECKING:
     from partway.reports.buffers import Audited, BufferSummary, Explored, Import

@@ -106,7 +106,7 @@ def run_comparison(
 ) -> None:
     """Check everything, run what is missing, write the files and show the tables."""
     from partway.cli.side_by_side import run_arms
-    from partway.comparing.page import write_comparison
+    from partway.comparing.writing import write_comparison
     from partway.datasets.parallel import cores
     from partway.reports import write_report
 
@@ -135,7 +135,7 @@ def list_arms() -> None:
     """Every shipped arm: its name, its label, its source."""
     from rich.console import Console
 
-    from partway.cli.tables import plain_table
+    from partway.cli.table_style import plain_table
     from partway.comparing import shipped_arms
 
     table = plain_table("arm", "", "")

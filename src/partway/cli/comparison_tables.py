@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from partway.cli.tables import plain_table
+from partway.cli.table_style import plain_table
 from partway.comparing.tables import all_tables, shown
 from partway.evaluation import Estimate
 
 if TYPE_CHECKING:
     from partway.comparing import Experiment, Outcome
-    from partway.evaluation.tables import Cell, Column, Table
+    from partway.evaluation.number_tables import Cell, Column, Table
 
 
 def show_comparison(experiment: Experiment, outcomes: Sequence[Outcome]) -> None:

@@ -14,7 +14,7 @@ from partway.errors import ProblemError
 
 if TYPE_CHECKING:
     from partway.datasets import Conversion
-    from partway.datasets.gsm8k.rows import Style
+    from partway.datasets.gsm8k.converting import Style
     from partway.datasets.storyproblems import Level
 
 OUT = click.option(

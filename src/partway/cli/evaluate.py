@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from partway.cli.engines import EvaluateOptions, opened_engine
+from partway.cli.engine_options import EvaluateOptions, opened_engine
 from partway.cli.options import takes
 from partway.errors import ConfigError, EngineError
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.markup import escape
 
-from partway.cli.tables import plain_table
+from partway.cli.table_style import plain_table
 
 if TYPE_CHECKING:
     from partway.evaluation import Comparison, Estimate

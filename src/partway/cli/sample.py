@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from partway.cli.engines import check_device
+from partway.cli.engine_options import check_device
 from partway.cli.options import (
     ANSWER_VARIABLE,
     CHAT_TEMPLATE,

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from partway.cli.tables import visible
+from partway.cli.table_style import visible
 from partway.errors import SolutionError
 from partway.execution import PYTHON, Programs, Trace
 from partway.execution.state_tables import values_by_step

@@ -12,7 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from partway.cli.training_keys import training_keys
-from partway.config import Settings, checked, parse_overrides, read_settings, suggestion
+from partway.config_files import Settings, checked, parse_overrides, read_settings, suggestion
 from partway.errors import ConfigError, ProblemError
 
 if TYPE_CHECKING:

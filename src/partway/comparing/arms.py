@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from partway.config import checked, read_settings, suggestion
+from partway.config_files import checked, read_settings, suggestion
 from partway.errors import ConfigError
 
 SHIPPED = Path(__file__).parent / "shipped"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from partway.comparing.arms import Arm, load_arms
 from partway.comparing.problems import built_in_problems, problems_in
-from partway.config import checked, read_settings
+from partway.config_files import checked, read_settings
 from partway.errors import ConfigError
 from partway.problem import Problem
 

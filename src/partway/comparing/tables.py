@@ -8,7 +8,7 @@ from partway.comparing.experiment import Experiment
 from partway.comparing.outcomes import Outcome, buffer_sizes, gains, mean_spent, means, of_arm
 from partway.comparing.selecting import BEST_PER_K, LAST, SELECTED
 from partway.evaluation import Estimate
-from partway.evaluation.tables import Cell, Column, Table
+from partway.evaluation.number_tables import Cell, Column, Table
 from partway.reports.story import judgement
 
 MOST_TOLD = 4  # arms whose gains are told in words

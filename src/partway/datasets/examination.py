@@ -11,7 +11,7 @@ from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any
 
-from partway.datasets.layouts import Fields, UnknownLayout, fields_of
+from partway.datasets.column_layouts import Fields, UnknownLayout, fields_of
 from partway.datasets.records import Record
 from partway.execution import Programs, Trace
 from partway.execution.programs import flaw_of

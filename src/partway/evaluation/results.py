@@ -55,7 +55,7 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         """The evaluation as a notebook shows it: every metric with its interval, then the problems."""
-        from partway.evaluation.tables import evaluation_html
+        from partway.evaluation.number_tables import evaluation_html
 
         return evaluation_html(self)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from partway.evaluation import Estimate
-from partway.evaluation.tables import Cell, Column, Table
+from partway.evaluation.number_tables import Cell, Column, Table
 from partway.objectives import label_of
 from partway.reports.curves import logged_ks
 from partway.reports.figures import has_objectives

@@ -7,7 +7,7 @@ from html import escape
 from importlib.resources import files
 
 import partway
-from partway.evaluation.tables import Column, Table, to_html
+from partway.evaluation.number_tables import Column, Table, to_html
 from partway.execution.trace_html import STYLE_SHEET
 from partway.reports import numbers
 from partway.reports.example import Example, example_of

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from partway.errors import RunError
-from partway.evaluation.tables import Table, to_csv
+from partway.evaluation.number_tables import Table, to_csv
 from partway.files import atomic_path, atomic_writer
 from partway.reports import numbers
 from partway.reports.explorer.explorer import Explorer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from partway.evaluation.tables import Table
+from partway.evaluation.number_tables import Table
 from partway.reports import curves, figures, numbers
 from partway.reports.averages import FEW_POINTS, SMOOTHING
 from partway.reports.study import Study

@@ -13,9 +13,9 @@ from accelerate import Accelerator
 
 from partway.runs import Run
 from partway.runs.checkpoints import RunProgress
-from partway.training.buffers import Buffers
 from partway.training.distributed import gathered
 from partway.training.ledger import Ledger
+from partway.training.shared_buffers import Buffers
 
 
 @dataclass

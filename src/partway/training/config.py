@@ -16,7 +16,7 @@ import torch
 from transformers import TrainingArguments
 
 from partway.buffer import Rules
-from partway.config import coerce
+from partway.config_files import coerce
 from partway.datasets.columns import parse_columns
 from partway.errors import ConfigError
 from partway.evaluation import EvaluationPlan, JudgedSample, ProblemResult

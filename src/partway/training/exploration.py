@@ -15,15 +15,15 @@ from accelerate import Accelerator
 from partway.errors import ConfigError, EngineError
 from partway.models.engine import Engine, Request
 from partway.models.local_engine import LocalEngine
-from partway.models.servers.engine import ServerEngine
+from partway.models.servers.server_engine import ServerEngine
 from partway.problem import Problem
 from partway.sampling import guided_requests
 from partway.solution import Solution
 from partway.training.ahead import Ahead, Drawn
-from partway.training.buffers import Buffers
 from partway.training.config import SelfSamplingConfig
 from partway.training.distributed import gathered
 from partway.training.replay import Recording
+from partway.training.shared_buffers import Buffers
 
 
 class Mode(Protocol):

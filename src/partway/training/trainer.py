@@ -29,13 +29,12 @@ from partway.models.engine import Draw, Engine, Metered, Request
 from partway.models.loading import LanguageModel
 from partway.models.local_engine import LocalEngine
 from partway.models.scoring import LearningPlan, Scorer
-from partway.models.servers.engine import ServerEngine, Together
+from partway.models.servers.server_engine import ServerEngine, Together
 from partway.models.targets import Target, Targets
 from partway.problem import Problem
 from partway.runs import Run
 from partway.solution import Solution
 from partway.training.account import Account
-from partway.training.buffers import Buffers
 from partway.training.config import SelfSamplingConfig
 from partway.training.distributed import from_first, gathered, maxima, reducing, whole_weights
 from partway.training.exploration import Exploration, step_seed
@@ -45,6 +44,7 @@ from partway.training.preparation import environment_of, first_buffers, material
 from partway.training.recording import RecordingTrainer
 from partway.training.replay import Recording
 from partway.training.rewarding import RewardedDraw, rewarded_draws, sample_targets
+from partway.training.shared_buffers import Buffers
 from partway.training.trackers import SampleTables
 
 if TYPE_CHECKING:

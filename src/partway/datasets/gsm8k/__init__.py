@@ -1,5 +1,5 @@
 """GSM8K to problems: programs that follow, step by step, from the written solutions."""
 
-from partway.datasets.gsm8k.rows import convert_gsm8k
+from partway.datasets.gsm8k.converting import convert_gsm8k
 
 __all__ = ["convert_gsm8k"]

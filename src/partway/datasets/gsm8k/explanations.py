@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
-from partway.datasets.gsm8k.numbers import Kind, said_amounts, said_numbers
+from partway.datasets.gsm8k.said_numbers import Kind, said_amounts, said_numbers
 from partway.datasets.gsm8k.units import in_other_units
 
 Origin = Literal["question", "conversion", "unexplained"]

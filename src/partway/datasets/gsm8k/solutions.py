@@ -19,7 +19,7 @@ from partway.datasets.gsm8k.expressions import (
     value_of,
 )
 from partway.datasets.gsm8k.letters import Unknowns
-from partway.datasets.gsm8k.programs import Program, program
+from partway.datasets.gsm8k.program_text import Program, program
 from partway.datasets.gsm8k.reading import parse
 from partway.datasets.gsm8k.steps import Steps, added_later
 from partway.datasets.gsm8k.tokens import plain_spelling, tokens

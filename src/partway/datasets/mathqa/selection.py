@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from partway.datasets.conversion import Conversion, Reject
-from partway.datasets.mathqa.programs import NUMBER, NoFormula, number_value, numbers_in, program_of
+from partway.datasets.mathqa.formulas import NUMBER, NoFormula, number_value, numbers_in, program_of
 from partway.datasets.mathqa.templates import overlaps
 from partway.errors import ProblemError
 from partway.execution import Trace, trace_all

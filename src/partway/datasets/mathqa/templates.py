@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from partway.datasets.mathqa.programs import NUMBER
+from partway.datasets.mathqa.formulas import NUMBER
 
 Template = tuple[str, ...]
 

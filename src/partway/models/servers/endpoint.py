@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from partway.models.servers.answers import Written, completions
 from partway.models.servers.calls import Calls, Trouble
+from partway.models.servers.choices import Written, completions
 from partway.models.servers.identity import Identity, identify
 from partway.models.servers.kinds import Asked
 from partway.models.servers.published import Published

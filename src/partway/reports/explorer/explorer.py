@@ -16,7 +16,7 @@ from partway.reports.explorer.groups import evaluation_view, self_sample_groups,
 from partway.reports.explorer.index import TESTS, Columns, Entry, Index, Query, entries_of
 from partway.reports.explorer.overview import overview_of
 from partway.reports.explorer.problem_view import known_of, problem_view, typed_view
-from partway.reports.explorer.reading import RunReader
+from partway.reports.explorer.run_parts import RunReader
 from partway.runs import Row, Run
 
 SETTINGS = {

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from partway.execution import Failure, Programs, Trace
 from partway.execution.programs import form_of
 from partway.reports.explorer.known import Known
+from partway.reports.explorer.remembered_traces import traced
 from partway.reports.explorer.self_samples import sampled_text
-from partway.reports.explorer.tracing import traced
 from partway.runs import Row
 from partway.solution import EMPTY, Solution
 

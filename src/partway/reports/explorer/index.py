@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from partway.reports.explorer.reading import Counts, Listed, RunReader, Score, counts_of
+from partway.reports.explorer.run_parts import Counts, Listed, RunReader, Score, counts_of
 from partway.runs import Row
 
 PAGE_SIZE = 50

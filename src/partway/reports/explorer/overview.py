@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from partway.buffer import Verdict
 from partway.reports.averages import pooled_shares, thinned
 from partway.reports.explorer.index import Entry, Index
-from partway.reports.explorer.reading import RunReader
+from partway.reports.explorer.run_parts import RunReader
 from partway.reports.summaries import Curve, curves_of, passes_in
 from partway.runs import Row
 

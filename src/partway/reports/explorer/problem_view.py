@@ -15,7 +15,7 @@ from partway.execution.state_tables import KnownStates
 from partway.problem import Problem
 from partway.reports.explorer.groups import SampleGroup, drawn
 from partway.reports.explorer.known import Known, spelled
-from partway.reports.explorer.tracing import traced
+from partway.reports.explorer.remembered_traces import traced
 from partway.reports.explorer.tree import tree_of
 from partway.runs import Row
 from partway.solution import Solution

@@ -10,7 +10,7 @@ from pathlib import Path
 from partway.comparing.experiment import Experiment
 from partway.comparing.outcomes import Outcome, to_json
 from partway.comparing.tables import all_tables, headline, to_markdown
-from partway.evaluation.tables import Table, to_html
+from partway.evaluation.number_tables import Table, to_html
 from partway.files import atomic_writer
 from partway.reports.page import document
 

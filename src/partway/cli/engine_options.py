@@ -131,7 +131,7 @@ def opened_engine(options: EvaluateOptions, problems: list[Problem]) -> Iterator
         yield _local_engine(options, problems)
         return
     from partway.evaluation.journal import key_of
-    from partway.models.engines import open_engine
+    from partway.models.opening import open_engine
 
     prompt = _few_shot_prompt(options, problems)
     extra_body = _extra_body(options)
@@ -153,7 +153,7 @@ def _local_engine(options: EvaluateOptions, problems: list[Problem]) -> tuple[En
         raise click.UsageError("which model? Name a directory, a run, or a server with --engine URL")
     check_device(options.device)
     from partway.evaluation.journal import key_of
-    from partway.models.engines import load_engine
+    from partway.models.opening import load_engine
     from partway.models.prompts import PLAIN, Asking
     from partway.training.preparation import model_digest
 

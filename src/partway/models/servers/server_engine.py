@@ -21,8 +21,8 @@ from partway.execution import Programs
 from partway.models.engine import Draw, Request
 from partway.models.loading import LanguageModel
 from partway.models.local_engine import end_ids
-from partway.models.servers.answers import Written
 from partway.models.servers.calls import Calls, Trouble
+from partway.models.servers.choices import Written
 from partway.models.servers.endpoint import Endpoint
 from partway.models.servers.kinds import Asked, Kind
 from partway.models.servers.pool import AT_ONCE, Pool

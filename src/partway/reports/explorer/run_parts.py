@@ -17,8 +17,8 @@ from typing import Generic, NamedTuple, TypeVar
 from partway.buffer import SolutionBuffer, seed_buffers
 from partway.datasets.problem_rows import problem_of
 from partway.problem import Problem
+from partway.reports.explorer.remembered_traces import traced
 from partway.reports.explorer.self_samples import SelfSamples, sampled_text
-from partway.reports.explorer.tracing import traced
 from partway.reports.summaries import chosen_step
 from partway.runs import Row, Run, read_json
 from partway.runs.evaluations import samples_beside
