@@ -5,11 +5,13 @@ from importlib.util import find_spec
 
 import pytest
 import torch
+from transformers import AutoModelForCausalLM
 
 from partway.errors import ConfigError, ModelError
 from partway.models.layouts import TreeRows
 from partway.models.loading import load_model
 from partway.models.local_engine import LocalEngine
+from partway.models.tiny import build_tiny_model
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 from partway.training.preparation import prepared_model
 from training_cases import SMALL, ScriptedEngine, apples, small_trainer, tiny_gpt_neo, write_inputs
@@ -49,6 +51,40 @@ def test_weights_in_few_bits_need_bitsandbytes(tmp_path):
     write_inputs(tmp_path)
     with pytest.raises(ModelError, match=r"weights in 4 bits need the package bitsandbytes; pip install"):
         load_model(tmp_path / "model", bits=4)
+
+
+def test_no_layer_may_repack_its_weights_when_it_is_evaluated(tmp_path, monkeypatch):
+    """What bitsandbytes 0.50 repacks on a CPU gives no gradient to anything below it."""
+    write_inputs(tmp_path)
+    load = AutoModelForCausalLM.from_pretrained
+
+    def load_with_flag(*names, **options):
+        model, report = load(*names, **options)
+        model.lm_head.support_avx512bf16_for_cpu = True
+        return model, report
+
+    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", load_with_flag)
+    assert load_model(tmp_path / "model").model.lm_head.support_avx512bf16_for_cpu is False
+
+
+@needs_peft
+@pytest.mark.skipif(find_spec("bitsandbytes") is None, reason="bitsandbytes is not installed")
+@pytest.mark.filterwarnings("ignore:MatMul8bitLt")
+@pytest.mark.parametrize("bits", [4, 8])
+def test_the_first_adapter_learns_through_weights_in_few_bits_after_an_evaluation(tmp_path, bits):
+    problems = apples(2)
+    build_tiny_model(problems, hidden_size=32, layers=2, directory=tmp_path / "model")
+    settings = config(tmp_path / "run", use_peft=True, use_cpu=True, **{f"load_in_{bits}bit": True})
+    model = prepared_model(str(tmp_path / "model"), None, settings, problems).model
+    tokens = torch.arange(5, 25).unsqueeze(0)
+    with torch.no_grad():
+        model.eval()(input_ids=tokens)
+    model.train()(input_ids=tokens, labels=tokens).loss.backward()
+    gradients = {name: weights.grad for name, weights in model.named_parameters() if "lora_B" in name}
+    assert any("layers.0" in name for name in gradients)
+    for name, gradient in gradients.items():
+        assert gradient is not None, name
+        assert gradient.abs().sum() > 0, name
 
 
 @pytest.mark.parametrize(

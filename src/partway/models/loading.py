@@ -26,7 +26,7 @@ from transformers.utils import logging as transformers_logging
 from partway.errors import ModelError, PartwayError
 from partway.models import smollm2
 from partway.models.prompts import AS_TRAINED, Asking
-from partway.models.quantizing import Bits, quantization
+from partway.models.quantizing import Bits, keep_gradients, quantization
 from partway.models.text import Codec
 from partway.runs import Run
 
@@ -170,6 +170,7 @@ def _load_pretrained(
         use_safetensors=True,
         **packed,
     )
+    keep_gradients(model)
     if missing := sorted(report["missing_keys"]):
         raise ModelError(f"{len(missing)} weights are missing, {missing[0]} for one; save the model again")
     return model, tokenizer

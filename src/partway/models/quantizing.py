@@ -6,11 +6,13 @@ from importlib.util import find_spec
 from typing import Any, Literal
 
 import torch
+from torch import nn
 from transformers import BitsAndBytesConfig
 
 from partway.errors import ModelError
 
 Bits = Literal[4, 8] | None  # of a weight; None: as it was saved
+REPACKS = "support_avx512bf16_for_cpu"
 
 
 def quantization(bits: Bits, device: torch.device, dtype: torch.dtype | str) -> dict[str, Any]:
@@ -31,3 +33,14 @@ def quantization(bits: Bits, device: torch.device, dtype: torch.dtype | str) -> 
         bnb_4bit_compute_dtype=computed,
     )
     return {"quantization_config": settings, "device_map": {"": device}}
+
+
+def keep_gradients(model: nn.Module) -> None:
+    """Keep bitsandbytes from repacking weights in 4 bits on a CPU: what is repacked passes no gradient on.
+
+    It does so the first time a layer is only evaluated, on processors with AVX512-BF16, and fails where a
+    layer is narrower than a block of 64 weights.
+    """
+    for layer in model.modules():
+        if hasattr(layer, REPACKS):
+            setattr(layer, REPACKS, False)
