@@ -40,6 +40,9 @@ check: $(READY)
 	$(BIN)/ruff check src tests examples docs benchmarks
 	$(BIN)/mypy
 
+# Tests start many programs; where bytecode may not be written, each would compile all it imports anew.
+test test-quick coverage: export PYTHONDONTWRITEBYTECODE =
+
 test: check
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --durations=20
 

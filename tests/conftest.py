@@ -31,13 +31,23 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what starts programs of its own and what computes with models."""
+    """Mark what starts programs of its own and what computes with models, and begin with what takes long."""
     for item in items:
         if PROCESSES & set(item.path.parts):
             item.add_marker(pytest.mark.processes)
         imported = set(vars(item.module)) if isinstance(item, pytest.Function) else set()
         if item.path.name in MODELS or TRAINERS & imported:
             item.add_marker(pytest.mark.models)
+    costs = {item.path: 0 for item in items}
+    for item in items:
+        costs[item.path] = max(costs[item.path], cost(item))
+    items.sort(key=lambda item: -costs[item.path])  # stable: a file's tests stay together, in their order
+
+
+def cost(item: pytest.Item) -> int:
+    """Long files first, since a worker takes whole files: then all workers end at about the same time."""
+    marks = {mark.name for mark in item.iter_markers()}
+    return 2 if "processes" in marks else 1 if marks & {"models", "slow", "volume"} else 0
 
 
 def pytest_collection_finish() -> None:

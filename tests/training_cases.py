@@ -209,9 +209,11 @@ STRATEGIES = {"ddp": SelfSamplingTrainer, "fsdp2": ShardedTrainer}
 def small_trainer(
     directory: Path, *, strategy: str = "ddp", dropout: float = 0.1, **settings: Any
 ) -> SelfSamplingTrainer:
-    """A trainer of ten problems, which is no multiple of the batch, in `directory`."""
+    """A trainer of ten problems, which is no multiple of the batch, in `directory`; a script draws for it
+    where the settings name no engine."""
     problems = apples(10)
     args = SelfSamplingConfig(**{"output_dir": str(directory), **SMALL, **settings})
     model = tiny_gpt_neo(problems, dropout=dropout)
-    engine = ScriptedExploring(frozenset(problem.id for problem in problems), LocalEngine(model))
+    scripted = ScriptedExploring(frozenset(problem.id for problem in problems), LocalEngine(model))
+    engine = None if "engine" in settings else scripted
     return STRATEGIES[strategy](model, args, problems, apples(3, seed=1), engine=engine)

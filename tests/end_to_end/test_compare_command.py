@@ -60,7 +60,7 @@ def compare(partway, folder, monkeypatch, unrendered):
 
 def test_an_arm_of_ones_own_is_one_file_beside_the_shipped_ones(compare, folder):
     (folder / "low.yaml").write_text(OWN_ARM)
-    (folder / "arms.yaml").write_text("arms: [mle, fcs+pcs, low.yaml]\n")
+    (folder / "arms.yaml").write_text("arms: [mle, low.yaml]\n")
     code, out, err = compare("arms.yaml")
     assert code == 0, err
     assert "FCS at a low" in out
@@ -71,7 +71,7 @@ def test_an_arm_of_ones_own_is_one_file_beside_the_shipped_ones(compare, folder)
     assert (config["self_sampling"], config["temperature"], config["max_steps"]) == ("fcs", 0.4, 4)
     numbers = json.loads((folder / "out" / "comparison.json").read_text())
     budget = {name: arm["spent"]["samples"] for name, arm in numbers["arms"].items()}
-    assert budget == {"mle": 0, "fcs+pcs": 4 * 8, "low": 4 * 8}
+    assert budget == {"mle": 0, "low": 4 * 8}
     assert numbers["budget"] == {"steps": 4, "samples": 32}
     assert {arm["spent"]["steps"] for arm in numbers["arms"].values()} == {4}
     assert "| FCS at a low temperature |" in (folder / "out" / "comparison.md").read_text()

@@ -7,6 +7,7 @@ import torch
 from safetensors.torch import load_file
 
 from partway.runs import Run
+from scripted_server import apple_routes, routed_server
 
 
 @pytest.fixture(scope="module")
@@ -60,3 +61,19 @@ def test_a_distributed_run_is_resumed(zygote, alone, tmp_path, strategy, process
     assert {outcome.status for outcome in outcomes} == {0}
     assert Run(directory).environment["resumed"][0]["step"] == 4
     assert_equivalent(directory, alone)
+
+
+def test_two_processes_share_two_servers(zygote, tmp_path):
+    settings = {"eval_strategy": "no", "max_steps": 4, "num_generations": 2, "explore_ahead": 1}
+    with routed_server(apple_routes()) as one, routed_server(apple_routes()) as other:
+        urls = [one.url, other.url]
+        outcomes = zygote.train(tmp_path / "run", processes=2, engine=urls, **settings)
+        loads = [len(server.asked("/reset")) for server in (one, other)]
+    assert [outcome.status for outcome in outcomes] == [0, 0]
+    run = Run(tmp_path / "run")
+    assert run.environment["processes"] == 2
+    drawn = [sum(sample.count for sample in run.samples() if sample.step == step) for step in range(1, 5)]
+    assert drawn == [8, 8, 4, 8], "the third step takes the rest of ten problems"
+    assert [{s.late for s in run.samples() if s.step == step} for step in range(1, 5)] == [{0}, {1}, {1}, {1}]
+    assert loads == [4, 4], "each version is handed over once, by the first process"
+    assert run.metrics()[-2]["buffer/fcs_per_problem"] > 1

@@ -1,5 +1,6 @@
 """Random solutions: straight-line arithmetic of the interpreter's subset, and small general programs."""
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 NAMES = ["n0", "n1", "n2", "t0", "t1", "x", "answer"]
@@ -29,6 +30,12 @@ UNARY_CALLS = [
     "math.isqrt",
 ]
 BINARY_CALLS = ["min", "max", "math.gcd", "math.lcm", "math.comb", "math.perm", "math.pow", "round"]
+
+
+def examples(count: int) -> settings:
+    """So many examples of a property; the profile `quick` takes a fifth."""
+    assert settings.default is not None, "a profile is loaded in tests/conftest.py"
+    return settings(max_examples=max(1, count * settings.default.max_examples // 100))
 
 
 def _combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:

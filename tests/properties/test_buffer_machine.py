@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from partway import EMPTY, Problem, Solution, SolutionBuffer, is_correct, trace
 from partway.buffer import Rules
 from properties.naive_buffer import NaiveBuffer
-from properties.strategies import small_programs
+from properties.strategies import examples, small_programs
 
 REFERENCES = ["v0 = 1\nv1 = 2\nv2 = v0 + v1\nanswer = v2 + 1", "v0 = 3\nanswer = v0 + 1", None]
 
@@ -97,10 +97,10 @@ def _as_sets(mapping: dict[str, tuple[Solution, ...]]) -> dict[str, set[Solution
 
 
 TestBuffer = BufferMachine.TestCase
-TestBuffer.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestBuffer.settings = settings(examples(60), stateful_step_count=25)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(small_programs(), max_size=12), st.randoms(use_true_random=False))
 def test_the_order_of_correct_samples_does_not_matter_to_what_is_known(
     texts: list[str], rng: random.Random

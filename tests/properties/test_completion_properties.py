@@ -4,21 +4,21 @@ import ast
 import random
 from collections.abc import Iterator, Sequence
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from partway import PYTHON, Problem, Solution, SolutionBuffer, Trace, Verdict, is_correct, trace
 from partway.buffer import Rules
 from partway.execution.completion import Equivalence, Match, Route, Values, Ways, route_of, values_along
 from partway.execution.liveness import effects_of
-from properties.strategies import small_programs
+from properties.strategies import examples, small_programs
 from properties.test_buffer_machine import REFERENCES
 
 SHIFT = "v0 = 2\nv1 = 1\nanswer = v1 << v0"  # fails for 2.0, so that not everything can be completed
 PROBLEMS = [Problem("p", "?", 4, reference) for reference in (*REFERENCES[:2], SHIFT)]
 tolerances = st.sampled_from([0, 0, 1])
 many = st.lists(small_programs(), max_size=8)
-thorough = settings(max_examples=150, deadline=None)
+thorough = examples(150)
 
 
 def judged(

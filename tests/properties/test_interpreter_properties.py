@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, event, given, settings
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from partway.execution import trace
@@ -18,7 +18,7 @@ from partway.execution.interpreter import interpret
 from partway.execution.plain import trace_plain
 from partway.execution.tracing import interpreted
 from partway.parsing import parse, parse_line
-from properties.strategies import expressions, names, numbers, programs
+from properties.strategies import examples, expressions, names, numbers, programs
 
 TWIN = Path(__file__).with_name("cpython_twin.py")
 
@@ -57,7 +57,7 @@ def is_cheap(text: str) -> bool:
     return text.count("**") <= 1 and "math.comb" not in text and "math.perm" not in text
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(programs().filter(is_cheap))
 def test_the_interpreter_agrees_with_cpython_value_for_value(twin: Twin, text: str) -> None:
     parsed = parse(text, "answer")
@@ -82,7 +82,7 @@ def test_the_interpreter_agrees_with_cpython_value_for_value(twin: Twin, text: s
         assert seen.failure.message.split(":")[0] == expected["error"]
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(names, expressions, st.sampled_from([" = ", "=", "  =  "]))
 def test_lines_are_spelled_as_ast_unparse_spells_them(name: str, expression: str, equals: str) -> None:
     line = f"{name}{equals}{expression}"
@@ -94,7 +94,7 @@ def test_lines_are_spelled_as_ast_unparse_spells_them(name: str, expression: str
     assert statement.text == ast.unparse(expected)
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(st.text(alphabet="xn01 =+-*/%().9_٣é\t#\\'", max_size=25))
 def test_noise_is_parsed_exactly_when_ast_parses_it(line: str) -> None:
     try:
@@ -107,7 +107,7 @@ def test_noise_is_parsed_exactly_when_ast_parses_it(line: str) -> None:
         assert parse(line, "answer", {}).steps == expected
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(programs().filter(is_cheap), st.data())
 def test_the_trace_of_a_prefix_is_a_prefix_of_the_trace(text: str, data: st.DataObject) -> None:
     whole = trace(text)
@@ -116,7 +116,7 @@ def test_the_trace_of_a_prefix_is_a_prefix_of_the_trace(text: str, data: st.Data
     assert prefix.states == whole.states[:length]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(programs().filter(is_cheap))
 def test_renaming_and_reformatting_leave_the_states(text: str) -> None:
     renamed = text
@@ -143,7 +143,7 @@ def plain_programs(draw: st.DrawFn) -> str:
     return "\n".join(lines)
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(plain_programs())
 def test_the_short_way_says_what_the_interpreter_says(text: str) -> None:
     short = trace_plain(text, "answer")

@@ -6,7 +6,7 @@ import math
 from functools import partial
 
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -23,7 +23,6 @@ def targets(values: Tensor) -> list[Target]:
     return [Target((1,) * 7)] * len(values)
 
 
-@settings(deadline=None)
 @given(log_probs, betas)
 def test_beta_mml_lies_between_the_best_solution_and_the_bound_by_their_number(
     values: Tensor, beta: float
@@ -34,7 +33,6 @@ def test_beta_mml_lies_between_the_best_solution_and_the_bound_by_their_number(
     assert loss >= best - math.log(len(values)) / beta - 1e-9 * (1 + best.abs())
 
 
-@settings(deadline=None)
 @given(log_probs, betas, st.randoms())
 def test_the_order_of_solutions_does_not_matter_but_to_mle(
     values: Tensor, beta: float, random: object
@@ -45,7 +43,6 @@ def test_the_order_of_solutions_does_not_matter_but_to_mle(
         torch.testing.assert_close(loss(values[order], targets(values)), loss(values, targets(values)))
 
 
-@settings(deadline=None)
 @given(log_probs, betas)
 def test_weights_of_the_coupled_objectives_are_a_distribution(values: Tensor, beta: float) -> None:
     leaf = values.clone().requires_grad_()
@@ -54,7 +51,6 @@ def test_weights_of_the_coupled_objectives_are_a_distribution(values: Tensor, be
     assert (gradient <= 0).all()
 
 
-@settings(deadline=None)
 @given(log_probs, st.sampled_from(sorted(OBJECTIVES)), st.sampled_from(["sum", "length", "solutions"]))
 def test_a_more_probable_solution_never_raises_the_loss(
     values: Tensor, name: str, normalization: str

@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from partway.models.layouts import Flat, Layout, SharedPrompt, Tree, TreeRows
 from partway.models.targets import Targets
 from partway.models.token_tree import TokenTree, grow, split
 from partway.models.tree_attention import BLOCK, tree_mask
+from properties.strategies import examples
 from scoring_cases import branching
 
 token = st.integers(0, 2)  # few, so that targets share beginnings
@@ -28,7 +29,7 @@ def beginning(tree: TokenTree, node: int) -> tuple[int, ...]:
     return tuple(int(tree.tokens[i]) for i in range(node + 1) if node < tree.ends[i])
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(problems)
 def test_nodes_are_the_distinct_beginnings_that_something_follows(problem: Targets) -> None:
     tree = grow(problem)
@@ -40,7 +41,7 @@ def test_nodes_are_the_distinct_beginnings_that_something_follows(problem: Targe
     assert [len(tokens) - 1 for tokens in found] == tree.depths.tolist()
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(problems)
 def test_edges_are_the_distinct_tokens_to_score_and_paths_spell_the_targets(problem: Targets) -> None:
     tree = grow(problem)
@@ -55,7 +56,7 @@ def test_edges_are_the_distinct_tokens_to_score_and_paths_spell_the_targets(prob
         ]
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(problems, st.integers(1, 30))
 def test_a_split_covers_every_target_once_within_the_limit(problem: Targets, limit: int) -> None:
     groups = split(problem, limit)
@@ -64,7 +65,7 @@ def test_a_split_covers_every_target_once_within_the_limit(problem: Targets, lim
         assert len(grow(problem, group)) <= limit or len({problem.sequences[k] for k in group}) == 1
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     st.lists(problems, min_size=1, max_size=6),
     st.one_of(
@@ -92,7 +93,7 @@ def test_bundles_cover_every_target_once_within_the_budget(
             assert all(len(tree) <= bundle.layout.longest for tree in bundle.trees)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.randoms(use_true_random=True), st.integers(1, 30))
 def test_blocks_see_exactly_the_ancestors(rng: random.Random, count: int) -> None:
     batch = [

@@ -4,9 +4,10 @@ import ast
 from math import isclose, prod
 from random import Random
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from properties.strategies import examples
 from storyproblems import generate_problems, generate_splits, solution_paths
 from storyproblems.expressions import (
     Expression,
@@ -40,7 +41,7 @@ levels = st.sampled_from(["easy", "medium", "hard", "mixed"])
 seeds = st.integers(0, 2**32)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(seeds, levels)
 def test_every_path_executes_to_the_answer_and_is_canonical(seed, level):
     for problem in generate_problems(3, seed=seed, difficulty=level):
@@ -51,7 +52,7 @@ def test_every_path_executes_to_the_answer_and_is_canonical(seed, level):
             assert path == tuple(ast.unparse(ast.parse(step)) for step in path)
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(seeds, levels)
 def test_splits_are_reproducible_and_disjoint(seed, level):
     first, again = (generate_splits(12, 6, 6, seed=seed, difficulty=level) for _ in range(2))
@@ -60,20 +61,17 @@ def test_splits_are_reproducible_and_disjoint(seed, level):
     assert len(set(questions)) == len(questions)
 
 
-@settings(deadline=None)
 @given(expressions)
 def test_rewriting_keeps_the_value(expression):
     for other in variants(expression):
         assert_equal(other, evaluate(expression, VALUES), magnitude(expression))
 
 
-@settings(deadline=None)
 @given(expressions)
 def test_a_spelled_formula_means_the_same(expression):
     assert_equal(parse(spell(expression)), evaluate(expression, VALUES), magnitude(expression))
 
 
-@settings(deadline=None)
 @given(expressions, expressions)
 def test_substituting_a_quantity_keeps_the_value(outer, inner):
     value = evaluate(inner, VALUES)

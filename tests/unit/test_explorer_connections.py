@@ -105,6 +105,7 @@ def test_many_connections_one_after_the_other_are_all_answered(explorer):
         assert all(pulse(address) == 200 for _ in range(connections.MOST_CONNECTIONS + 20))
 
 
+@pytest.mark.processes
 def test_programs_that_take_long_hold_up_no_other_request(explorer):
     def trace(address, number):
         text = f"n = {number}\nwhile True:\n    n += 1"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from partway.datasets import Conversion, convert_gsm8k
@@ -14,6 +14,7 @@ from partway.datasets.gsm8k.tokens import MARK
 from partway.datasets.raw import GSM8K, read_raw
 from partway.execution import is_correct, trace, trace_all
 from partway.problem import Problem
+from properties.strategies import examples
 
 # Of what one process makes of the published files.
 REAL_DIGEST = "d4bd10e68bb636b53be8f5b4d982c6dd9680a5e8148e8337fe06817d72dd7b1f"
@@ -398,7 +399,7 @@ LONG = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.lists(SCRAPS, max_size=60).map("".join) | st.text(max_size=60), st.integers(-50, 50))
 def test_any_text_is_converted_or_refused(text: str, answer: int) -> None:
     check_any_text(text, str(answer))
