@@ -21,12 +21,21 @@ Waiting = tuple[int, NDArray[np.uint64]]
 class Admission:
     """Admits as many prompts as will probably fit into `budget` rows, the longest prompts first.
 
+    No more than `prompt_budget` of them have rows at a time.
+
     A prompt needs about one row per distinct completion. Their share is estimated from those that ended, and
     from the paper's regime as if that were a hundred samples more.
     """
 
-    def __init__(self, prompts: Sequence[Sequence[int]], waiting: Iterable[Waiting], budget: int) -> None:
+    def __init__(
+        self,
+        prompts: Sequence[Sequence[int]],
+        waiting: Iterable[Waiting],
+        budget: int,
+        prompt_budget: int | None = None,
+    ) -> None:
         self.budget = budget
+        self.prompt_budget = budget if prompt_budget is None else prompt_budget
         self.waiting = deque(sorted(waiting, key=lambda one: -len(prompts[one[0]])))
 
     def admissible(self, frontier: Frontier) -> list[Waiting]:
@@ -38,7 +47,8 @@ class Admission:
         admitted: list[Waiting] = []
         if len(frontier.rows) and room < self.budget / 4:  # a few large forwards beat many small ones
             return admitted
-        while self.waiting:
+        prompts = self.prompt_budget - frontier.live_prompts
+        while self.waiting and (len(admitted) < prompts or not (admitted or len(frontier.rows))):
             need = max(1, math.ceil(share * len(self.waiting[0][1])))
             if need > room and (admitted or len(frontier.rows)):
                 break

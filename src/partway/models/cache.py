@@ -15,7 +15,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from transformers import Cache, DynamicCache
+from transformers import Cache, DynamicCache, PreTrainedModel
+
+from partway.models.passes import attention_mask
 
 ROOM = 64  # tokens that can be appended before the window is moved back
 
@@ -33,6 +35,19 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
         self.appended = 0  # tokens of each row that came with the last forward
         self.gaps: NDArray[np.bool_] | None = None  # row, index: what a row does not see though it once began
         self.stores: list[list[Tensor]] = [[], []]  # keys and values per layer: slot, head, index, dimension
+
+    @property
+    def span(self) -> int:
+        """How many indices the longest row takes."""
+        return self.end - self.start
+
+    def next_mask(self, model: PreTrainedModel, count: int) -> Tensor | None:
+        """Make room for the next `count` tokens of each row; who sees whom, as the model wants it."""
+        self.make_room(count)
+        if count > 1 or self.gaps is not None:
+            return attention_mask(model, self.mask_of_several(count).to(model.device))
+        mask = self.mask()
+        return None if mask is None else mask.to(model.device)
 
     def mask(self) -> Tensor | None:
         """Which tokens each row sees, its next one included; None if all rows are equally long."""
@@ -66,7 +81,7 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
                 slots = self._slots(store, number, new)
                 slots[first:last, :, :before] = 0  # what is masked must still be finite
                 slots[:first, :, before : self.start] = 0
-                slots[first:last, :, before : self.end + ahead] = _aligned(new, lengths, starts, ahead)
+                slots[first:last, :, before : self.end + ahead] = aligned(new, lengths, starts, ahead)
         self._set_lengths(np.concatenate([self.lengths, lengths]))
 
     def select(self, parents: Integers) -> None:
@@ -180,7 +195,7 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
         self.start = self.end - int(spans.max(initial=0))
 
 
-def _aligned(states: Tensor, lengths: Integers, starts: Integers | None, ahead: int) -> Tensor:
+def aligned(states: Tensor, lengths: Integers, starts: Integers | None, ahead: int) -> Tensor:
     """Of each row the `lengths` tokens from its start on and those ahead: row, head, index, dimension.
 
     What stands before and behind them is any other token's.

@@ -18,8 +18,9 @@ from transformers import DynamicCache, PreTrainedModel
 from partway.models.cache import RowCache, place
 from partway.models.drawing import draw, uniforms
 from partway.models.guessing import Guesser
-from partway.models.passes import attention_mask, logits_at
+from partway.models.passes import logits_at
 from partway.models.settings import SamplingSettings
+from partway.models.shared_prompts import SharedPromptCache
 from partway.models.stopping import TOKEN, AnswerWatch
 from partway.models.tree_attention import tree_mask
 
@@ -81,12 +82,13 @@ class Frontier:
         watch: AnswerWatch | None,
         guesser: Guesser | None = None,
         longest_packed: int = 0,
+        shares_prompts: bool = False,
     ) -> None:
         self.model, self.settings, self.budget, self.watch = model, settings, budget, watch
         self.prompts, self.limits, self.device = prompts, limits, model.device
         self.is_end, self.guesser, self.longest_packed = is_end, guesser, longest_packed
         self.unread = False  # whether the rows are prompts which the next forward reads whole
-        self.cache = RowCache(budget)
+        self.cache = SharedPromptCache(budget) if shares_prompts else RowCache(budget)
         self.rows = np.zeros(0, ROW)
         self.tokens_RL = np.zeros((budget, settings.max_completion_length), TOKEN)
         self.rows_S: Integers = np.zeros(0, np.int64)
@@ -116,6 +118,11 @@ class Frontier:
             sizes = [len(of_prompt) for _, of_prompt in batch]
             self.rows_S = np.concatenate([self.rows_S, np.repeat(np.arange(first, len(self.rows)), sizes)])
             self.streams_S = np.concatenate([self.streams_S, *(of_prompt for _, of_prompt in batch)])
+
+    @property
+    def live_prompts(self) -> int:
+        """How many prompts have rows."""
+        return len(np.unique(self.rows["order"]))
 
     def expected_rows(self, share: float) -> int:
         """How many rows there may come to be if a `share` of the samples stays distinct."""
@@ -223,7 +230,7 @@ class Frontier:
             count,
             past_key_values=self.cache,
             position_ids=torch.from_numpy(self.cache.lengths[:, None] + ahead_RQ).to(self.device),
-            attention_mask=None if mask is None else mask.to(self.device),
+            attention_mask=mask,
         )
         self.cache.step(count)
         self.tokens_computed += int((1 + self.rows["guessed"]).sum())
@@ -239,13 +246,9 @@ class Frontier:
 
     def _make_room(self, count: int) -> Tensor | None:
         """Let the cache take `count` tokens of every row; returns their mask."""
-        span = self.cache.end - self.cache.start + count
-        if self.guesser is not None and span > self.guesser.longest:
+        if self.guesser is not None and self.cache.span + count > self.guesser.longest:
             self.cache.close_gaps()
-        self.cache.make_room(count)
-        if count == 1 and self.cache.gaps is None:
-            return self.cache.mask()
-        return attention_mask(self.model, self.cache.mask_of_several(count))
+        return self.cache.next_mask(self.model, count)
 
     def _run(self, ids: Tensor, count: int, **inputs: object) -> Tensor:
         """The logits behind the last `count` tokens of each row."""

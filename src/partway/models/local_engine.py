@@ -26,7 +26,7 @@ from partway.models.layouts import Layout, Tree, TreeRows
 from partway.models.loading import LanguageModel
 from partway.models.sampler_check import checked_sampler
 from partway.models.samplers import Sampler
-from partway.models.sampling_task import SamplingTask
+from partway.models.sampling_task import SamplingTask, token_bytes
 from partway.models.settings import SamplingSettings
 from partway.models.stopping import AnswerWatch
 
@@ -77,16 +77,18 @@ class LocalEngine:
         prompts = [self._prompt(request) for request in requests]
         limits = [min(settings.max_completion_length, self.context_length - len(p)) for p in prompts]
         needed = sum(request.count for request in requests)
+        rows, of_prompts = self._budgets(prompts, limits)
         task = SamplingTask(
             prompts,
             [streams(seed, request.problem.id, request.count) for request in requests],
             limits,
             settings,
-            budget=min(self.row_budget or self._default_budget(prompts, limits), max(needed, 1)),
+            budget=min(rows, max(needed, 1)),
             is_end=self.is_end,
             watch=self.watch,
             guesser=self._guesser(requests),
             longest_packed=self.longest_packed,
+            prompt_budget=of_prompts,
         )
         with evaluating(self.model), torch.no_grad():
             found, tokens_computed = self.sampler.complete(self.model, task)
@@ -139,16 +141,24 @@ class LocalEngine:
             for count, log_prob, drafted in [ended[tokens, finished]]
         ]
 
-    def _default_budget(self, prompts: Sequence[Sequence[int]], limits: Sequence[int]) -> int:
-        """Rows for a gigabyte, counted as if every layer kept keys and values of every token."""
-        config = self.model.config.get_text_config(decoder=True)
-        all_heads = getattr(config, "num_attention_heads", None) or 1
-        heads = getattr(config, "num_key_value_heads", None) or all_heads
-        head_size = getattr(config, "head_dim", None) or config.hidden_size // all_heads
-        lengths = (len(prompt) + limit for prompt, limit in zip(prompts, limits, strict=True))
-        values = 2 * config.num_hidden_layers * heads * head_size * max(lengths, default=1)
-        row_bytes = values * self.model.dtype.itemsize + 4 * config.vocab_size * torch.float32.itemsize
-        return int(min(max(DEFAULT_BYTES // row_bytes, 1), MAX_DEFAULT_ROWS))
+    def _budgets(self, prompts: Sequence[Sequence[int]], limits: Sequence[int]) -> tuple[int, int | None]:
+        """How many rows to hold, and of how many prompts: a gigabyte, unless the number of rows is given.
+
+        Where prompts are shared, half of it is for them and half for what the rows draw.
+        """
+        if self.row_budget:
+            return self.row_budget, None
+        each, lengths = token_bytes(self.model), [len(prompt) for prompt in prompts]
+        logits = 4 * len(self.is_end) * torch.float32.itemsize
+        if getattr(self.sampler, "shares_prompts", False):
+            rows = _within(DEFAULT_BYTES // 2, each * max(limits, default=1) + logits)
+            return rows, _within(DEFAULT_BYTES // 2, each * max(lengths, default=1))
+        whole = (length + limit for length, limit in zip(lengths, limits, strict=True))
+        return _within(DEFAULT_BYTES, each * max(whole, default=1) + logits), None
+
+
+def _within(total: int, each: int) -> int:
+    return min(max(total // each, 1), MAX_DEFAULT_ROWS)
 
 
 def end_ids(language_model: LanguageModel) -> list[int]:

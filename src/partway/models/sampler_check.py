@@ -15,7 +15,7 @@ from partway.models.agreement import agrees
 from partway.models.drawing import streams
 from partway.models.layouts import Bundle, Flat, score
 from partway.models.samplers import Sampler, TreeSampler
-from partway.models.sampling_task import SamplingTask
+from partway.models.sampling_task import SamplingTask, token_bytes
 from partway.models.settings import SamplingSettings
 from partway.models.targets import Targets
 from partway.models.token_tree import grow
@@ -23,19 +23,21 @@ from partway.models.token_tree import grow
 LENGTHS = (3, 12, 40)  # of prompts; together in one batch, a sampler must tell them apart
 SAMPLES, LENGTH = 2, 6
 LONGEST_WINDOW = 1024  # longer ones are not filled for a check
+WORTH_SHARING = 16_384  # bytes of a token's keys and values; with fewer, launching more operations costs more
 
 logger = logging.getLogger(__name__)
 
 
 def checked_sampler(model: PreTrainedModel, wanted: Sampler | None = None, *, pad_id: int = 0) -> Sampler:
-    """The first of `wanted` (default: the sampling tree) and its fallbacks that is right for the model.
+    """The first of `wanted` (default: the fastest) and its fallbacks that is right for the model.
 
     The model is in evaluation mode.
     """
-    sampler: Sampler = wanted or TreeSampler()
+    wanted = wanted or TreeSampler(shares_prompts=_prompts_are_worth_sharing(model))
+    sampler = wanted
     while sampler.fallback is not None and not _is_right(model, sampler, pad_id):
         sampler = sampler.fallback
-    if sampler.name != (wanted or TreeSampler()).name:
+    if sampler.name != wanted.name:
         logger.warning(
             "%s cannot be sampled on a tree of shared beginnings; using %s instead: the same distribution, "
             "but slower",
@@ -67,6 +69,19 @@ def _is_right(model: PreTrainedModel, sampler: Sampler, pad_id: int) -> bool:
         return False
 
 
+def _prompts_are_worth_sharing(model: PreTrainedModel) -> bool:
+    """Whether attention is ours to compute and sees everything, and keys and values are large enough."""
+    is_plain = model.config._attn_implementation == "sdpa" and not _windows(model)
+    return is_plain and token_bytes(model) >= WORTH_SHARING
+
+
+def _windows(model: PreTrainedModel) -> list[int]:
+    """How far local attention sees, if any."""
+    names = ("sliding_window", "window_size", "attention_window_size")
+    found = (getattr(_config(model), name, None) for name in names)
+    return [window for window in found if isinstance(window, int) and window > 0]
+
+
 def _task(model: PreTrainedModel, prompts: list[list[int]]) -> SamplingTask:
     """Completions of a few tokens that nothing but their length ends."""
     return SamplingTask(
@@ -82,10 +97,7 @@ def _task(model: PreTrainedModel, prompts: list[list[int]]) -> SamplingTask:
 def _prompts(model: PreTrainedModel, seed: int = 0) -> list[list[int]]:
     """Random prompts of different lengths, the last one longer than the window of local attention, if any."""
     config = _config(model)
-    windows = [
-        getattr(config, name, None) for name in ("sliding_window", "window_size", "attention_window_size")
-    ]
-    window = min((w for w in windows if isinstance(w, int) and 0 < w <= LONGEST_WINDOW), default=0)
+    window = min((window for window in _windows(model) if window <= LONGEST_WINDOW), default=0)
     room = (getattr(config, "max_position_embeddings", None) or LONGEST_WINDOW) - LENGTH
     lengths = [*LENGTHS[:-1], max(LENGTHS[-1], window + LENGTH)]
     rng = random.Random(seed)

@@ -59,10 +59,18 @@ OWN_CACHE = Marching("own_cache", OwnCache, WHOLE_TEXTS)
 
 @dataclass(frozen=True)
 class TreeSampler:
-    """The sampling tree: rows of all lengths together, keys and values in a cache of ours."""
+    """The sampling tree: rows of all lengths together, keys and values in a cache of ours.
 
+    If it `shares_prompts`, those of a prompt are kept once for all of its rows.
+    """
+
+    shares_prompts: bool = False
     name = "tree"
-    fallback = OWN_CACHE
+
+    @property
+    def fallback(self) -> Sampler:
+        """Whole rows, then rows in step."""
+        return TreeSampler() if self.shares_prompts else OWN_CACHE
 
     def complete(self, model: PreTrainedModel, task: SamplingTask) -> Drawn:
         """Rows are admitted as others end."""
@@ -76,8 +84,9 @@ class TreeSampler:
             watch=task.watch,
             guesser=task.guesser,
             longest_packed=task.longest_packed,
+            shares_prompts=self.shares_prompts,
         )
-        admission = Admission(task.prompts, enumerate(task.streams), task.budget)
+        admission = Admission(task.prompts, enumerate(task.streams), task.budget, task.prompt_budget)
         while admission.waiting or len(frontier.rows):
             frontier.admit(admission.admissible(frontier))
             admission.return_evicted(frontier.advance())
