@@ -16,6 +16,7 @@ import yaml
 LARGEST_JSON = 64 * 1024 * 1024  # bytes of a file
 LARGEST_YAML = 256 * 1024  # its reader takes a second for as much
 LONGEST_SCALAR = 100_000  # characters of one YAML value
+MOST_LEVELS = 200  # of JSON
 MOST_NODES = 100_000  # values of a YAML file, aliases written out
 
 
@@ -44,11 +45,28 @@ def read_object(path: Path, parse: Callable[[str], Any]) -> dict[str, Any]:
 def parse_json(text: str) -> Any:
     """The value that JSON text stands for."""
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except RecursionError:
         raise Unreadable("not usable JSON: nested too deeply") from None
     except ValueError as error:  # also a number of more digits than Python reads
         raise Unreadable(f"not JSON: {error}") from None
+    if text.count("[") + text.count("{") > MOST_LEVELS and _is_deep(value):
+        raise Unreadable("not usable JSON: nested too deeply")
+    return value
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether a value nests more than MOST_LEVELS; what writes it again takes a call for each."""
+    level = [value]
+    for _ in range(MOST_LEVELS):
+        level = [child for holder in level for child in _held(holder)]
+        if not level:
+            return False
+    return True
+
+
+def _held(value: Any) -> list[Any]:
+    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
 
 
 def parse_yaml(text: str) -> Any:

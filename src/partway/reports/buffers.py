@@ -163,6 +163,8 @@ def export_rows(run: Run, kinds: Iterable[str] = KINDS) -> Iterator[dict[str, st
     for row in read_rows(run.saved_buffers()):
         for solution in row["solutions"]:
             if solution["kind"] in wanted:
+                if row["id"] not in prompts:
+                    raise RunError(f"{run.directory}: there is no problem {row['id']!r}; was a file changed?")
                 completion = "".join(f"{step}\n" for step in solution["steps"])
                 values = (prompts[row["id"]], completion, row["id"], solution["kind"])
                 yield dict(zip(COLUMNS, values, strict=True))

@@ -169,7 +169,7 @@ def read_result(path: Path, step: int | None) -> Result:
     """The evaluation whose summary is `path`."""
     summary = read_summary(path)
     plan = EvaluationPlan.from_json(summary)
-    metrics = {name: Estimate(**values) for name, values in summary["metrics"].items()}
+    metrics = {name: Estimate(e["value"], e["low"], e["high"]) for name, e in summary["metrics"].items()}
     return Result(step, summary["problems"], plan.samples, metrics, path)
 
 
@@ -205,7 +205,7 @@ def work_of(run: Run, curves: Mapping[str, Curve]) -> dict[str, Work]:
     seconds = {span: sum(line.get(f"time/{span}", 0.0) for line in timings) for span in SPANS}
     drawn, length = (curves.get(key, Curve()) for key in ("samples/drawn", "completions/mean_length"))
     by_step = dict(zip(drawn.steps, drawn.values, strict=True))
-    sampled = sum(by_step[step] * mean for step, mean in zip(length.steps, length.values, strict=True))
+    sampled = sum(by_step.get(step, 0) * mean for step, mean in zip(length.steps, length.values, strict=True))
     learned = curves.get("num_tokens", Curve((0,), (0,))).values[-1]
     evaluations = run.evaluations()
     evaluated = sum(e["problems"] * (e["samples"] + e["pass1_samples"]) for e in evaluations.values())

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from partway.documents import Unreadable, parse_json, parse_yaml, read_object
 from partway.errors import RunError
@@ -80,9 +80,12 @@ def read_yaml(path: Path) -> Row:
 
 def _object(path: Path, parse: Callable[[str], Any]) -> Row:
     try:
-        return read_object(path, parse)
+        found = read_object(path, parse)
+        if flaw := flaw_of(found, path):
+            raise Unreadable(flaw)
     except Unreadable as error:
         raise RunError(f"{path}: {error}; was it changed or only half copied?") from None
+    return found
 
 
 def now() -> str:
@@ -116,14 +119,15 @@ def synced_size(path: Path) -> int:
 
 def _parsed(line: bytes, path: Path, start: int) -> Row:
     try:
-        row = json.loads(line.decode())
-    except (ValueError, RecursionError) as error:
-        raise RunError(f"{path}, line {_line_number(path, start)}: not JSON ({error})") from None
-    if not isinstance(row, dict):
-        raise RunError(f"{path}, line {_line_number(path, start)}: expected a JSON object")
-    if flaw := flaw_of(row, path):
+        row = parse_json(line.decode())
+        flaw = flaw_of(row, path) if isinstance(row, dict) else "expected a JSON object"
+    except UnicodeDecodeError as error:
+        flaw = f"not UTF-8 (byte {error.start})"
+    except Unreadable as error:
+        flaw = str(error)
+    if flaw is not None:
         raise RunError(f"{path}, line {_line_number(path, start)}: {flaw}; was it changed?")
-    return row
+    return cast(Row, row)
 
 
 def _line_number(path: Path, start: int) -> int:
