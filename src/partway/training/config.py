@@ -5,11 +5,9 @@ Defaults are the paper's (appendix, table of hyperparameters). Keys that TRL has
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import Enum
-from importlib.util import find_spec
 from typing import Any, Literal, get_type_hints
 
 import torch
@@ -19,15 +17,14 @@ from partway.buffer import Rules
 from partway.config_files import coerce
 from partway.datasets.columns import parse_columns
 from partway.errors import ConfigError
-from partway.evaluation import EvaluationPlan, JudgedSample, ProblemResult
+from partway.evaluation import EvaluationPlan
 from partway.execution import Programs
 from partway.execution.programs import programs_of
 from partway.models.prompts import Asking
 from partway.models.quantizing import Bits
 from partway.models.settings import SamplingSettings
 from partway.objectives import OBJECTIVES, Objective, objective
-
-MOST_SEEDS = 2**32  # what NumPy takes
+from partway.training.impossible import check_settings
 
 
 def _key(default: Any, text: str, choices: Sequence[str] = ()) -> Any:
@@ -266,8 +263,7 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
             f.name: _plain(getattr(self, f.name)) for f in fields(self) if _is_worth_saving(self, f)
         }
         self.use_cpu = self.use_cpu or not torch.accelerator.is_available()
-        self._check_counts()
-        self._check_combinations()
+        check_settings(self)
         if "no" in (self.eval_strategy, self.save_strategy):
             self.load_best_model_at_end = False
         if self.eval_steps is None:
@@ -339,106 +335,6 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         shares: int = self.gradient_accumulation_steps * self.world_size
         return self.per_device_train_batch_size * shares
 
-    def _check_counts(self) -> None:
-        least = {"num_generations": 0, "sampling_start_step": 0, "length_tolerance": 0, "eval_samples": 0}
-        least |= dict.fromkeys(("tokens_per_pass", "buffer_sync_steps", "per_device_train_batch_size"), 1)
-        least |= dict.fromkeys(("max_solutions_per_problem", "solutions_per_step", "effective_batch_size"), 1)
-        least |= dict.fromkeys(("max_eval_problems", "early_stopping_patience", "lora_r"), 1)
-        least |= dict.fromkeys(("learning_rate", "weight_decay", "warmup_steps", "max_grad_norm", "seed"), 0)
-        least |= dict.fromkeys(("length_limit", "num_generations_unsolved", "weight_sync_steps"), 1)
-        least |= {"engine_timeout": 0, "explore_ahead": 0}
-        for name, minimum in least.items():
-            if (value := getattr(self, name)) is not None and value < minimum:
-                raise ConfigError(f"{name} is {value}, expected at least {minimum}")
-        if self.seed >= MOST_SEEDS:
-            raise ConfigError(f"seed is {self.seed}, expected less than {MOST_SEEDS}")
-
-    def _check_combinations(self) -> None:
-        if self.self_sampling != "none" and self.num_generations == 0:
-            raise ConfigError(
-                f"self_sampling is {self.self_sampling} but num_generations is 0: nothing would be sampled; "
-                "set num_generations to 1 or more, or self_sampling to none"
-            )
-        if self.config_overrides and self.model_name_or_path != "tiny":
-            raise ConfigError(
-                f"config_overrides sets sizes of `tiny`, but model_name_or_path is {self.model_name_or_path}"
-            )
-        if self.loss.advantages is not None:
-            self._check_policy_gradient()
-        if not 0 <= self.reference_share <= 1:
-            raise ConfigError(f"reference_share is {self.reference_share}, expected a share between 0 and 1")
-        if self.stitch and self.self_sampling != "fcs+pcs":
-            raise ConfigError(
-                f"stitch is true but self_sampling is {self.self_sampling}: only right beginnings are "
-                "completed; set self_sampling to fcs+pcs"
-            )
-        if self.max_steps < -1 or self.max_steps == 0:
-            raise ConfigError(
-                f"max_steps is {self.max_steps}, expected a number of steps, or -1 to count num_train_epochs"
-            )
-        if self.max_steps == -1 and not 0 < self.num_train_epochs < math.inf:
-            raise ConfigError(f"num_train_epochs is {self.num_train_epochs}, expected more than 0")
-        if self.output_dir is not None and not self.output_dir.strip():
-            raise ConfigError("output_dir is empty, expected the path of a directory for the run")
-        for name in ("eval_strategy", "logging_strategy"):
-            if getattr(self, name) == "epoch" and self.save_strategy == "steps":
-                raise ConfigError(
-                    f"{name} is epoch but save_strategy is steps, so a run could not be resumed exactly; "
-                    "use the same for both"
-                )
-        if not self.eval_samples and not self.eval_pass1_samples:
-            raise ConfigError(
-                "eval_samples and eval_pass1_samples are both 0; set eval_strategy to no instead"
-            )
-        self._check_model_settings()
-        _ = (
-            self.sampling,
-            self.loss,
-            self.language,
-            self.named_columns,
-        )  # each refuses impossible values by name
-        if self.eval_strategy != "no":
-            self._check_metric(_metric_names(self.evaluation))
-
-    def _check_model_settings(self) -> None:
-        if self.load_in_4bit and self.load_in_8bit:
-            raise ConfigError("load_in_4bit and load_in_8bit are both true; choose one")
-        if self.torch_compile:
-            raise ConfigError(
-                "torch_compile is true, but passes differ in size at every step, so the model would be "
-                "compiled again and again; set it to false"
-            )
-        if self.use_liger_kernel and find_spec("liger_kernel") is None:
-            raise ConfigError(
-                "use_liger_kernel is true but the package liger-kernel is not installed; pip install "
-                "liger-kernel, or set it to false"
-            )
-        strategy = _plain(self.hub_strategy)
-        if self.push_to_hub and strategy in ("checkpoint", "all_checkpoints"):
-            raise ConfigError(
-                f"hub_strategy is {strategy}, but only final/ is uploaded, after training; set it to end"
-            )
-
-    def _check_policy_gradient(self) -> None:
-        if self.num_generations < 2 or self.self_sampling != "fcs":
-            raise ConfigError(
-                f"objective is {self.objective} with {self.num_generations} samples per problem and "
-                f"self_sampling {self.self_sampling}; samples of one problem are compared with each other, "
-                "from the start of a solution: set num_generations to 2 or more and self_sampling to fcs"
-            )
-        if self.objective == "pkpo" and not 2 <= self.pkpo_k <= self.num_generations:
-            raise ConfigError(
-                f"pkpo_k is {self.pkpo_k}, expected 2 to {self.num_generations}, the number of samples"
-            )
-
-    def _check_metric(self, names: Sequence[str]) -> None:
-        metric = (self.metric_for_best_model or names[0]).removeprefix("eval_")
-        if metric not in names:
-            raise ConfigError(
-                f"metric_for_best_model is {self.metric_for_best_model}, which evaluations do not give; "
-                f"expected one of {', '.join(f'eval_{name}' for name in names)}"
-            )
-
     def _fit_batch_size(self) -> None:
         if self.effective_batch_size is None:
             return
@@ -449,15 +345,6 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
                 f"({self.world_size} processes, {self.gradient_accumulation_steps} accumulation steps)"
             )
         self.per_device_train_batch_size = self.effective_batch_size // shares
-
-
-def _metric_names(plan: EvaluationPlan) -> list[str]:
-    """The metrics an evaluation gives, found by scoring a problem with no right sample."""
-
-    def wrong(count: int) -> tuple[JudgedSample, ...]:
-        return (JudgedSample("", False, "", count, executable=False),) if count else ()
-
-    return list(ProblemResult("", wrong(plan.samples), wrong(plan.pass1_samples)).scores(plan.ks))
 
 
 def own_fields() -> list[Field[Any]]:
