@@ -186,6 +186,26 @@ def test_check_says_loudly_that_there_is_no_reference_and_takes_named_columns(tm
     assert better.stdout == f"{path}: 1 problems, 1 of them with a reference\n"
 
 
+def test_check_counts_and_shows_answers_that_are_text_although_they_begin_with_a_number(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "units.jsonl"
+    rows = [
+        {"question": "How many?", "answer": "7 apples"},
+        {"question": "And how much?", "answer": "$5 each"},
+        {"question": "Which fruit?", "answer": "apples"},
+        {"question": "How many?", "answer": "1,000"},
+        {"question": "Which one?", "answer": "2nd", "solution": "answer = '2nd'"},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    result = partway("data", "check", path)
+    assert result.returncode == 0
+    assert result.stderr.startswith(f"partway: {path}: 2 of 5 answers begin with a number but are text")
+    assert "'7 apples', '$5 each'; if the number" in result.stderr
+    counts = json.loads(partway("data", "check", path, "--json").stdout)
+    assert counts["numbers_left_text"] == 2
+
+
 def test_check_runs_the_tests_of_mbpp_if_told_to(tmp_path: Path) -> None:
     path = tmp_path / "mbpp.jsonl"
     code = "def half(n):\n    return n / 2"

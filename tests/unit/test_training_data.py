@@ -39,6 +39,15 @@ def test_training_without_any_reference_is_said_loudly(tmp_path: Any, capsys: An
     assert capsys.readouterr().err == ""
 
 
+def test_training_on_answers_that_no_number_is_equal_to_is_said(tmp_path: Any, capsys: Any) -> None:
+    trainer(tmp_path, [*ROWS, {"question": "How many apples?", "answer": "7 apples"}])
+    said = capsys.readouterr().err
+    assert (
+        "partway: 1 of 4 answers begin with a number but are text, to which no number is equal: '7 app"
+        in said
+    )
+
+
 def test_learning_from_references_only_is_refused_if_there_are_none(tmp_path: Any) -> None:
     with pytest.raises(
         ProblemError, match="self_sampling is none, but NONE of the 3 problems has a reference"

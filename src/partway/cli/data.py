@@ -204,19 +204,24 @@ def check(
     """
     from partway.datasets import check_problems
     from partway.datasets.columns import parse_columns, without_references
+    from partway.datasets.spellings import numbers_left_text, without_number
     from partway.execution.programs import programs_of
 
     programs = programs_of({"answer_variable": answer_variable, "checker": checker})
     named = parse_columns(columns) if columns else None
     checked = check_problems(file, programs=programs, columns=named)
-    remark = without_references(checked.problems) if checked.problems else None
-    if remark and not ctx.obj["quiet"]:
+    remarks = [tell(checked.problems) for tell in (without_references, without_number) if checked.problems]
+    for remark in filter(None, [] if ctx.obj["quiet"] else remarks):
         click.echo(f"partway: {file}: {remark}", err=True)
     with_reference = sum(problem.reference is not None for problem in checked.problems)
     if as_json:
         names = ("line", "item", "field", "reason")
         bad_rows = [{name: getattr(row, name) for name in names} for row in checked.bad_rows]
-        counts = {"problems": len(checked.problems), "with_reference": with_reference}
+        counts = {
+            "problems": len(checked.problems),
+            "with_reference": with_reference,
+            "numbers_left_text": len(numbers_left_text(checked.problems)),
+        }
         click.echo(json.dumps({"file": str(file), **counts, "bad_rows": bad_rows}, ensure_ascii=False))
     else:
         for bad_row in checked.bad_rows:

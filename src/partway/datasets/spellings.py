@@ -6,8 +6,13 @@ A percentage is the number in front of its sign, as the data sets that write one
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+
+from partway.problem import Problem
 
 MOST_DIGITS = 300  # longer runs of digits stay text
+MOST_NAMED = 3  # answers in a message
+_BEGINS_WITH_NUMBER = re.compile(r"\s*[-+$]{0,2}\.?\d", re.ASCII)
 _NUMBER = re.compile(
     r"(?P<sign>[-+]?)\$?(?=\.?\d)(?P<whole>\d{1,3}(?:,\d{3})+|\d*)"
     r"(?P<rest>(?:\.\d*)?(?:e[-+]?\d{1,3})?)(?:/(?P<under>\d+))?%?",
@@ -38,6 +43,28 @@ def plain_answer(text: str) -> int | float | str:
         number = number / int(match["under"])
         return int(number) if number.is_integer() else number
     return number
+
+
+def numbers_left_text(problems: Sequence[Problem]) -> list[str]:
+    """Answers that begin with a number and are text all the same, so that no number a program gives is right.
+
+    With a reference that gives this very text, it is meant.
+    """
+    texts = (p.answer for p in problems if isinstance(p.answer, str) and p.reference is None)
+    return [text for text in texts if _BEGINS_WITH_NUMBER.match(text)]
+
+
+def without_number(problems: Sequence[Problem]) -> str | None:
+    """What to tell whoever has such answers, None if there are none."""
+    if not (texts := numbers_left_text(problems)):
+        return None
+    distinct = list(dict.fromkeys(texts))
+    named = ", ".join(f"{text!r:.40}" for text in distinct[:MOST_NAMED])
+    more = ", ..." if len(distinct) > MOST_NAMED else ""
+    return (
+        f"{len(texts):,} of {len(problems):,} answers begin with a number but are text, to which no number "
+        f"is equal: {named}{more}; if the number is the answer, write it alone"
+    )
 
 
 def boxed(text: str) -> str | None:

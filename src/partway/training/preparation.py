@@ -21,6 +21,7 @@ from partway.buffer import SolutionBuffer, reconsider, reference_traces, seed_bu
 from partway.datasets import load_problems
 from partway.datasets.columns import without_references
 from partway.datasets.sources import ProblemSource
+from partway.datasets.spellings import without_number
 from partway.errors import ConfigError, ModelError, ProblemError
 from partway.execution import Programs, Trace
 from partway.execution.programs import flaw_of
@@ -68,7 +69,7 @@ class Material:
     dev: list[Problem]
     traces: Mapping[str, Trace]
     left_out: list[LeftOut]
-    remark: str | None
+    remarks: list[str]
 
 
 def material(
@@ -81,7 +82,7 @@ def material(
     peft_config: PeftConfig | None,
 ) -> Material:
     """The model, and the problems of the data sets that can be used with it."""
-    given, remark = given_problems(train, programs, config)
+    given, remarks = given_problems(train, programs, config)
     language_model = prepared_model(model, tokenizer, config, given, peft_config)
     traces = traced_references(given, programs)
     problems, left_out = usable(given, programs, language_model, traces)
@@ -91,7 +92,7 @@ def material(
         [] if dev is None else problems_of(dev, programs, config)[: config.max_eval_problems],
         traces,
         left_out,
-        remark,
+        remarks,
     )
 
 
@@ -106,13 +107,13 @@ def problems_of(
 
 def given_problems(
     source: Sequence[Problem] | ProblemSource, programs: Programs, config: SelfSamplingConfig
-) -> tuple[list[Problem], str | None]:
-    """The problems to train on, and a remark if none of them has a reference."""
+) -> tuple[list[Problem], list[str]]:
+    """The problems to train on, and what is odd about them as a whole."""
     problems = problems_of(source, programs, config)
     remark = without_references(problems) if problems and config.buffer_file is None else None
     if remark is not None and config.self_sampling == "none":
         raise ProblemError(f"self_sampling is none, but {remark}")
-    return problems, remark
+    return problems, [one for one in (remark, without_number(problems)) if one is not None]
 
 
 @collecting_later()

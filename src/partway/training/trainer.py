@@ -123,8 +123,8 @@ class SelfSamplingTrainer(RecordingTrainer):
             optimizers=optimizers,
             compute_metrics=compute_metrics,
         )
-        if given.remark is not None:
-            self.say(given.remark)
+        for remark in given.remarks:
+            self.say(remark)
         self.add_callback(Turns(self))
         questions = {problem.id: problem.question for problem in (*dev, *problems)}
         self.add_callback(SampleTables(self.run, questions))
