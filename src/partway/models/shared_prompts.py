@@ -43,9 +43,14 @@ class SharedPromptCache(Cache):  # type: ignore[misc]  # transformers is untyped
         return self.prompt_lengths[self.prompts_R] + self.drawn.lengths
 
     @property
+    def longest_prompt(self) -> int:
+        """How many indices prompts take; at least one, if it is masked."""
+        return int(self.prompt_lengths.max(initial=1))
+
+    @property
     def span(self) -> int:
         """How many indices the longest row takes."""
-        return self.drawn.span + int(self.prompt_lengths.max(initial=0))
+        return self.drawn.span + self.longest_prompt
 
     def admit(
         self, prefilled: DynamicCache, lengths: Integers, starts: Integers | None = None, ahead: int = 0
@@ -117,7 +122,7 @@ class SharedPromptCache(Cache):  # type: ignore[misc]  # transformers is untyped
 
     def _kept(self, prompts: Tensor, live: Integers) -> Tensor:
         """Those that rows still continue, as wide as the longest of them."""
-        padding = prompts.shape[2] - int(self.prompt_lengths.max(initial=0))
+        padding = prompts.shape[2] - self.longest_prompt
         return prompts[torch.from_numpy(live).to(prompts.device), :, padding:]
 
 
@@ -134,7 +139,7 @@ class PromptMask(Tensor):
     def of(cls, cache: SharedPromptCache, drawn: Tensor) -> PromptMask:
         """The mask of the next forward, which appends to every row of the cache."""
         device = drawn.device
-        longest = int(cache.prompt_lengths.max())
+        longest = cache.longest_prompt
         starts_P = torch.from_numpy(longest - cache.prompt_lengths).to(device)
         rows, places = _by_prompt(cache.prompts_R, len(starts_P))
         # The strides of one number: nothing of this size is ever made.
@@ -184,9 +189,11 @@ def _stretch(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> tup
     scores = queries @ keys.transpose(2, 3)
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
     # Not minus infinity: a prompt of no tokens is then averaged over nothing real, with no weight at all.
-    scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-    totals = scores.logsumexp(-1, keepdim=True)
-    return (scores - totals).exp().to(values.dtype) @ values, totals
+    scores.masked_fill_(~mask, torch.finfo(scores.dtype).min)
+    highest = scores.amax(-1, keepdim=True)
+    weights = scores.sub_(highest).exp_()  # in place: this is by far the largest array
+    totals = weights.sum(-1, keepdim=True)
+    return (weights.to(values.dtype) @ values / totals).to(values.dtype), highest + totals.log()
 
 
 def _beside(queries: Tensor) -> Tensor:
@@ -220,10 +227,10 @@ def _by_prompt(prompts_R: Integers, prompts: int) -> tuple[Integers, Integers]:
 
 def _empty(like: Tensor, prompts: int) -> Tensor:
     """Prompts without tokens."""
-    return like.new_zeros(prompts, like.shape[1], 0, like.shape[3])
+    return like.new_zeros(prompts, like.shape[1], 1, like.shape[3])
 
 
 def _stacked(old: Tensor, new: Tensor) -> Tensor:
     """Prompts of two widths together, aligned on the right."""
-    width = max(old.shape[2], new.shape[2])
+    width = max(old.shape[2], new.shape[2], 1)
     return torch.cat([pad(part, (0, 0, width - part.shape[2], 0)) for part in (old, new)])
