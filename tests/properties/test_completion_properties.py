@@ -136,7 +136,7 @@ def test_considering_again_changes_nothing(
 
 def indexed(buffer: SolutionBuffer) -> set[Solution]:
     """Every way that samples can go on; a solution that went must not stay in the index."""
-    ways = buffer._indexed()
+    ways = buffer._routes.indexed(buffer._kept)
     return {
         way[-1].solution
         for table in (ways._by_needs, ways._by_state)

@@ -12,16 +12,18 @@ from itertools import islice
 from typing import Any, Literal
 
 from partway.buffer.doubts import audit_together, from_nowhere
-from partway.buffer.prefixes import Prefix, Witness
+from partway.buffer.prefixes import KnownPrefixes, Prefix, Witness
+from partway.buffer.routes import Routes
 from partway.buffer.verdicts import Rules, Verdict
 from partway.execution import PYTHON, Programs, State, Trace
-from partway.execution.completion import Match, Route, Ways, values_along
+from partway.execution.completion import Match, values_along
 from partway.execution.programs import programs_of
 from partway.problem import Problem
 from partway.solution import EMPTY, Solution
 
 Kind = Literal["fully_correct", "stitched", "partially_correct"]
 
+KINDS: tuple[Kind, ...] = ("fully_correct", "stitched", "partially_correct")
 EVIDENCE = 3  # solutions that tell how long those of a problem without a reference are
 MAX_COMPLETIONS = 8  # run in search of one that gives the answer; the first nearly always does
 
@@ -38,8 +40,6 @@ class SolutionBuffer:
         "_routes",
         "_seams",
         "_stitched",
-        "_ways",
-        "_witnesses",
         "max_length",
         "problem",
         "programs",
@@ -53,16 +53,14 @@ class SolutionBuffer:
         self.programs = programs
         self.max_length: int | None = None  # the reference's, or what evidence says
         self.usual_length = rules.length_limit  # of solutions, while there is no evidence
-        self._known: dict[State, tuple[Prefix, ...]] = {}  # M
+        self._known = KnownPrefixes()  # M
         self._fully_correct: dict[Prefix, int] = {}  # B: leaf -> training step at which it was found
         self._partially_correct: dict[Prefix, int] = {}
         self._stitched: dict[Prefix, int] = {}
         self._flags: dict[Prefix, str] = {}  # why a fully-correct one may be right by luck
         self._doubts: dict[Solution, str] | None = None  # where there is no reference; None when not known
         self._seams: dict[Prefix, Prefix] = {}  # the sampled part of a stitched solution -> the solution
-        self._witnesses: dict[Prefix, Witness] = {}  # of partially-correct ones
-        self._routes: dict[Prefix, Route | None] = {}  # of all kept ones, made when first needed
-        self._ways: Ways | None = None  # these routes by what they read, made when first needed
+        self._routes = Routes(rules.equivalence, programs, problem.answer)  # how kept ones reach the answer
 
     @classmethod
     def seeded(
@@ -132,7 +130,7 @@ class SolutionBuffer:
     @property
     def witnesses(self) -> dict[Solution, Witness]:
         """Why partially-correct solutions are right, where the rules asked."""
-        return {leaf.solution: witness for leaf, witness in self._witnesses.items()}
+        return {leaf.solution: witness for leaf, witness in self._routes.witnesses.items()}
 
     @property
     def prefixes_by_state(self) -> dict[State, tuple[Solution, ...]]:
@@ -142,11 +140,15 @@ class SolutionBuffer:
     @property
     def found(self) -> dict[Solution, int]:
         """The training step at which each kept solution was found."""
-        kept = self._fully_correct | self._stitched | self._partially_correct
-        return {leaf.solution: step for leaf, step in kept.items()}
+        return {leaf.solution: step for kept in self._kept for leaf, step in kept.items()}
 
     def __len__(self) -> int:
-        return len(self._fully_correct) + len(self._stitched) + len(self._partially_correct)
+        return sum(map(len, self._kept))
+
+    @property
+    def _kept(self) -> tuple[dict[Prefix, int], ...]:
+        """B without y0, by kind, in the order of `KINDS`."""
+        return self._fully_correct, self._stitched, self._partially_correct
 
     def draw_prefix(
         self, rng: random.Random, has_room: Callable[[Solution], bool] = lambda prefix: True
@@ -189,7 +191,7 @@ class SolutionBuffer:
             self._flags[leaf] = doubt
         self._revise_length(trace)
         if self.rules.completes:
-            self._learn_route(leaf, trace)
+            self._routes.learn(leaf, trace, self._kept)
         return Verdict.NEW_FULLY_CORRECT
 
     def _doubt(self, solution: Solution) -> str | None:
@@ -227,8 +229,7 @@ class SolutionBuffer:
             return Verdict.INCORRECT
         if self._is_duplicate(trace, length):
             return Verdict.KNOWN_PARTIALLY_CORRECT
-        shortest = min(prefix.length for prefix in self._known[trace.states[length - 1]])
-        if length > shortest + self.rules.length_tolerance:
+        if self._is_longer_than_known(trace, length):
             return Verdict.TOO_LONG
         if not self.programs.confirms(trace):
             return Verdict.NOT_EXECUTABLE
@@ -239,7 +240,7 @@ class SolutionBuffer:
     def falls_back(self) -> bool:
         """Whether the rules ask for completions, but what the reference still reads cannot be known."""
         first = next(iter(self._fully_correct), None)
-        return self.rules.completes and first is not None and self._route_of(first) is None
+        return self.rules.completes and first is not None and self._routes.of(first, self._kept) is None
 
     def _consider_completable(self, trace: Trace, step: int) -> Verdict:
         """Keep the longest beginning that a known solution completes; again if that leads further."""
@@ -254,28 +255,25 @@ class SolutionBuffer:
         self, trace: Trace, along: Sequence[Mapping[str, str]], step: int, beyond: int = 0
     ) -> tuple[Verdict, int]:
         """The verdict on beginnings of more than `beyond` steps, and how many steps were kept."""
-        ways = self._indexed()
+        ways = self._routes.indexed(self._kept)
         for match in islice(ways.matches(trace, along, self.limit, beyond), MAX_COMPLETIONS):
             if self._is_duplicate(trace, match.length):
                 return Verdict.KNOWN_PARTIALLY_CORRECT, 0
-            if self._is_roundabout(trace, match.length):
+            if self.rules.equivalence == "exact" and self._is_longer_than_known(trace, match.length):
                 return Verdict.TOO_LONG, 0
             whole = self.programs.completed(trace, along[match.length - 1], match)
             if whole is None:
                 continue
-            completed = self._traced(whole.text)
+            completed = self._routes.traced(whole.text)
             is_right = completed.solution == whole and self.programs.is_correct(completed, self.answer)
             if is_right and self.programs.confirms(completed):
                 return self._keep_completed(match, completed, step), match.length
         anyhow = ways.matches(trace, along, None)
         return (Verdict.INCORRECT if next(anyhow, None) is None else Verdict.TOO_LONG), 0
 
-    def _is_roundabout(self, trace: Trace, length: int) -> bool:
-        """Whether a shorter beginning is known that reaches the same state: the paper's rule for `exact`."""
-        if self.rules.equivalence == "live":
-            return False
-        shortest = min(prefix.length for prefix in self._known[trace.states[length - 1]])
-        return length > shortest + self.rules.length_tolerance
+    def _is_longer_than_known(self, trace: Trace, length: int) -> bool:
+        """Whether a shorter beginning is known that reaches the same state."""
+        return length > self._known.shortest(trace.states[length - 1]) + self.rules.length_tolerance
 
     def _keep_completed(self, match: Match, completed: Trace, step: int) -> Verdict:
         """Keep a beginning with its witness or, if the rules say so, the whole that it became."""
@@ -290,90 +288,34 @@ class SolutionBuffer:
         else:
             leaf = self._keep(self._partially_correct, steps[: match.length], states, step)
             witness = Witness(match.route.solution.steps, match.position, steps[match.length :])
-            self._witnesses[leaf] = witness
+            self._routes.witnesses[leaf] = witness
             verdict = Verdict.NEW_PARTIALLY_CORRECT
-        self._learn_route(leaf, completed)
+        self._routes.learn(leaf, completed, self._kept)
         return verdict
-
-    def _indexed(self) -> Ways:
-        """The index of all routes, made again after one of them went."""
-        if self._ways is None:
-            self._ways = Ways(self.rules.equivalence)
-            for rank, leaves in enumerate((self._fully_correct, self._stitched, self._partially_correct)):
-                for leaf in leaves:
-                    if (route := self._route_of(leaf)) is not None:
-                        self._ways.add(route, rank)
-        return self._ways
-
-    def _learn_route(self, leaf: Prefix, trace: Trace) -> None:
-        """Let others go on as this solution, or this beginning when completed, does.
-
-        Their order can be told from what is saved, so that a resumed run finds the same: first the
-        fully-correct ones, then the stitched, then the partially-correct, each in the order of keeping.
-        """
-        route = self._routes[leaf] = self.programs.route(trace)
-        if self._ways is not None and route is not None:
-            kinds = (self._fully_correct, self._stitched, self._partially_correct)
-            self._ways.add(route, next(rank for rank, leaves in enumerate(kinds) if leaf in leaves))
-
-    def _route_of(self, leaf: Prefix) -> Route | None:
-        """How a kept solution, completed if it is a beginning, reaches the answer."""
-        if leaf not in self._routes:
-            steps = leaf.solution.steps
-            if leaf in self._partially_correct:
-                if leaf not in self._witnesses:  # kept by rules that asked for none
-                    return None
-                steps += self._witnesses[leaf].completion
-            self._routes[leaf] = self.programs.route(self._traced("\n".join(steps)))
-        return self._routes[leaf]
-
-    def _traced(self, text: str) -> Trace:
-        return self.programs.entered(self.programs.trace_all([text])[0], self.answer)
 
     def _is_duplicate(self, trace: Trace, length: int) -> bool:
         """Whether the first `length` steps are a known prefix, up to renaming if the rules say so."""
         steps, state = trace.solution.steps[:length], trace.states[length - 1]
-        if self._find(steps, state) is not None:
+        if self._known.has(steps, state):
             return True
         if self.rules.dedup == "ast":
             return False
         form = self.programs.renamed(Solution(steps))
-        peers = (prefix for prefix in self._known.get(state, ()) if prefix.length == length)
-        return any(self.programs.renamed(peer.solution) == form for peer in peers)
-
-    def _find(self, steps: Sequence[str], state: State) -> Prefix | None:
-        for prefix in self._known.get(state, ()):
-            if prefix.length == len(steps) and prefix.spells(steps):
-                return prefix
-        return None
+        return any(self.programs.renamed(p.solution) == form for p in self._known.reaching(state, length))
 
     def _keep(
         self, kept: dict[Prefix, int], steps: Sequence[str], states: Sequence[State], found: int
     ) -> Prefix:
         """updateBuffer and updateMapping: add the path, drop the partial solutions it continues."""
-        leaf = self._learn_path(steps, states)
+        leaf = self._known.learn(steps, states)
         for prefix in leaf.path():
             self._partially_correct.pop(prefix, None)
             self._seams.pop(prefix, None)
-            self._witnesses.pop(prefix, None)
-            if self._routes.pop(prefix, None) is not None:
-                self._ways = None
+            self._routes.drop(prefix)
         kept[leaf] = found
         self._doubts = None
         if self.rules.max_solutions is not None and len(self) > self.rules.max_solutions:
             self._forget_oldest()
-        return leaf
-
-    def _learn_path(self, steps: Sequence[str], states: Sequence[State]) -> Prefix:
-        leaf: Prefix | None = None
-        for step, state in zip(steps, states, strict=False):
-            peers = self._known.get(state, ())
-            known = next((peer for peer in peers if peer.parent is leaf and peer.step == step), None)
-            if known is None:
-                known = Prefix(leaf, step, state)
-                self._known[state] = (*peers, known)
-            leaf = known
-        assert leaf is not None, "only solutions of at least one step are kept"
         return leaf
 
     def _forget_oldest(self) -> None:
@@ -384,15 +326,11 @@ class SolutionBuffer:
             del self._stitched[next(iter(self._stitched))]
         else:
             del self._fully_correct[list(self._fully_correct)[1]]
-        leaves = [*self._fully_correct, *self._stitched, *self._partially_correct]
+        leaves = [leaf for kept in self._kept for leaf in kept]
         self._seams = {seam: leaf for seam, leaf in self._seams.items() if leaf in self._stitched}
         self._flags = {leaf: self._flags[leaf] for leaf in leaves if leaf in self._flags}
-        self._witnesses = {leaf: self._witnesses[leaf] for leaf in leaves if leaf in self._witnesses}
-        self._routes = {leaf: self._routes[leaf] for leaf in leaves if leaf in self._routes}
-        self._ways = None
-        alive = {prefix for leaf in leaves for prefix in leaf.path()}
-        known = ((state, tuple(p for p in prefixes if p in alive)) for state, prefixes in self._known.items())
-        self._known = {state: prefixes for state, prefixes in known if prefixes}
+        self._routes.keep_only(leaves)
+        self._known.keep_only(leaves)
 
     def _repr_html_(self) -> str:
         """The buffer as a notebook shows it: the problem and its kept solutions side by side."""
@@ -402,12 +340,8 @@ class SolutionBuffer:
 
     def to_json(self) -> dict[str, Any]:
         """Everything needed to restore the buffer without running a program."""
-        kinds: list[tuple[Kind, dict[Prefix, int]]] = [
-            ("fully_correct", self._fully_correct),
-            ("stitched", self._stitched),
-            ("partially_correct", self._partially_correct),
-        ]
         seams = {leaf: seam.length for seam, leaf in self._seams.items()}
+        witnesses = self._routes.witnesses
         solutions = [
             {
                 "kind": kind,
@@ -416,9 +350,9 @@ class SolutionBuffer:
                 "found": found,
                 **({"seam": seams[leaf]} if leaf in seams else {}),
                 **({"flag": self._flags[leaf]} if leaf in self._flags else {}),
-                **({"witness": asdict(self._witnesses[leaf])} if leaf in self._witnesses else {}),
+                **({"witness": asdict(witnesses[leaf])} if leaf in witnesses else {}),
             }
-            for kind, kept in kinds
+            for kind, kept in zip(KINDS, self._kept, strict=True)
             for leaf, found in kept.items()
         ]
         rules = {**asdict(self.rules), **self.programs.settings()}
@@ -435,7 +369,7 @@ class SolutionBuffer:
         buffer.max_length = data["max_length"]
         buffer.usual_length = data.get("usual_length", buffer.usual_length)
         for entry in data["solutions"]:
-            leaf = buffer._learn_path(entry["steps"], entry["states"])
+            leaf = buffer._known.learn(entry["steps"], entry["states"])
             getattr(buffer, f"_{entry['kind']}")[leaf] = entry["found"]
             if "seam" in entry:
                 seam = next(prefix for prefix in leaf.path() if prefix.length == entry["seam"])
@@ -443,5 +377,5 @@ class SolutionBuffer:
             if "flag" in entry:
                 buffer._flags[leaf] = entry["flag"]
             if "witness" in entry:
-                buffer._witnesses[leaf] = Witness.from_json(entry["witness"])
+                buffer._routes.witnesses[leaf] = Witness.from_json(entry["witness"])
         return buffer

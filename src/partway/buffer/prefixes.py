@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,54 @@ class Prefix:
     @property
     def states(self) -> tuple[State, ...]:
         return tuple(prefix.state for prefix in self.path())[::-1]
+
+
+class KnownPrefixes:
+    """M: every known prefix by the state it reaches."""
+
+    __slots__ = ("_by_state",)
+
+    def __init__(self) -> None:
+        # Tuples: most states have one prefix, and there are as many states as steps in all buffers together.
+        self._by_state: dict[State, tuple[Prefix, ...]] = {}
+
+    def __contains__(self, state: object) -> bool:
+        return state in self._by_state
+
+    def items(self) -> Iterator[tuple[State, tuple[Prefix, ...]]]:
+        """Every known state with the prefixes that reach it."""
+        return iter(self._by_state.items())
+
+    def reaching(self, state: State, length: int) -> list[Prefix]:
+        """The known prefixes of so many steps that reach a state."""
+        return [prefix for prefix in self._by_state.get(state, ()) if prefix.length == length]
+
+    def shortest(self, state: State) -> int:
+        """In how few steps a known state can be reached."""
+        return min(prefix.length for prefix in self._by_state[state])
+
+    def has(self, steps: Sequence[str], state: State) -> bool:
+        """Whether these very steps are a known prefix."""
+        return any(prefix.spells(steps) for prefix in self.reaching(state, len(steps)))
+
+    def learn(self, steps: Sequence[str], states: Sequence[State]) -> Prefix:
+        """Add all prefixes of a solution; the last one, its leaf, stands for the solution."""
+        leaf: Prefix | None = None
+        for step, state in zip(steps, states, strict=False):  # a kept beginning has fewer steps than states
+            peers = self._by_state.get(state, ())
+            known = next((peer for peer in peers if peer.parent is leaf and peer.step == step), None)
+            if known is None:
+                known = Prefix(leaf, step, state)
+                self._by_state[state] = (*peers, known)
+            leaf = known
+        assert leaf is not None, "only solutions of at least one step are kept"
+        return leaf
+
+    def keep_only(self, leaves: Iterable[Prefix]) -> None:
+        """Forget every prefix that none of these solutions begins with."""
+        alive = {prefix for leaf in leaves for prefix in leaf.path()}
+        left = ((state, tuple(p for p in prefixes if p in alive)) for state, prefixes in self.items())
+        self._by_state = {state: prefixes for state, prefixes in left if prefixes}
 
 
 @dataclass(frozen=True, slots=True)

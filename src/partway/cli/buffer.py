@@ -112,7 +112,8 @@ def _audit(run: str, as_json: bool) -> None:
 
 
 def _export(run: str, path: Path, kind: str, trainer: str, as_json: bool) -> None:
-    from partway.reports.buffers import KINDS, export_buffers
+    from partway.buffer.buffer import KINDS
+    from partway.reports.buffers import export_buffers
     from partway.reports.preferences import export_preferences
     from partway.runs import Run
 

@@ -18,6 +18,7 @@ from partway.buffer import (
     seed_buffers,
     write_buffers,
 )
+from partway.buffer.buffer import KINDS
 from partway.errors import ConfigError, ProblemError, RunError
 from partway.execution import PYTHON, Programs
 from partway.execution.programs import programs_of
@@ -27,7 +28,6 @@ from partway.models.prompts import PLAIN
 from partway.problem import Problem
 from partway.runs import Row, Run, read_rows
 
-KINDS = ("fully_correct", "stitched", "partially_correct")
 COLUMNS = ("prompt", "completion", "problem_id", "kind")
 
 
