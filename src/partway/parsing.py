@@ -17,8 +17,9 @@ from typing import TypeAlias
 Expression: TypeAlias = "int | float | str | tuple[str, Expression] | tuple[str, Expression, Expression]"
 """Arithmetic: a number, a name, ("neg", operand) or (operator, left, right)."""
 
-MAX_CHARACTERS = 16_384  # with the next, so that no text keeps this process busy for more than 50 ms
-MAX_STATEMENTS = 3_072  # ends of lines and semicolons: statements cost most
+MAX_CHARACTERS = 16_384  # with the next two, so that no text keeps this process busy for more than 50 ms
+MAX_STATEMENTS = 2_048  # ends of lines and semicolons: statements cost most
+MAX_SIGNS = 4_608  # what is no letter, digit or blank: the other nodes of a tree; people write half as many
 MAX_RETRIED = 3 * MAX_CHARACTERS  # read again in search of the longest beginning that parses
 MAX_CACHED_BYTES = 96 << 20
 MAX_ARITHMETIC = 300  # characters; longer lines are left to `ast`
@@ -84,10 +85,8 @@ def parse(text: str, answer_variable: str, cache: dict[str, Statement] | None = 
 
     `cache` holds lines parsed before; without it there is one for the whole process, bounded in size.
     """
-    if len(text) > MAX_CHARACTERS:
-        return Parsed((), f"text of {len(text):,} characters, at most {MAX_CHARACTERS:,} are read", 1, 1)
-    if (ends := text.count("\n") + text.count(";")) > MAX_STATEMENTS:
-        return Parsed((), f"{ends:,} lines and semicolons, at most {MAX_STATEMENTS:,} are read", 1, 1)
+    if (excess := _excess(text)) is not None:
+        return Parsed((), excess, 1, 1)
     known = _shared.known if cache is None else cache
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -111,6 +110,21 @@ def parse(text: str, answer_variable: str, cache: dict[str, Statement] | None = 
         ):
             break
     return Parsed(tuple(statements))
+
+
+_NO_SIGNS = bytes(code for code in range(256) if code > 127 or chr(code).isalnum() or chr(code) in "_ \t")
+
+
+def _excess(text: str) -> str | None:
+    """Why a text would take too long to read, counted before it is."""
+    if len(text) > MAX_CHARACTERS:
+        return f"text of {len(text):,} characters, at most {MAX_CHARACTERS:,} are read"
+    if len(text) <= MAX_STATEMENTS:  # too short for any of it
+        return None
+    if (ends := sum(map(text.count, "\n\r;"))) > MAX_STATEMENTS:
+        return f"{ends:,} lines and semicolons, at most {MAX_STATEMENTS:,} are read"
+    signs = len(text.encode("utf-8", "surrogatepass").translate(None, _NO_SIGNS))
+    return f"{signs:,} signs, at most {MAX_SIGNS:,} are read" if signs > MAX_SIGNS else None
 
 
 def forget_lines() -> None:

@@ -213,16 +213,18 @@ LARGE = "".join(f"x{n} = 1<<13999\n" for n in range(1000))
 LCM = ", ".join(f"(1 << 2000) + {n}" for n in range(500))
 COSTLY = {
     "a thousand large integers": LARGE,
-    "a hundred and ten, and nothing more": "".join(LARGE.splitlines(True)[:110]) + "pass\n" * 2100,
+    "a hundred and ten, and nothing more": "".join(LARGE.splitlines(True)[:110]) + "pass\n" * 1900,
     "a large product": "import math\nx = math.perm(1 << 13999, 1500)",
     "a large multiple": f"import math\nx = math.lcm({LCM})",
     "large decimals": "from decimal import Decimal\n"
     + "".join(f"x{n} = [Decimal('1E+3998')] * 1990\n" for n in range(15)),
     "a signalling NaN": "from decimal import Decimal\nx = [Decimal('sNaN')]\nanswer = x[0]",
-    "many variables": "".join(f"a{n}=1\n" for n in range(2100)),
-    "many steps": "a=1;" * 3072,
-    "a long list": "x = [" + "0," * 8000 + "]",
-    "a long loop": "for i in x:\n" + " a=1\n" * 3070,
+    "many variables": "".join(f"a{n}=1\n" for n in range(2040)),
+    "many steps": "a=1;" * 2048,
+    "many targets": "a,a=" * 2290 + "a",
+    "many ends of lines": "\r" * 2048,
+    "a long list": "x = [" + "0," * 4600 + "]",
+    "a long loop": "for i in x:\n" + " a=1\n" * 2040,
     "large changes": "x = [1.5] * 7000\n" + "x[0] += 1\n" * 1000,
     "texts that cost little to write": "x = ['a'] * 5000\n" + "x.append('b')\n" * 1000,
     "dictionaries": "x = {i: {i: ()} for i in range(1000)}\n" + "x[0] = 1\nx[0] = 2\n" * 700,
@@ -251,11 +253,20 @@ def test_no_program_costs_this_process_much_time_or_memory(name: str, no_collect
 
 
 def test_a_text_of_too_many_statements_is_refused_however_short_they_are():
-    for most in ("a=1;", "a=1\n"):
-        assert trace(most * 3072).failure is None
-        found = trace(most * 3073)
+    for most in ("a=1;", "a=1\n", "a=1\r"):
+        assert trace(most * 2048).failure is None
+        found = trace(most * 2049)
         assert found.failure is not None
-        assert "at most 3,072" in found.failure.message
+        assert "at most 2,048" in found.failure.message
+
+
+def test_a_text_of_too_many_signs_is_refused_whatever_they_are():
+    for text in ("x = " + "a=a," * 2303, "x = [" + "0," * 4600 + "]"):
+        assert trace(text).failure is None or "SyntaxError" not in str(trace(text).failure), text
+    for text in ("x = " + "a=a," * 2304, "\N{EURO SIGN}" * 10 + "'" * 4609, "x = [" + "0," * 4606 + "]"):
+        found = trace(text)
+        assert found.failure is not None
+        assert "at most 4,608" in found.failure.message
 
 
 def test_valid_programs_with_unusual_values_do_not_fail():

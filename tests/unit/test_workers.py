@@ -139,6 +139,35 @@ def test_functions_modules_and_classes_are_no_values():
     assert values(execution) == {}
 
 
+CLEAN_UP = """
+def f():
+    def g():
+        try:
+            yield
+        finally:
+            global a, b, c
+            a = b = c = 1
+    started = g()
+    next(started)
+    return lambda: started
+f = f()
+f = 2
+answer = a
+"""
+
+
+def test_clean_up_code_of_a_program_never_runs_in_its_recorder():
+    execution = run(CLEAN_UP)
+    assert execution.failure is None
+    assert execution.changes[2] == {"f": (2,), "a": (1,), "b": (1,), "c": (1,)}
+
+
+def test_a_range_of_endless_numbers_is_a_failure_of_memory():
+    execution = run("x = [range(10**4000)]\ny = range(10**5000)")
+    assert execution.changes == ({"x": ([Opaque("range")],)},)
+    assert failed(execution) == ("memory", 1)
+
+
 def test_the_answer_ends_the_program_also_inside_a_block():
     execution = run("for i in range(5):\n    if i == 3:\n        answer = i\nx = 1 / 0")
     assert execution.failure is None

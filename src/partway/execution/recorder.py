@@ -166,7 +166,9 @@ class FullRecord:
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
         self.texts: dict[str, str] = {}
-        self.settled: dict[str, Any] = dict(namespace)  # objects that cannot change, by name
+        # Objects that cannot change, by name. Not functions: they may hold a generator, and were the last to
+        # hold one to let go of it here, its clean-up code would run here.
+        self.settled: dict[str, Any] = dict(namespace)
         self.printed: dict[str, tuple[bytes, str]] = {}  # of the others: fingerprint and text
 
     def changes(self, namespace: Mapping[str, Any]) -> str:
@@ -194,7 +196,6 @@ class FullRecord:
         kind = type(value)
         self.settled.pop(name, None)
         if name.startswith("__") or _is_no_value(kind):
-            self.settled[name] = value
             return None
         if kind in _IMMUTABLE:
             self.settled[name] = value

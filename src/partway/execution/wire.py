@@ -168,7 +168,8 @@ def _encode_scalar(value: Any, kind: type) -> Any:
     if kind is Decimal:
         return {"m": str(value)} if _is_moderate(value) else {"o": f"Decimal {value:.30e}"}
     if kind is range:
-        return {"o": repr(value)} if len(repr(value)) < 200 else {"o": "range"}
+        shown = repr(range(*map(_checked_integer, (value.start, value.stop, value.step))))
+        return {"o": shown} if len(shown) < 200 else {"o": "range"}
     return {"o": kind.__name__[:MAX_NAME]}
 
 
