@@ -152,30 +152,30 @@ def learning_step(
 def sampling_step(
     language_model: LanguageModel, batch: int, prompt: int, completion: int
 ) -> Callable[[], None]:
-    """One sample of each problem, through the engine's own steps; random weights seldom end one early."""
+    """One sample of each problem, with the sampler that the engine takes, and nothing that ends one early."""
     import numpy as np
     import torch
 
-    from partway.models.admission import Admission
     from partway.models.drawing import streams
-    from partway.models.frontier import Frontier
+    from partway.models.sampler_check import checked_sampler
+    from partway.models.sampling_task import SamplingTask
     from partway.models.settings import SamplingSettings
 
     rng, size = random.Random(1), language_model.model.config.vocab_size
     prompts = [[rng.randrange(2, size) for _ in range(prompt)] for _ in range(batch)]
-    settings = SamplingSettings(max_completion_length=completion)
+    task = SamplingTask(
+        prompts,
+        [streams(0, str(number), 1) for number in range(batch)],
+        [completion] * batch,
+        SamplingSettings(max_completion_length=completion),
+        budget=batch,
+        is_end=np.zeros(size, bool),
+    )
+    sampler = checked_sampler(language_model.model)
 
     def step() -> None:
-        never = np.zeros(size, bool)
-        limits = [completion] * batch
-        frontier = Frontier(
-            language_model.model, settings, prompts, limits, budget=batch, is_end=never, watch=None
-        )
-        admission = Admission(prompts, [(n, streams(0, str(n), 1)) for n in range(batch)], batch)
         with torch.no_grad():
-            while admission.waiting or len(frontier.rows):
-                frontier.admit(admission.admissible(frontier))
-                admission.return_evicted(frontier.advance())
+            sampler.complete(language_model.model, task)
 
     return step
 
