@@ -168,6 +168,22 @@ def test_a_shared_prefix_is_computed_once():
     assert engine.tokens_computed == 2 + 1 + 3 + 9  # the prompt but its last token, then each distinct prefix
 
 
+@pytest.mark.parametrize("name", FAMILIES)
+def test_what_all_prompts_begin_with_is_read_once(name, monkeypatch):
+    language_model = spelled_model(family(name))
+    language_model.model.double()
+    examples = list(range(100, 150))
+    asked = [request([*examples, *rest], 4, str(rest)) for rest in ([], [7], [5, 6, 7, 8], [5, 6])]
+    together = LocalEngine(language_model)
+    found = outlines(together.complete(asked, LONG, 3))
+    monkeypatch.setattr(frontier, "WORTH_READING_APART", 1000)
+    apart = LocalEngine(language_model)
+    assert outlines(apart.complete(asked, LONG, 3)) == found
+    assert apart.tokens_computed - together.tokens_computed == 3 * (len(examples) - 1)
+    alone = LocalEngine(language_model)
+    assert [outlines(alone.complete([one], LONG, 3))[0] for one in asked] == found
+
+
 def test_rows_never_exceed_the_budget(monkeypatch):
     seen = []
     forward = frontier.Frontier._forward

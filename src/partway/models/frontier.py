@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 import torch
@@ -25,6 +26,7 @@ from partway.models.stopping import TOKEN, AnswerWatch
 from partway.models.tree_attention import tree_mask
 
 PREFILL_TOKENS = 8192  # prompts are read in batches of at most this many tokens, padding included
+WORTH_READING_APART = 32  # tokens with which all of them begin
 
 Integers = NDArray[np.int64]
 Streams = NDArray[np.uint64]
@@ -177,9 +179,23 @@ class Frontier:
             ids = np.zeros((len(prompts), longest), np.int64)
             for row, prompt in zip(ids, prompts, strict=True):
                 row[: len(prompt) - 1] = prompt[:-1]
-            self._run(torch.from_numpy(ids), 1, past_key_values=cache)
+            common = self._read_common_beginning(prompts, cache)
+            self._run(torch.from_numpy(ids[:, common:]), 1, past_key_values=cache)
+            self.tokens_computed -= common * (len(prompts) - 1)
         self.cache.admit(cache, lengths)
         self.tokens_computed += int(lengths.sum())
+
+    def _read_common_beginning(self, prompts: Sequence[Sequence[int]], cache: DynamicCache) -> int:
+        """Read what all prompts begin with, such as a system prompt or examples, once; returns its length."""
+        columns = zip(*(prompt[:-1] for prompt in prompts), strict=False)
+        common = sum(1 for _ in takewhile(lambda tokens: len(set(tokens)) == 1, columns))
+        if len(prompts) == 1 or common < WORTH_READING_APART:
+            return 0
+        # At least one token is left for the forward over all of them.
+        common = min(common, max(len(prompt) for prompt in prompts) - 2)
+        self._run(torch.tensor([list(prompts[0][:common])]), 1, past_key_values=cache)
+        cache.batch_repeat_interleave(len(prompts))
+        return common
 
     def _read_prompts(self) -> Tensor:
         """As `_forward`, when nothing is read yet: all prompts and their guesses one behind the other."""
