@@ -13,7 +13,7 @@ from partway.models.loading import load_model
 from partway.models.local_engine import LocalEngine
 from partway.models.tiny import build_tiny_model
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
-from partway.training.preparation import prepared_model
+from partway.training.starting_model import prepared_model
 from training_cases import SMALL, ScriptedEngine, apples, small_trainer, tiny_gpt_neo, write_inputs
 
 needs_peft = pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed")

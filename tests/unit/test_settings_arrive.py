@@ -28,7 +28,7 @@ from partway.runs import Run, json_line
 from partway.solution import EMPTY, Solution
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 from partway.training.config import own_fields
-from partway.training.preparation import named_model, prepared_model
+from partway.training.starting_model import named_model, prepared_model
 from scoring_cases import alone
 from training_cases import apples, tiny_gpt_neo, watched_trainer, write_inputs
 

@@ -412,7 +412,7 @@ def test_a_beginning_without_room_does_not_end_the_exploring_of_its_problem(tmp_
     trainer.buffers[problem.id].rules = replace(trainer.buffers[problem.id].rules, length_tolerance=99)
     trainer.buffers[problem.id].consider(trace(many))
     (too_long,) = trainer.buffers[problem.id].partially_correct
-    assert not trainer._has_room(problem, too_long)
+    assert not trainer.kept_targets.has_room(problem, too_long)
     trainer.batch = [problem]
     trainer.explore([problem])
     assert trainer.account.ledger.drawn == SMALL["num_generations"]

@@ -155,7 +155,7 @@ def _local_engine(options: EvaluateOptions, problems: list[Problem]) -> tuple[En
     from partway.evaluation.journal import key_of
     from partway.models.opening import load_engine
     from partway.models.prompts import PLAIN, Asking
-    from partway.training.preparation import model_digest
+    from partway.training.environment import model_digest
 
     engine = load_engine(
         options.model,

@@ -120,7 +120,8 @@ def command(
     overrides = parse_overrides(pairs)
     settings = _settings(config, overrides, resumes=resume is not None)
     from partway.training import SelfSamplingConfig
-    from partway.training.recording import AUTO, check_free, check_started
+    from partway.training.output_directory import check_free, check_started
+    from partway.training.recording import AUTO
     from partway.training.signals import Interrupted
 
     if ctx.obj["quiet"]:

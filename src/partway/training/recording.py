@@ -6,23 +6,21 @@ It knows nothing of what a step does; what there is to write it gets from the ac
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import HfApi
 from safetensors import SafetensorError
 from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCallback
 from transformers.trainer_callback import ExportableState
 from transformers.trainer_utils import rotate_checkpoints
 
-from partway.errors import ConfigError, RunError
+from partway.errors import RunError
 from partway.evaluation import EvaluationProgress
 from partway.files import remove_remains
-from partway.models.loading import HUB_ERRORS, no_progress_bar
-from partway.runs import Run, checkpoints
+from partway.models.loading import no_progress_bar
+from partway.runs import checkpoints
 from partway.runs.checkpoints import RunProgress
 from partway.runs.locks import writing_alone
 from partway.runs.rows import now
@@ -35,39 +33,12 @@ from partway.training.config import SelfSamplingConfig
 from partway.training.display import display
 from partway.training.distributed import from_first
 from partway.training.ledger import Clock
-from partway.training.preparation import save_nameless_base
+from partway.training.output_directory import check_free, check_started, check_writable
 from partway.training.signals import Interrupted, StopSignals
+from partway.training.starting_model import save_nameless_base
+from partway.training.uploading import reaching_hub, upload
 
 AUTO = "auto"  # resume if there is a run, else start one
-
-
-def check_free(directory: Path) -> None:
-    """Refuse a directory that holds a run already."""
-    if Run(directory).is_started:
-        raise RunError(
-            f"{directory}: there is a run already; --resume to go on with it, or choose another output_dir"
-        )
-
-
-def check_started(directory: Path) -> None:
-    """Refuse to go on with a run that is not there."""
-    if not Run(directory).is_started:
-        raise RunError(
-            f"{directory}: there is no run to resume; leave --resume out to start one, "
-            "or use --resume auto for either"
-        )
-
-
-def check_writable(directory: Path) -> None:
-    """Refuse a directory in which no file can be made."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=directory):
-            pass
-    except OSError as error:
-        raise RunError(
-            f"{directory}: cannot be written ({error.strerror}); choose another output_dir"
-        ) from error
 
 
 class SavingHooks(TrainerCallback):  # type: ignore[misc]
@@ -361,13 +332,8 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
 
     def init_hf_repo(self, token: str | None = None) -> None:
         """Make the repository that the model is to go to; if it cannot be made, that is said at once."""
-        try:
+        with reaching_hub():
             super().init_hf_repo(token)
-        except (*HUB_ERRORS, ValueError) as error:
-            raise ConfigError(
-                f"push_to_hub is true, but the Hub cannot be used ({_first_line(error)}); "
-                "log in with `hf auth login`, or set push_to_hub to false and upload final/ later"
-            ) from error
 
     def push_to_hub(
         self,
@@ -385,19 +351,13 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
             return None
         if self.hub_model_id is None:
             self.init_hf_repo(token)
-        try:
-            commit = HfApi().upload_folder(
-                repo_id=self.hub_model_id,
-                folder_path=self.run.final,
-                commit_message=commit_message,
-                token=token or self.args.hub_token,
-                revision=revision or self.args.hub_revision,
-            )
-        except (*HUB_ERRORS, ValueError) as error:
-            raise RunError(
-                f"{self.run.final}: the model is here, but could not be uploaded ({_first_line(error)}); "
-                f"try again with: hf upload {self.hub_model_id} {self.run.final}"
-            ) from error
+        commit = upload(
+            self.run.final,
+            self.hub_model_id,
+            message=commit_message,
+            token=token or self.args.hub_token,
+            revision=revision or self.args.hub_revision,
+        )
         self.say(f"uploaded {self.run.final} to {self.hub_model_id}")
         return commit
 
@@ -410,7 +370,3 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
     def say(self, line: str) -> None:
         """Tell the user something that is no metric."""
         self.display.say(line)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

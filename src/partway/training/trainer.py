@@ -7,11 +7,9 @@ packing and execution are below `sample_solutions`, `losses` and `trace_all`; fi
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,17 +28,18 @@ from partway.models.loading import LanguageModel
 from partway.models.local_engine import LocalEngine
 from partway.models.scoring import LearningPlan, Scorer
 from partway.models.servers.server_engine import ServerEngine, Together
-from partway.models.targets import Target, Targets
+from partway.models.targets import Targets
 from partway.problem import Problem
 from partway.runs import Run
-from partway.solution import Solution
 from partway.training.account import Account
 from partway.training.config import SelfSamplingConfig
 from partway.training.distributed import from_first, gathered, maxima, reducing, whole_weights
-from partway.training.exploration import Exploration, step_seed
+from partway.training.environment import environment_of
+from partway.training.exploration import Exploration
 from partway.training.failures import Learned, no_number
+from partway.training.kept_targets import KeptTargets
 from partway.training.order import BatchOrder, ProblemLoader
-from partway.training.preparation import environment_of, first_buffers, material
+from partway.training.preparation import first_buffers, material
 from partway.training.recording import RecordingTrainer
 from partway.training.replay import Recording
 from partway.training.rewarding import RewardedDraw, rewarded_draws, sample_targets
@@ -101,8 +100,7 @@ class SelfSamplingTrainer(RecordingTrainer):
             args.eval_strategy, args.load_best_model_at_end = "no", False
         self.codec = language_model.codec
         self.context_length = language_model.context_length
-        self.tokens_of = lru_cache(maxsize=200_000)(lambda solution: tuple(self.codec.steps(solution)))
-        self.prompt_of = lru_cache(maxsize=100_000)(lambda question: tuple(self.codec.prompt(question)))
+        self.kept_targets = KeptTargets(language_model, args)
         self.buffers = Buffers(problems, first_buffers(problems, args, self.programs, given.traces))
         self.order = BatchOrder.of(args, len(problems))
         self.batch: list[Problem] = []
@@ -139,7 +137,7 @@ class SelfSamplingTrainer(RecordingTrainer):
             engine,
             args,
             self.buffers,
-            has_room=self._has_room,
+            has_room=self.kept_targets.has_room,
             sampling_mode=self.sampling_mode,
             recording=None if replay is None else Recording(replay, self.programs),
         )
@@ -223,26 +221,11 @@ class SelfSamplingTrainer(RecordingTrainer):
         return loss * float(self.args.world_size)
 
     def targets(self, problem: Problem) -> Targets | None:
-        """What is learned of a problem: fully-correct solutions with their end, partial ones without."""
-        buffer, prompt = self.buffers[problem.id], self.prompt_of(problem.question)
-        if self.args.loss.advantages is not None:
-            samples = self.rewarded.get(problem.id, ())
-            return sample_targets(prompt, samples, self.args.loss.advantages, self.codec, self.programs)
-        whole = [(*self.tokens_of(solution), *self.codec.closing) for solution in buffer.learned]
-        targets = [Target(tokens, "fully_correct") for tokens in whole]
-        if problem.reference is not None:
-            targets[0] = replace(targets[0], kind="reference")  # a buffer never loses it
-        stitched = [(*self.tokens_of(solution), *self.codec.closing) for solution in buffer.learned_stitched]
-        targets += [Target(tokens, "stitched") for tokens in stitched]
-        learned = () if self.args.partial_solutions == "guide" else buffer.partially_correct
-        beginnings = [self.tokens_of(solution) for solution in learned]
-        targets += [Target(tokens, "partially_correct") for tokens in beginnings]
-        targets = [target for target in targets if len(prompt) + len(target) <= self.context_length]
-        limit = 1 if self.args.loss.learns_reference_only else self.args.solutions_per_step
-        if limit is not None and len(targets) > limit:
-            rng = random.Random(f"{step_seed(self.args.seed, self.step, 'learn')}/{problem.id}")
-            targets = [targets[0], *rng.sample(targets[1:], limit - 1)]
-        return Targets(prompt, tuple(targets)) if targets else None
+        """What is learned of a problem: its buffer or, by a policy gradient, this step's samples."""
+        if self.args.loss.advantages is None:
+            return self.kept_targets.of(problem, self.buffers[problem.id], self.step)
+        prompt, samples = self.kept_targets.prompt_of(problem.question), self.rewarded.get(problem.id, ())
+        return sample_targets(prompt, samples, self.args.loss.advantages, self.codec, self.programs)
 
     def before_step(self) -> None:
         """Take the step's batch, with buffers that are current for its problems."""
@@ -391,10 +374,6 @@ class SelfSamplingTrainer(RecordingTrainer):
             tokens_per_pass=self.args.tokens_per_pass,
             learn_question=self.args.learn_question,
         )
-
-    def _has_room(self, problem: Problem, prefix: Solution) -> bool:
-        """Whether a beginning of a solution leaves room to continue it."""
-        return len(self.prompt_of(problem.question)) + len(self.tokens_of(prefix)) < self.context_length
 
     def _agreed(self, plan: LearningPlan) -> LearningPlan:
         """The plan with as many passes as the process that needs most; also agrees on a signal to stop."""

@@ -1,0 +1,62 @@
+"""What is learned of a buffer: its kept solutions in the model's tokens, as many as a step takes."""
+
+from __future__ import annotations
+
+import random
+from functools import lru_cache
+
+from partway.buffer import SolutionBuffer
+from partway.models.loading import LanguageModel
+from partway.models.targets import Target, TargetKind, Targets
+from partway.problem import Problem
+from partway.solution import Solution
+from partway.training.config import SelfSamplingConfig
+from partway.training.exploration import step_seed
+
+
+class KeptTargets:
+    """Turns buffers into targets; tokens of what was seen lately are kept, since buffers change little."""
+
+    def __init__(self, language_model: LanguageModel, config: SelfSamplingConfig) -> None:
+        self._config = config
+        self._codec = codec = language_model.codec
+        self._context_length = language_model.context_length
+        self.tokens_of = lru_cache(maxsize=200_000)(lambda solution: tuple(codec.steps(solution)))
+        self.prompt_of = lru_cache(maxsize=100_000)(lambda question: tuple(codec.prompt(question)))
+
+    def of(self, problem: Problem, buffer: SolutionBuffer, step: int) -> Targets | None:
+        """The targets of one problem in a step; None if it has none, or none that fits the model."""
+        prompt = self.prompt_of(problem.question)
+        fitting = [
+            target
+            for target in self._all(problem, buffer)
+            if len(prompt) + len(target) <= self._context_length
+        ]
+        chosen = self._chosen(fitting, problem, step)
+        return Targets(prompt, tuple(chosen)) if chosen else None
+
+    def _all(self, problem: Problem, buffer: SolutionBuffer) -> list[Target]:
+        """Solutions that give the answer with their end, so that stopping is learned; beginnings without."""
+        ended: list[tuple[TargetKind, Solution]] = [("fully_correct", one) for one in buffer.learned]
+        if problem.reference is not None:
+            ended[0] = ("reference", ended[0][1])  # a buffer never loses it
+        ended += [("stitched", solution) for solution in buffer.learned_stitched]
+        beginnings = () if self._config.partial_solutions == "guide" else buffer.partially_correct
+        return [
+            *(Target((*self.tokens_of(solution), *self._codec.closing), kind) for kind, solution in ended),
+            *(Target(self.tokens_of(solution), "partially_correct") for solution in beginnings),
+        ]
+
+    def _chosen(self, targets: list[Target], problem: Problem, step: int) -> list[Target]:
+        """As many as a step takes: the first, which is the reference if there is one, and a seeded choice."""
+        config = self._config
+        limit = 1 if config.loss.learns_reference_only else config.solutions_per_step
+        if limit is None or len(targets) <= limit:
+            return targets
+        rng = random.Random(f"{step_seed(config.seed, step, 'learn')}/{problem.id}")
+        return [targets[0], *rng.sample(targets[1:], limit - 1)]
+
+    def has_room(self, problem: Problem, prefix: Solution) -> bool:
+        """Whether a beginning of a solution leaves room to continue it."""
+        length = len(self.prompt_of(problem.question)) + len(self.tokens_of(prefix))
+        return length < self._context_length
