@@ -24,7 +24,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]  # transformers is untyped
         self.begun = self.drawing = 0.0
         self.seconds: list[float] = []
         self.shares: list[float] = []
-        self.generate, model.generate = model.generate, self.drawn
+        self.generate, model.generate = model.generate, self.drawn  # the only way to see how long it takes
 
     def drawn(self, *args: Any, **settings: Any) -> Any:
         """What `generate` gives."""
@@ -61,7 +61,7 @@ def seconds_per_step(trainer: SelfSamplingTrainer, steps: int) -> dict[str, Any]
     with tempfile.TemporaryDirectory() as directory:
         settings = GRPOConfig(
             output_dir=directory,
-            max_steps=steps + 1,
+            max_steps=steps + 1,  # one to warm up
             per_device_train_batch_size=len(problems) * trainer.args.num_generations,
             num_generations=trainer.args.num_generations,
             max_completion_length=trainer.args.max_completion_length,
@@ -83,7 +83,6 @@ def seconds_per_step(trainer: SelfSamplingTrainer, steps: int) -> dict[str, Any]
         )
         grpo.remove_callback(PrinterCallback)
         grpo.train()
-    # The first step warms up.
     return {
         "seconds": statistics.median(watch.seconds[1:]),
         "share_drawing": statistics.median(watch.shares[1:]),

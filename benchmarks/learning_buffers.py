@@ -18,7 +18,7 @@ from partway.problem import Problem
 from partway.solution import Solution
 
 CUT = 0.4  # the paper's buffers hold 1.1 partially correct solutions for 1.6 fully correct ones
-PATIENCE = 30
+PATIENCE = 30  # other ways looked at per solution wanted: most are known or too long
 
 
 def filled_buffers(
@@ -65,6 +65,7 @@ def _reordered(steps: Sequence[str], rng: Random) -> tuple[str, ...]:
     left, done = list(steps[:-1]), list[str]()
     while left:
         unassigned = {name for step in left for name in _names(step, ast.Store)}
+        # None is ready where a step reads what it assigns itself: then the next one in order.
         ready = [step for step in left if not unassigned & _names(step, ast.Load)] or left[:1]
         done.append(rng.choice(ready))
         left.remove(done[-1])

@@ -30,8 +30,8 @@ from partway.runs import Run, read_rows
 from partway.solution import Solution
 
 CONSTANT = ""  # a literal that is no quantity of the story
-ROUNDS = 4
-MAX_MATCHINGS = 512
+ROUNDS = 4  # of changed numbers: agreeing by chance in all of them is out of the question
+MAX_MATCHINGS = 512  # readings of a solution's numbers as the story's
 MOST_SHOWN = 50  # of those about which the check is wrong
 
 
@@ -161,6 +161,7 @@ def is_lucky(story: Problem, solution: Solution) -> bool | None:
     if prod(map(len, names)) > MAX_MATCHINGS:
         return None
     rng = random.Random(story.id)
+    # Large odd-looking numbers: none is a sum, a product or a double of others by chance.
     rounds = [{name: rng.randrange(1009, 99991) for name in numbers} for _ in range(ROUNDS)]
     expected = PYTHON.trace_all([_relation(story, changed) for changed in rounds])
     return not any(

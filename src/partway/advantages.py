@@ -19,7 +19,7 @@ def grpo(rewards: Sequence[float]) -> list[float]:
     >>> grpo([1.0, 1.0])
     [0.0, 0.0]
     """
-    mean, spread = fmean(rewards), stdev(rewards)
+    mean, spread = fmean(rewards), stdev(rewards)  # over n - 1, as TRL has it
     return [(reward - mean) / (spread + EPSILON) / len(rewards) for reward in rewards]
 
 
@@ -43,6 +43,7 @@ def maxrl(rewards: Sequence[float]) -> list[float]:
     ([0.75, -0.25, -0.25, -0.25], [0.0, 0.0])
     """
     n, total = len(rewards), sum(rewards)
+    # All wrong: there is no right sample whose likelihood could be raised.
     return [reward / total - 1 / n for reward in rewards] if total else [0.0] * n
 
 
@@ -57,6 +58,7 @@ def pkpo(rewards: Sequence[float], k: int) -> list[float]:
     n = len(rewards)
     assert 2 <= k <= n, "the baseline is the best of the other k - 1"
     gained = []
+    # All sets of k have comb(n, k) equal chances; each is counted by its best other sample.
     for index, reward in enumerate(rewards):
         others = sorted([*rewards[:index], *rewards[index + 1 :]])
         # comb(place, k - 2) sets of k - 1 others have this one as their best.

@@ -32,7 +32,7 @@ class BoundedCache(Generic[Key, Value]):
         """The value, if it is still known."""
         found = self.recent.get(key)
         if found is None and (found := self._older.get(key)) is not None:
-            self.put(key, found)
+            self.put(key, found)  # used again: it outlives the older half
         return found
 
     def put(self, key: Key, value: Value) -> None:

@@ -22,6 +22,7 @@ def experiment_named(name: str) -> Experiment:
     if name == "full":
         return Experiment(load_arms(ALL_ARMS), seeds=(0, 1, 2))
     arms = load_arms(ARMS)
+    # A first look in minutes on two cores: too few problems and steps for narrow intervals.
     if name == "quick":
         return Experiment(arms, test=40, dev=30, steps=30, eval_steps=15, dev_samples=5, test_samples=20)
     return Experiment(arms)

@@ -33,6 +33,7 @@ class Problem:
     ) -> None:
         if isinstance(reference, str):
             reference = Solution.parse(reference)
+        # A frozen dataclass cannot assign; its own __init__ would not take a reference as text.
         values = {
             "id": id,
             "question": question,

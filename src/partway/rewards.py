@@ -43,6 +43,7 @@ def trace_credits(
             for trace, answer, of_problem in zip(traces, answers, solutions, strict=True)
         ]
     except SandboxError:
+        # Zeros would teach the model that its programs are wrong; TRL leaves None out.
         return [None] * len(texts)
 
 
@@ -65,6 +66,7 @@ def trace_reward(
 
     The dataset has a column `answer` and, for partial credit, `solution`; completions are texts or chats.
     """
+    # In chats the last message is the model's.
     texts = [text if isinstance(text, str) else str(text[-1]["content"]) for text in completions]
     return trace_credits(texts, answer, [None] * len(texts) if solution is None else solution)
 
@@ -153,10 +155,12 @@ def _share(trace: Trace, solutions: Sequence[Trace], answer: Any, programs: Prog
         for solution in solutions
         for state in solution.states
     }
+    # The rule by which a buffer finds partially-correct solutions (Alg. 3, lines 3-5).
     length = programs.longest_known_prefix(trace, shares)
     return shares[trace.states[length - 1]] if length else 0.0
 
 
 def _reach(state: str, solution: Trace) -> float:
+    # A state can be reached twice, by a step that changes nothing; the later one is further.
     lengths = [length for length, reached in enumerate(solution.states, 1) if reached == state]
     return max(lengths, default=0) / len(solution.solution)

@@ -81,7 +81,7 @@ def alpha_form(solution: Solution, answer_variable: str = ANSWER_VARIABLE) -> So
     if form is None:
         try:
             form = _renamed(solution, answer_variable)
-        except (SyntaxError, ValueError, MemoryError, RecursionError):
+        except (SyntaxError, ValueError, MemoryError, RecursionError):  # what ast raises for deep nesting
             form = solution
         _alpha_forms.put((solution, answer_variable), form)
     return form
@@ -92,6 +92,7 @@ def _renamed(solution: Solution, answer_variable: str) -> Solution:
         warnings.simplefilter("ignore")  # about the program's style, not ours
         tree = ast.parse(solution.text)
     nodes = list(_in_order(tree))
+    # Only what a program assigns is its own to rename: `max` and `math` are not.
     assigned = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     names: dict[str, str] = {answer_variable: answer_variable}
     for node in nodes:

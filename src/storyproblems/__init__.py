@@ -22,8 +22,8 @@ from storyproblems.stories import DIFFICULTIES, Difficulty, Story, draw_story
 
 Level = Literal["easy", "medium", "hard", "mixed"]
 
-STORY_DRAWS = 12
-PATIENCE = 200
+STORY_DRAWS = 12  # of one situation, before another is tried
+PATIENCE = 200  # draws in vain: there may be no other question to find
 
 __all__ = [
     "Level",
@@ -121,6 +121,7 @@ def _problems(
     """Problems whose questions are not among `questions`, to which they are added."""
     if difficulty not in DIFFICULTIES:
         raise StoryError(f"unknown difficulty {difficulty!r}; choose from {', '.join(get_args(Level))}")
+    # Seeded by the split's name, so that no split moves the random numbers of another.
     rng = Random(f"{prefix}/{difficulty}")
     problems: list[StoryProblem] = []
     draws_in_vain = 0

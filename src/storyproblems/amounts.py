@@ -22,10 +22,12 @@ from storyproblems.language import NUMBER_WORDS, PARTS, TIMES, dollars, numeral
 from storyproblems.quantities import is_tidy, tidied
 
 AmountKind = Literal["whole", "decimal", "money", "percent", "times", "part"]
+# Round ones, from which shares of ordinary numbers come out whole.
 PERCENTAGES = (5, 10, 15, 20, 25, 30, 40, 50, 60, 75, 80)
+# Half a dollar twice: prices end so most often.
 CENTS = (0.25, 0.5, 0.5, 0.75, 0.2, 0.4, 0.6, 0.8)
-LARGEST_WITH_CENTS = 10
-SPELLED_OUT = 0.12
+LARGEST_WITH_CENTS = 10  # dollars: a bicycle has no cents
+SPELLED_OUT = 0.12  # share of small numbers told as words
 
 _SPEC = re.compile(r"(?P<money>\$)?(?P<range>[\d.,]+(/[\d.]+)?)(?P<relation>[|*%])?(?P<other>\w+)?")
 
@@ -84,7 +86,7 @@ class Amount:
 def parse_amount(spec: str) -> Amount:
     """The amount that a slot's specification describes."""
     if spec == "times":
-        return Amount("times", tuple(TIMES)[:3])
+        return Amount("times", tuple(TIMES)[:3])  # five times as many makes large numbers
     if spec.startswith("part"):
         other = spec.removeprefix("part").strip()
         return Amount("part", tuple(PARTS), "|" if other else "", other)
@@ -103,5 +105,5 @@ def _candidates(text: str) -> tuple[Value, ...]:
         return tuple(tidied(float(value)) for value in text.split(","))
     bounds, _, step = text.partition("/")
     low, high = (float(bound) for bound in bounds.split(".."))
-    count = int((high - low) / float(step or 1) + 1e-9) + 1
+    count = int((high - low) / float(step or 1) + 1e-9) + 1  # 0.3 / 0.1 is a little less than 3
     return tuple(tidied(low + index * float(step or 1)) for index in range(count))

@@ -22,7 +22,7 @@ from storyproblems.quantities import ANSWER, QuantityGraph, is_tidy, tidied
 from storyproblems.situation import Clause, Formula
 from storyproblems.templates import Template
 
-LARGEST = 20_000
+LARGEST = 20_000  # no story for children goes further
 IT = "it"
 
 
@@ -61,6 +61,7 @@ class Draft:
         is_decimal = not self.decimal.isdisjoint(formula.names)
         for part in formula.parts:
             value = evaluate(part, self.values)
+            # Dollars have cents; a ratio of dollars is a plain number again.
             decimals = 2 if is_decimal or self._money(part) > 0 else 0
             if not 0 < value <= LARGEST or not is_tidy(value, decimals):
                 return False
@@ -113,7 +114,7 @@ def quantity_graph(chapters: Sequence[Chapter], draft: Draft) -> QuantityGraph:
     numbers: dict[str, Value] = {}
     replaced: dict[str, Expression] = {}
     for name, amount in draft.amounts.items():
-        if amount.is_said_in_words:
+        if amount.is_said_in_words:  # `twice` gives solutions a 2, no number of the question
             replaced[name] = Number(draft.values[name])
         else:
             numbers[name] = draft.values[name]

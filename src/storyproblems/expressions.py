@@ -80,6 +80,7 @@ def add(plus: tuple[Expression, ...], minus: tuple[Expression, ...] = ()) -> Exp
     """The sum of terms, with sums among them opened up."""
     gained: list[Expression] = []
     lost: list[Expression] = []
+    # a - (b - c) = a - b + c: what an inner sum takes away is gained where the sum is taken away.
     for same, other, terms in ((gained, lost, plus), (lost, gained, minus)):
         for term in terms:
             if isinstance(term, Sum):
@@ -130,6 +131,7 @@ def names(expression: Expression) -> list[str]:
 
 def operations(expression: Expression) -> int:
     """How many additions, subtractions, multiplications and divisions it takes."""
+    # A sum of three terms takes two additions.
     return sum(len(terms(node)) - 1 for node in nodes(expression) if terms(node))
 
 

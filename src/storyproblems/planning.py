@@ -10,7 +10,7 @@ from storyproblems.dice import pick
 from storyproblems.situation import Ask, Clause, Situation
 
 ATTEMPTS = 30
-MAX_CHAPTERS = 4
+MAX_CHAPTERS = 4  # longer stories are hard to follow
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def plan_chapters(
                 break
             chapters.append(_draw_chapter(pick(rng, options), rng))
             missing -= chapters[-1].operations
-        if missing == 0:
+        if missing == 0:  # exactly so long, or drawn anew
             return chapters
     return None
 

@@ -47,7 +47,7 @@ class QuantityGraph:
 
 def is_tidy(value: Value, decimals: int = 2) -> bool:
     """Whether a number has at most this many decimals, rounding errors apart."""
-    scaled = value * 10**decimals
+    scaled = value * 10**decimals  # 0.1 + 0.2 counts as 0.3
     return isclose(scaled, round(scaled), rel_tol=0, abs_tol=1e-6)
 
 

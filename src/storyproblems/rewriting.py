@@ -42,6 +42,7 @@ def variants(expression: Expression) -> Iterator[Expression]:
 def _distributed(product: Product) -> Iterator[Expression]:
     """(a + b) * c as a * c + b * c, and (a - b) / c as a / c - b / c."""
     for index, factor in enumerate(product.over):
+        # (1 + p / 100) * x is left alone: nobody multiplies a 1 out.
         if isinstance(factor, Sum) and not any(isinstance(term, Number) for term in terms(factor)):
             rest = product.over[:index] + product.over[index + 1 :]
             plus, minus = (
@@ -83,7 +84,7 @@ def _over_common_number(expression: Expression) -> Iterator[Expression]:
 def _folded(plus: tuple[Expression, ...], minus: tuple[Expression, ...]) -> Expression:
     """The sum of terms; bare numbers such as 1 + 2 are added up on the spot."""
     numbers = [term.value for term in (*plus, *minus) if isinstance(term, Number)]
-    if len(numbers) < len(plus) + len(minus):
+    if len(numbers) < len(plus) + len(minus):  # not all of them are bare numbers
         return add(plus, minus)
     return Number(sum(numbers[: len(plus)]) - sum(numbers[len(plus) :]))
 

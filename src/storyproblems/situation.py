@@ -143,7 +143,7 @@ class Situation:
 
 
 def _clauses(role: str, line: str) -> Iterator[Clause]:
-    text, _, rules = " ".join(line.split()).partition(" // ")
+    text, _, rules = " ".join(line.split()).partition(" // ")  # indented in the source, one line here
     for said, comparison in comparisons(text):
         formulas: dict[str, Formula] = {}
         conditions: list[Condition] = []
@@ -153,6 +153,6 @@ def _clauses(role: str, line: str) -> Iterator[Clause]:
                     formulas[name] = Formula(from_syntax(value))
                 case ast.Expr(value=ast.Compare(left=left, ops=[sign], comparators=[right])):
                     conditions.append(Condition(SIGNS[type(sign)], from_syntax(left), from_syntax(right)))
-                case ast.Expr(value=value):
+                case ast.Expr(value=value):  # a bare formula is about the role itself
                     formulas[role] = Formula(from_syntax(value))
         yield Clause(parse_template(said), formulas, tuple(conditions))

@@ -15,7 +15,7 @@ from storyproblems.situation import Situation
 from storyproblems.telling import tell
 from storyproblems.templates import Template, Word, parse_template
 
-NUMBER_DRAWS = 40
+NUMBER_DRAWS = 40  # most draws make no sense: three and a half people, a negative price
 MAX_WORDS = 70
 
 
@@ -64,7 +64,7 @@ def draw_story(
         return None
     has_cents = chance(rng, difficulty.cents)
     noise = None
-    if chance(rng, difficulty.distraction) and _has_main_person(chapters):
+    if chance(rng, difficulty.distraction) and _has_main_person(chapters):  # whom noise is about
         noise = parse_template(pick(rng, situation.noise or NOISE))
     for _ in range(NUMBER_DRAWS):
         draft = draw_numbers(chapters, has_cents, rng)

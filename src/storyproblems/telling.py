@@ -19,7 +19,7 @@ def tell(chapters: Sequence[Chapter], numbers: Mapping[str, str], noise: Templat
     narrator = Narrator(rng, people)
     script = _script(chapters, rng)
     if noise:
-        place = pick(rng, range(1, len(script)))
+        place = pick(rng, range(1, len(script)))  # behind the first sentence, before the question
         script.insert(place, (noise, {}))
     *sentences, question = (narrator.tell(template, words, numbers) for template, words in script)
     ends_in_noise = script[-2][0] is noise
@@ -38,6 +38,7 @@ def _script(chapters: Sequence[Chapter], rng: Random) -> list[tuple[Template, Ma
         words = words | _draw_words(chapter.situation.words, rng)
         script.extend((clause.template, words) for clause in chapter.clauses)
         question = (ask.template, words)
+        # What the next chapter goes on from; its own words come on top.
         words = words | {"it": fill(ask.it, words), "item": fill(ask.item, words)}
     return [*script, question]
 

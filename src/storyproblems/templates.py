@@ -90,6 +90,7 @@ def comparisons(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     before, after = text[: match.start()], text[match.end() :]
     less, much, step = ("less", "much", "$1..6") if sign else ("fewer", "many", "2..12")
     yield f"{before}{{{name}:{sign}{low}..{high}}}{noun}{after}", ()
+    # A compared quantity follows from another, so it may be larger than one told as a number.
     bounds = (f"{name} >= {low}", f"{name} <= {2 * int(high)}")
     for said, formula in (
         (f"{{more_{name}:{step}}} more{noun} than", f"{other} + more_{name}"),
@@ -162,6 +163,6 @@ class Narrator:
         return called + ("'s" if key == "A's" else "")
 
     def _a_pronoun_is_clear(self) -> bool:
-        if self.first.is_female != self.second.is_female:
+        if self.first.is_female != self.second.is_female:  # `she` can be only one of them
             return True
         return not self._second_is_known or (self._first_is_near and not self._second_is_near)

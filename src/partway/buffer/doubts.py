@@ -27,6 +27,7 @@ def audit_together(
             found[solution] = Audit("spurious", from_nowhere(strange))
         else:
             answers[solution] = programs.signature(solution, question)
+    # Lucky programs rarely agree with each other on other numbers; right ones always do.
     sizes = Counter(answers[solution] for solution in solutions if solution in answers)
     largest = max(sizes.values(), default=0)
     is_clear = list(sizes.values()).count(largest) == 1

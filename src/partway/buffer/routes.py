@@ -43,7 +43,7 @@ class Routes:
         """How a kept solution, completed if it is a beginning, reaches the answer."""
         if leaf not in self._known:
             steps = leaf.solution.steps
-            if leaf in kept[-1]:
+            if leaf in kept[-1]:  # partially correct: its way to the answer is the one that completed it
                 if leaf not in self.witnesses:  # kept by rules that asked for none
                     return None
                 steps += self.witnesses[leaf].completion
@@ -64,7 +64,7 @@ class Routes:
         """Forget a beginning that is not kept any more, since a longer one is."""
         self.witnesses.pop(prefix, None)
         if self._known.pop(prefix, None) is not None:
-            self._ways = None
+            self._ways = None  # an index cannot forget one route; it is made again when next asked
 
     def keep_only(self, leaves: Collection[Prefix]) -> None:
         """Forget all but these."""

@@ -61,6 +61,7 @@ class Rules:
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Rules:
         """The rules that the keys of a config describe; keys that are missing have defaults."""
+        # Those that settings and rules call the same; the others are named for what a user sets.
         names = ("equivalence", "stitch", "dead_ends", "spurious", "length_limit")
         same = {name: settings[name] for name in names if name in settings}
         return cls(

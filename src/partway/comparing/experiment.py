@@ -55,7 +55,7 @@ class Experiment:
                 raise ConfigError(f"{name} is {value}, expected at least 1")
         if not self.arms or not self.seeds:
             raise ConfigError("a comparison needs at least one arm and one seed")
-        if self.train < self.batch_size:
+        if self.train < self.batch_size:  # no problem occurs twice in a step
             raise ConfigError(
                 f"train is {self.train} but batch_size is {self.batch_size}: a step would draw fewer samples "
                 "than the budget says; take more training problems or smaller batches"
@@ -112,10 +112,12 @@ class Experiment:
         """The settings of an arm's run: what the comparison gives to all, and what is the arm's own."""
         from partway.training import SelfSamplingConfig
 
+        # `arms.OF_THE_COMPARISON` keeps arms from setting most of these; rounds divide the steps.
         common = {
             "output_dir": str(directory),
             "model_name_or_path": self.model,
             "max_steps": self.steps,
+            # Fewer problems for an arm that draws several samples of each: equal samples per step.
             "per_device_train_batch_size": self.batch_size // arm.samples_per_problem,
             "num_generations": arm.samples_per_problem,
             "learning_rate": self.learning_rate,
@@ -124,7 +126,7 @@ class Experiment:
             "eval_steps": self.eval_steps,
             "eval_samples": self.dev_samples,
             "save_steps": self.eval_steps,
-            "save_total_limit": max(2, -(-self.steps // self.eval_steps)),
+            "save_total_limit": max(2, -(-self.steps // self.eval_steps)),  # all: each may be chosen
             "logging_steps": 10,
             "seed": seed,
             "report_to": "none",
@@ -175,6 +177,7 @@ def read_experiment(path: Path | None, given: Mapping[str, Any]) -> Experiment:
     data, seeds = told.get("data"), told.get("seeds", _ExperimentFile.seeds)
     if (data is None) != (sizes.get("model") is None):
         raise ConfigError("data and model go together: problems, and a model that has learned such")
+    # A comparison shows more than the demo, whose defaults `Experiment` has.
     usual: dict[str, Any] = {"eval_steps": 50, "measures_all": True}
     if data is not None:
         usual["max_completion_length"] = OWN_LENGTH

@@ -82,6 +82,7 @@ def mean_spent(outcomes: Sequence[Outcome]) -> Spent:
     """What one run of the arm took on average."""
     total = sum((outcome.spent for outcome in outcomes), Spent())
     count = len(outcomes)
+    # Steps, samples and tokens are counted, so their means are shown whole; time is not.
     whole = {f.name: round(getattr(total, f.name) / count) for f in fields(Spent) if f.name != "seconds"}
     return Spent(**whole, seconds=total.seconds / count)
 

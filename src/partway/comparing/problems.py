@@ -15,6 +15,7 @@ from partway.problem import Problem
 
 def built_in_problems(counts: Mapping[str, int], seed: int) -> dict[str, list[Problem]]:
     """So many easy stories for each split, none of which the built-in model was pretrained on."""
+    # About half of any stories are pretraining's; three times as many leave enough.
     drawn = easy_problems(3 * sum(counts.values()), seed=1_000 + seed)
     unseen = iter([problem for problem in drawn if not is_for_pretraining(problem)])
     return {split: list(islice(unseen, count)) for split, count in counts.items()}
@@ -29,6 +30,7 @@ def _drawn(file: Path, count: int, seed: int) -> list[Problem]:
     problems = load_problems(file)
     if len(problems) < count:
         raise ProblemError(f"{file}: {len(problems):,} problems, {count:,} are needed")
+    # The name keeps splits of equal size from drawing the same places.
     return Random(f"{seed}/{file.name}").sample(problems, count)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from partway.evaluation.intervals import Scores
 
-LARGEST = f"pass@{sys.maxsize}"
+LARGEST = f"pass@{sys.maxsize}"  # nearest to it is the largest k that dev has
 SELECTED, LAST, BEST_PER_K = "selected", "last", "best_per_k"
 
 
@@ -24,6 +24,7 @@ class Candidate:
 def best(candidates: Sequence[Candidate], metric: str) -> Candidate:
     """The candidate with the best dev metric; of equal ones the better at the largest k, then the later."""
     name, largest = (nearest_metric(one, candidates[0].dev) for one in (metric, LARGEST))
+    # `max` takes the first of equal ones, which is the latest from behind.
     return max(reversed(candidates), key=lambda candidate: (candidate.dev[name], candidate.dev[largest]))
 
 
@@ -55,6 +56,7 @@ def choices(
     if measures_all:
         tables[LAST] = Choice(default.name, default.measure())
         chosen = {metric: best(candidates, metric) for metric in metrics}
+        # Each column from another model: this is what one could reach, no model has all of it.
         scores = {metric: candidate.measure()[metric] for metric, candidate in chosen.items()}
         named = ", ".join(dict.fromkeys(candidate.name for candidate in chosen.values()))
         tables[BEST_PER_K] = Choice(named, scores)

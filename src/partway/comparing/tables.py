@@ -23,8 +23,8 @@ def scores_table(experiment: Experiment, outcomes: Sequence[Outcome], table: str
     """pass@k of every arm, what it has over the first one, and the share of unique solutions."""
     first = experiment.arms[0]
     baseline = of_arm(outcomes, first.name)
-    compared = [experiment.metrics[0], experiment.metrics[-1]]
-    has_unique = "unique" in means(baseline, table)
+    compared = [experiment.metrics[0], experiment.metrics[-1]]  # accuracy and coverage
+    has_unique = "unique" in means(baseline, table)  # not where each column is another model's
     columns = [Column("arm"), *(Column(name, is_share=True) for name in experiment.metrics)]
     columns += [Column(f"{name} - {first.label}", is_share=True) for name in compared]
     columns += [Column("unique", is_share=True)] if has_unique else []

@@ -38,6 +38,7 @@ def estimates(runs: Sequence[Scores], *, shares: Container[str] = ()) -> dict[st
     >>> round(estimates([{"pass@1": [0.0] * 20}], shares={"pass@1"})["pass@1"].high, 3)
     0.161
     """
+    # A metric that one of the runs lacks has no mean over all.
     names = [name for name in (runs[0] if runs else {}) if all(len(run.get(name, ())) for run in runs)]
     if not names:
         return {}
@@ -64,6 +65,7 @@ def _wilson_at_the_edge(value: float, problems: int) -> tuple[float, float]:
 
     Runs may have been measured on the same problems, and then more runs say nothing about other problems.
     """
+    # Wilson's formula at a share of exactly 0 or 1, where all but this term is nothing.
     reach = QUANTILE**2 / (problems + QUANTILE**2)
     return (0.0, reach) if value == 0.0 else (1.0 - reach, 1.0)
 
@@ -72,7 +74,9 @@ def _resampled_means(runs: Sequence[Scores], names: Sequence[str]) -> NDArray[np
     """The mean of every column in every resample."""
     import numpy as np
 
+    # A fixed seed: the same scores have the same interval in every table, file and process.
     rng = np.random.default_rng(0)
+    # How often each run is drawn in each resample; R resamples, S runs, P problems, N columns.
     times_R_S = rng.multinomial(len(runs), np.full(len(runs), 1 / len(runs)), size=RESAMPLES)
     means_R_N = np.zeros((RESAMPLES, len(names)))
     for run, times_R in zip(runs, times_R_S.T, strict=True):
@@ -95,6 +99,7 @@ def _sums_of_means(
     block = max(1, 4_000_000 // problems)  # bounds memory
     for start in range(0, len(times_R), block):
         part = times_R[start : start + block]
+        # How often each problem is drawn: a resample is a row of counts, its mean a product of matrices.
         weights = rng.multinomial(part * problems, np.full(problems, 1 / problems))
         sums_R_N[start : start + block] = weights @ scores_P_N / problems
     return sums_R_N

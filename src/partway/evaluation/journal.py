@@ -20,6 +20,7 @@ class EvaluationJournal:
         self.path = None if path is None else Path(path)
         self._finished: dict[str, tuple[JudgedSample, ...]] = {}
         if self.path is not None and self.path.exists():
+            # What stands behind the last end of line is no line yet: its writer was killed.
             *lines, cut_off = self.path.read_bytes().split(b"\n")
             self._finished.update(entry for line in lines for entry in _entries(line))
             with self.path.open("r+b") as stream:
@@ -50,6 +51,7 @@ def key_of(*parts: object) -> str:
     >>> key_of("model", 0.8) == key_of("model", 0.8) != key_of("model", 0.2)
     True
     """
+    # Not `hash`, which differs from process to process; half a character may be among the parts.
     return blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 

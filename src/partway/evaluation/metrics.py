@@ -19,6 +19,7 @@ def pass_at_k(n: int, c: int, k: int) -> float:
     """
     if not (0 <= c <= n and 1 <= k <= n):
         raise ConfigError(f"pass@{k} with {c} of {n} samples right, expected 1 <= k <= n and 0 <= right <= n")
+    # On integers: the product form in floats loses digits for large n, and this is exact.
     subsets = comb(n, k)
     return (subsets - comb(n - c, k)) / subsets
 
@@ -34,6 +35,7 @@ def maj_at_k(votes: Mapping[str, int], right: frozenset[str], silent: int, ks: S
     """
     n = silent + sum(votes.values())
     chances = [Fraction(0)] * len(ks)
+    # Several answers can be right, such as 0.5 and 0.50001: the check has a tolerance, votes have none.
     for answer in sorted(right & votes.keys()):
         others = tuple(sorted((votes[other] for other in votes if other != answer), reverse=True))
         wins = _winning_subsets(votes[answer], others, silent, tuple(ks))
@@ -53,11 +55,13 @@ def _winning_subsets(
     multiplying polynomials is multiplying integers.
     """
     width = own + sum(others) + silent + 1
+    # Powers above the largest k are of no interest: cutting them off bounds the integers.
     mask = (1 << width * (max(ks, default=0) + 1)) - 1
     totals = [Fraction(0)] * len(ks)
     for j in range(1, min(own, max(ks, default=0)) + 1):
         rivals = [votes for votes in others if votes >= j]  # those with fewer can neither win nor tie
         free = silent + sum(others) - sum(rivals)
+        # by_ties[t]: subsets in which exactly t rivals have j votes too; at first none is looked at.
         by_ties = [_polynomial(free, free, width) & mask]
         for votes in rivals:
             behind = _polynomial(votes, j - 1, width)

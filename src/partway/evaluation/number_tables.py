@@ -52,6 +52,7 @@ class Table:
 
 def to_csv(table: Table) -> str:
     """The table as CSV; an estimate takes three columns, its value and the ends of its interval."""
+    # One estimate makes a column wide in every row, or rows would have different lengths.
     is_estimate = [
         any(isinstance(row[index], Estimate) for row in table.rows) for index in range(len(table.columns))
     ]

@@ -40,12 +40,13 @@ def compare(first: str | Path, second: str | Path) -> Comparison:
     """Compare two evaluations: summaries, samples files, or directories that hold one of them."""
     sides = [read_results(Path(path)) for path in (first, second)]
     results = [{result.task_id: result for result in of_side} for of_side, _ in sides]
-    common = sorted(results[0].keys() & results[1].keys())
+    common = sorted(results[0].keys() & results[1].keys())  # by id: an interval belongs to an order
     if not common:
         raise RunError(
             f"{first} and {second} have no problem in common, expected two evaluations of one file"
         )
     plans = [plan for _, plan in sides]
+    # A k that one side has too few samples for cannot be compared.
     ks = sorted({k for plan in plans for k in plan.ks if k <= min(plan.samples for plan in plans)})
     one, two = (
         score_columns([of_side[task_id] for task_id in common], ks, plan.programs)

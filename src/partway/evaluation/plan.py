@@ -55,6 +55,7 @@ class EvaluationPlan:
                 raise ConfigError(
                     f"k is {k}, expected 1 to {self.samples}, the number of samples; draw more samples"
                 )
+        # Only now that given ones were checked: `(1, 200)` of 100 samples is a mistake, no wish for less.
         ks = self.ks or tuple(k for k in (*USUAL_KS, self.samples) if 0 < k <= self.samples)
         object.__setattr__(self, "ks", tuple(sorted(set(ks))))
         replace(self.settings, temperature=self.pass1_temperature)  # refuses an impossible temperature
@@ -97,4 +98,5 @@ class EvaluationPlan:
 
 
 def _derived_seed(seed: int, name: str) -> int:
+    # Two draws with one seed would share their luck; 63 bits are a positive number everywhere.
     return int.from_bytes(blake2b(f"{seed} {name}".encode(), digest_size=8).digest()) >> 1

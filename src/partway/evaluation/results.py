@@ -90,6 +90,7 @@ def score_columns(
 
 def scores_of(results: Sequence[ProblemResult], plan: EvaluationPlan) -> Scores:
     """Every metric's scores, problems in the order of their ids: an interval belongs to an order."""
+    # Resampling draws places: the same problems in another order would have other intervals.
     in_order = sorted(results, key=lambda result: result.task_id)
     return score_columns(in_order, plan.ks, plan.programs)
 
@@ -151,6 +152,7 @@ def _summary_path(path: Path) -> Path:
         return summary_of(path)
     of_run = Run(path).evaluations_directory
     directory = of_run if of_run.is_dir() else path
+    # A directory may hold other JSON; what has samples beside it is an evaluation.
     found = [summary for summary in sorted(directory.glob("*.json")) if samples_beside(summary)[0].exists()]
     if len(found) != 1:
         names = ", ".join(str(summary) for summary in found[:5]) or "none"

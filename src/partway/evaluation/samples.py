@@ -116,6 +116,7 @@ class ProblemResult:
         for sample in self.samples:
             if sample.answer is not None:
                 votes[sample.answer] += sample.count
+        # Answers are compared as canonical text, so each is one candidate; the check says which are right.
         right = frozenset(
             sample.answer for sample in self.samples if sample.passed and sample.answer is not None
         )
@@ -124,6 +125,7 @@ class ProblemResult:
         return {f"maj@{k}": chance for k, chance in zip(ks, chances, strict=True)}
 
     def _unique_shares(self, programs: Programs) -> dict[str, float]:
+        # Three ever looser readings of "the same": as text, as syntax, and up to names.
         texts = {sample.completion.strip() for sample in self.samples}
         forms = {form_of(text, programs) for text in texts}
         alphas = {programs.renamed(form) if isinstance(form, Solution) else form for form in forms}

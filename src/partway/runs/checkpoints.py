@@ -57,6 +57,7 @@ def new_checkpoint(path: Path) -> Iterator[Path]:
             for file in sorted(directory.rglob("*"))
             if file.is_file()
         }
+        # Last: `flaw` takes a directory without one for half a checkpoint.
         (directory / MANIFEST).write_text(json.dumps(sizes, indent=2), encoding="utf-8")
 
 
@@ -65,6 +66,7 @@ def flaw(directory: Path) -> str | None:
     try:
         manifest = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
         expectations = {name: (row["bytes"], row["sha256"]) for name, row in manifest.items()}
+    # A manifest can be damaged in any way; whatever it is, the checkpoint is not to be trusted.
     except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
         return f"{MANIFEST} cannot be read ({error.__class__.__name__})"
     for name, (size, sha256) in expectations.items():

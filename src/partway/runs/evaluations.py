@@ -23,5 +23,6 @@ def summary_of(path: Path) -> Path:
     >>> summary_of(Path("test.pass1.jsonl")).name
     'test.json'
     """
+    # `.pass1.jsonl` is two suffixes, of which `with_suffix` would take one.
     name = path.name.removesuffix(SAMPLES).removesuffix(".pass1").removesuffix(SUMMARY)
     return path.with_name(name + SUMMARY)

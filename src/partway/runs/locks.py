@@ -15,6 +15,7 @@ from partway.errors import RunError
 from partway.runs.rows import now
 
 LOCK = ".lock"
+# Network file systems that cannot lock: training goes on, with a warning.
 UNSUPPORTED = {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
 
 
@@ -54,6 +55,7 @@ def _locked(path: Path) -> TextIO:
         stream = path.open("a+", encoding="utf-8")
         try:
             _lock(stream)
+            # Its last holder may have removed it between our opening and locking it: then ours is no file.
             if _is_still(path, stream):
                 stream.truncate(0)
                 stream.write(f"process {os.getpid()} on {platform.node()} since {now()}\n")
@@ -62,7 +64,7 @@ def _locked(path: Path) -> TextIO:
         except BaseException:
             stream.close()
             raise
-        stream.close()  # its last holder removed it after we opened it
+        stream.close()
 
 
 if sys.platform == "win32":

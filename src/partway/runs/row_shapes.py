@@ -14,8 +14,8 @@ from partway.documents import is_text
 from partway.runs.evaluations import PASS1, SAMPLES, SUMMARY, summary_of
 
 BUFFERS = "buffer.jsonl"  # beside the weights, in a checkpoint and in the final model
-COUNT = range(1 << 53)
-LARGEST = 10**300
+COUNT = range(1 << 53)  # what a JSON reader in any language holds exactly
+LARGEST = 10**300  # beyond it an integer has no float, and Python may refuse to spell it
 
 Keys = Mapping[Any, object]
 
@@ -146,7 +146,7 @@ def _names_of_samples(path: Path) -> set[str]:
 
 def _flaw(name: str, value: Any, shape: Any) -> str | None:
     """The first difference between a value and the shape it should have."""
-    if isinstance(shape, tuple):
+    if isinstance(shape, tuple):  # any of these; the first is the one to name in a message
         flaws = [_flaw(name, value, one) for one in shape]
         return None if None in flaws else flaws[0]
     if not _fits(value, shape):
@@ -170,6 +170,7 @@ def _flaw_of_keys(value: Mapping[str, Any], shape: Mapping[Any, Any]) -> str | N
             expected = expected.shape
         if flaw := _flaw(key, content, expected):
             return flaw
+    # The one rule between two keys: a kept solution has a state behind every step.
     return "as many states as steps are needed" if shape is _KEPT and _is_uneven(value) else None
 
 
@@ -183,7 +184,7 @@ def _fits(value: object, shape: Any) -> bool:
         return isinstance(value, str) and (value.isascii() or is_text(value))
     if shape is float:
         return _is_number(value) and math.isfinite(value)
-    if isinstance(shape, range):
+    if isinstance(shape, range):  # `type`, not isinstance: True is no count
         return type(value) is int and value in shape
     if shape is int:
         return type(value) is int

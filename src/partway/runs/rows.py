@@ -54,6 +54,7 @@ def row_at(path: Path, start: int) -> Row:
 
 def append_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Add rows to a JSONL file, in one go."""
+    # One write: a reader beside us sees whole lines, or the last one unfinished.
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8", newline="\n") as stream:
         stream.write("".join(json_line(row) for row in rows))
@@ -131,5 +132,6 @@ def _parsed(line: bytes, path: Path, start: int) -> Row:
 
 
 def _line_number(path: Path, start: int) -> int:
+    # Only for a message: rows are found by their bytes, and nobody counts lines otherwise.
     with path.open("rb") as stream:
         return stream.read(start).count(b"\n") + 1

@@ -123,6 +123,7 @@ class Run:
         """The final model, else the best checkpoint, else the last one; None before the first."""
         if self.is_finished:
             return self.final
+        # Only the last checkpoint knows which one was best by then.
         last = max(self.checkpoints().items(), default=(0, None))[1]
         return last and (self._best_checkpoint(last) or last)
 
@@ -163,7 +164,7 @@ class Run:
 
     @property
     def environment(self) -> Row:
-        """Versions, seed and fingerprints."""
+        """Versions, seed and fingerprints of problems and model."""
         return read_json(self.environment_file)
 
     def write_problems(self, split: str, problems: Sequence[Problem]) -> None:
@@ -281,6 +282,7 @@ class Run:
         """The buffers by problem id, from a checkpoint, else as they were at the end or last saved."""
         file = self.saved_buffers() if directory is None else directory / BUFFERS
         rows = {row["id"]: row for row in read_rows(file)}
+        # In the order of the problems, whatever the order of the file.
         problems, programs = self.problems(), self.programs
         return {p.id: SolutionBuffer.from_json(p, rows[p.id], programs) for p in problems if p.id in rows}
 
@@ -290,7 +292,7 @@ class Run:
         return next((file for d in directories if (file := d / BUFFERS).is_file()), None)
 
     def saved_buffers(self) -> Path:
-        """The same of a run that must have some."""
+        """The newest saved buffers of a run that must have some."""
         if (file := self.buffer_file()) is None:
             raise RunError(
                 f"{self.directory}: no checkpoint was written yet; the buffers come with the first"
@@ -328,6 +330,7 @@ class Run:
                 os.truncate(path, positions[name])
             else:  # begun after the checkpoint
                 path.unlink()
+        # Evaluations are whole files of their own, so late ones are removed, not cut.
         for suffix in (SUMMARY, SAMPLES, PASS1):
             for number, path in numbered(self.evaluations_directory, f"step-*{suffix}"):
                 if number > step:
@@ -349,6 +352,7 @@ def keep_problems(summary: Path, problems: Sequence[Problem]) -> None:
     """Save the problems of an evaluation in the run it belongs to, so that its samples can be looked at."""
     run = Run(summary.parent.parent)
     split = re.sub(r"-\d+$", "", summary.stem)  # test-100: the test problems, asked of another checkpoint
+    # The problems of `train` and `dev` are the run's own and stay as they are.
     if run.is_started and summary.parent == run.evaluations_directory and split not in SPLITS:
         run.write_problems(split, problems)
 
@@ -365,6 +369,7 @@ def saved_buffer_rows(directory: Path) -> Iterator[Row]:
 
 
 def _first_step_of_file(sample: SelfSample) -> int:
+    # Steps count from 1, so the first file holds 1 to 1000 and is called 00000001.
     return (sample.step - 1) // STEPS_PER_SAMPLE_FILE * STEPS_PER_SAMPLE_FILE + 1
 
 

@@ -21,10 +21,12 @@ def wins_tie(metrics: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
 
 def evaluation_at(lines: Sequence[Mapping[str, Any]], step: int | None) -> Mapping[str, Any]:
     """The line of the evaluation at `step`; empty if there is none."""
+    # Only evaluations have the key; of two at the same step the later counts.
     found = (line for line in reversed(lines) if line.get("step") == step and "eval_tokens_drawn" in line)
     return next(found, {})
 
 
 def _at_largest_k(metrics: Mapping[str, Any]) -> float:
+    # Not pass@1_at_temperature, which is no k of its own; as numbers: "5" comes behind "20" as text.
     by_k = {int(found[1]): key for key in metrics if (found := re.fullmatch(r"eval_pass@(\d+)", key))}
     return float(metrics[by_k[max(by_k)]]) if by_k else -math.inf

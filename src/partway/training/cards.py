@@ -17,7 +17,7 @@ ABOUT = {
 def model_card(config: SelfSamplingConfig, run: Run, step: int, *, is_chat: bool = False) -> str:
     """A README.md that says what the model of a `step` is, how it was trained and how well it did."""
     head = {"library_name": "transformers", "pipeline_tag": "text-generation", "tags": ["partway"]}
-    if config.model_name_or_path != "tiny":
+    if config.model_name_or_path != "tiny":  # which is made anew for each run: there is no base to name
         head["base_model"] = config.model_name_or_path
     lines = [
         f"---\n{yaml.safe_dump(head, sort_keys=False)}---",

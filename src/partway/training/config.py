@@ -256,14 +256,17 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     remove_unused_columns: bool = _key(False, "Kept off: problems have no columns.")
 
     def __post_init__(self) -> None:
+        # Made in Python, a config was not read from a file, where values are checked: they are here.
         hints = get_type_hints(type(self))
         for f in own_fields():
             setattr(self, f.name, coerce(f.name, getattr(self, f.name), hints[f.name]))
+        # As given, before anything below or transformers itself changes them: this is what a run saves.
         self.settings = {
             f.name: _plain(getattr(self, f.name)) for f in fields(self) if _is_worth_saving(self, f)
         }
         self.use_cpu = self.use_cpu or not torch.accelerator.is_available()
         check_settings(self)
+        # Without evaluations or checkpoints there is no best one; transformers would refuse.
         if "no" in (self.eval_strategy, self.save_strategy):
             self.load_best_model_at_end = False
         if self.eval_steps is None:
@@ -272,7 +275,7 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
             super().__post_init__()
         except ValueError as error:
             raise ConfigError(" ".join(str(error).split())) from error
-        self._fit_batch_size()
+        self._fit_batch_size()  # last: only now the number of processes is known
 
     @property
     def sampling(self) -> SamplingSettings:

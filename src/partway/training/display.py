@@ -56,7 +56,7 @@ class Display(TrainerCallback):  # type: ignore[misc]
 
     def pace(self, state: Any) -> tuple[str, str]:
         """The time left, and steps per second."""
-        done = state.global_step - self.first_step
+        done = state.global_step - self.first_step  # a resumed run did the others in another life
         rate = done / max(time.monotonic() - self.started, 1e-9)
         left = (state.max_steps - state.global_step) / rate if rate else 0.0
         return f"{duration(left)} left", f"{rate:.2f} steps/s"
@@ -119,7 +119,7 @@ class LiveDisplay(Display):
     def _show(self, state: Any) -> None:
         left, rate = self.pace(state)
         parts = [f"step {state.global_step}/{state.max_steps}", left, *glances(self.latest), rate]
-        room = self.bar.console.width - len(TRAINING) - BAR - 2
+        room = self.bar.console.width - len(TRAINING) - BAR - 2  # a space on either side of the bar
         self.bar.update(
             self.task,
             description=TRAINING,
@@ -162,7 +162,7 @@ def fitting(parts: Sequence[str], room: int) -> str:
     line = ""
     for part in parts:
         longer = f"{line}  {part}" if line else part
-        line = longer if len(longer) <= room else line
+        line = longer if len(longer) <= room else line  # a shorter part may still fit
     return line
 
 
@@ -176,6 +176,7 @@ def glances(metrics: Mapping[str, Any]) -> list[str]:
     if "buffer/fcs_per_problem" in metrics:
         full, partial = metrics["buffer/fcs_per_problem"], metrics["buffer/pcs_per_problem"]
         parts.append(f"kept {full:.2f} full + {partial:.2f} part per problem")
+    # In the order of verdicts, best first; what did not occur is left out.
     shares = {short: metrics.get(f"samples/frac_{verdict}") for verdict, short in SHORT.items()}
     if shown := [f"{short} {share:.0%}" for short, share in shares.items() if share]:
         parts.append("samples: " + ", ".join(shown))

@@ -44,6 +44,7 @@ def maxima(accelerator: Accelerator, values: list[int]) -> list[int]:
 @contextmanager
 def reducing(accelerator: Accelerator, model: Any, is_last: bool) -> Iterator[None]:
     """Let gradients be reduced over processes only in the last pass of a step, of which there are many."""
+    # Accelerate reduces whenever this flag is set; a step of many packed passes sets it for one.
     ends_step = accelerator.sync_gradients
     reduces = is_last and ends_step
     accelerator.gradient_state._set_sync_gradients(reduces)
@@ -79,7 +80,7 @@ def _zero_stage(accelerator: Accelerator) -> int:
 @contextmanager
 def _unsharded(model: Any) -> Iterator[None]:
     parts = [module for module in model.modules() if isinstance(module, FSDPModule)]
-    model.set_reshard_after_forward(False)
+    model.set_reshard_after_forward(False)  # or the first token's forward pass would spread them again
     for part in parts:
         part.unshard()
     try:

@@ -22,6 +22,7 @@ def model_digest(model: Any) -> str:
     hasher = hashlib.sha256()
     for name, weight in model.named_parameters():
         stride = max(1, weight.numel() // SAMPLED_VALUES)
+        # As doubles: NumPy has no bfloat16, and every smaller type fits without rounding.
         values = weight.detach().reshape(-1)[::stride].double().cpu().numpy()
         hasher.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
         hasher.update(values.tobytes())
@@ -58,7 +59,7 @@ def _data_identity(problems: Sequence[Problem]) -> dict[str, Any]:
 
 
 def _version(package: str) -> str:
-    if package == "partway":
+    if package == "partway":  # may run from a checkout that was never installed
         from partway import __version__
 
         return __version__

@@ -26,7 +26,7 @@ class Learned:
         path = run.nan_batch_file(self.step)
         problems = {
             key: {
-                "loss": str(self.losses[key]),
+                "loss": str(self.losses[key]),  # JSON has no nan
                 "prompt": codec.decode(found.prompt),
                 "targets": [codec.decode(target) for target in found.sequences],
             }

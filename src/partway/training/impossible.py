@@ -104,6 +104,7 @@ def _check_model(config: SelfSamplingConfig) -> None:
 
 
 def _check_policy_gradient(config: SelfSamplingConfig) -> None:
+    # A group of one has no mean to compare with; a guided sample is not one of P(y|x).
     if config.num_generations < 2 or config.self_sampling != "fcs":
         raise ConfigError(
             f"objective is {config.objective} with {config.num_generations} samples per problem and "
@@ -117,7 +118,7 @@ def _check_policy_gradient(config: SelfSamplingConfig) -> None:
 
 
 def _check_metric(config: SelfSamplingConfig, names: Sequence[str]) -> None:
-    metric = (config.metric_for_best_model or names[0]).removeprefix("eval_")
+    metric = (config.metric_for_best_model or names[0]).removeprefix("eval_")  # both spellings are taken
     if metric not in names:
         raise ConfigError(
             f"metric_for_best_model is {config.metric_for_best_model}, which evaluations do not give; "

@@ -33,6 +33,7 @@ class BatchOrder:
         self.rank = rank
         self.world = world
         self.epoch = 0
+        # Two: near the end of an epoch, the steps ahead are in the next.
         self._permutation = lru_cache(maxsize=2)(self._shuffled)
 
     @classmethod
@@ -71,11 +72,13 @@ class BatchOrder:
 
     def parts(self, step: int) -> list[list[int]]:
         """The problems of a step that this process takes, one part per accumulation step."""
+        # By stride: the problems of a step are the same for any number of processes, only divided.
         own = self.batch(step)[self.rank :: self.world]
         return [own[part :: self.accumulation] for part in range(self.accumulation)]
 
     def _shuffled(self, epoch: int) -> list[int]:
         order = list(range(self.problems))
+        # No generator is carried along, so a resumed run needs no state to find its place.
         random.Random(f"{self.seed}/{epoch}").shuffle(order)
         return order
 

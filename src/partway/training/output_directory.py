@@ -30,6 +30,7 @@ def check_writable(directory: Path) -> None:
     """Refuse a directory in which no file can be made."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
+        # Trying is the only sure way: permissions do not tell of a read-only disk.
         with tempfile.TemporaryFile(dir=directory):
             pass
     except OSError as error:

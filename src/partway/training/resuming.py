@@ -47,6 +47,7 @@ def apply_settings(optimizer: Any, scheduler: Any, settings: Sequence[Mapping[st
 
 def is_longer(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Whether `new` settings ask for more of the same run than `old` ones did."""
+    # More of one length and none shorter: fewer steps of more epochs would be another run.
     pairs = [(old.get(key), new.get(key)) for key in LENGTHS]
     return any(_is_more(before, now) for before, now in pairs) and not any(
         before != now and not _is_more(before, now) for before, now in pairs
@@ -54,6 +55,7 @@ def is_longer(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 
 
 def _is_more(before: Any, now: Any) -> bool:
+    # -1 means "not counted this way", so it is neither more nor less.
     return all(isinstance(n, (int, float)) and n > 0 for n in (before, now)) and now > before
 
 
@@ -99,6 +101,7 @@ def _differences(before: Mapping[str, Any], environment: Mapping[str, Any]) -> l
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, str]:
     """By key, what is different in `new` settings; what settings do not say has its default."""
+    # A setting that an older version did not know had today's default, or the run would not be the same.
     usual = {f.name: f.default for f in fields(SelfSamplingConfig) if f.default is not MISSING}
     before, now = usual | dict(old), usual | dict(new)
     return {

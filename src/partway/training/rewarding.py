@@ -27,6 +27,7 @@ def rewarded_draws(
 ) -> dict[str, list[RewardedDraw]]:
     """The draws of each problem by its id: 1 for a right answer, else 0 or, for `trace`, partial credit."""
     problems = {request.problem.id: request.problem for request, _ in draws}
+    # Partial credit is measured against the reference alone; without one, only the answer counts.
     with_reference = [p for p in problems.values() if reward == "trace" and p.reference is not None]
     known = programs.trace_all([str(problem.reference) for problem in with_reference])
     solutions = {problem.id: [trace] for problem, trace in zip(with_reference, known, strict=True)}
@@ -49,6 +50,7 @@ def sample_targets(
 
     That is so if all earned the same, as groups of easy and of hard problems do.
     """
+    # Advantages are over all n samples; equal ones are one target with the sum of their weights.
     weights = iter(advantages([sample.reward for sample in samples for _ in range(sample.draw.count)]))
     targets = [
         Target(

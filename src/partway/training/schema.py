@@ -64,6 +64,7 @@ def _options(hint: Any) -> list[Schema]:
         return [{}]
     if origin in (Union, types.UnionType):
         found = [option for part in typing.get_args(hint) for option in _options(part)]
+        # Schemas are dicts, which no set takes: equal ones are dropped by comparing.
         return [option for index, option in enumerate(found) if option not in found[:index]]
     if origin is Literal:
         return [{"enum": list(typing.get_args(hint))}]

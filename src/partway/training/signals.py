@@ -44,6 +44,7 @@ class StopSignals:
         return self._is_told and not was_told
 
     def _remember(self, number: int, frame: FrameType | None) -> None:
+        # A scheduler may send SIGTERM again and again; only a person who presses Ctrl-C twice is in a hurry.
         if self.received and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.received = self.received or number

@@ -29,7 +29,7 @@ def prepared_model(
     """The model to train, from a name, a model with its tokenizer, or one already loaded."""
     if peft_config is None and config.use_peft:
         peft_config = lora_config(config)
-    base_name = None
+    base_name = None  # the name an adapter is to remember; a model made or given here has none
     if isinstance(model, str):
         if config.bits and peft_config is None:
             raise ConfigError(
@@ -121,6 +121,7 @@ def save_nameless_base(model: Any, tokenizer: PreTrainedTokenizerBase, directory
     if not adapters or any(adapter.base_model_name_or_path for adapter in adapters):
         return
     base = model.get_base_model()
+    # The adapter wraps modules in place: their names are put back, its own weights are left out.
     weights = {
         name.replace(".base_layer", ""): weight
         for name, weight in base.state_dict().items()

@@ -41,6 +41,7 @@ class SampleTables(TrainerCallback):  # type: ignore[misc]
 
     def _self_samples(self) -> Iterator[list[Any]]:
         """The latest since the last table."""
+        # Read from the run's files: trackers see what a report would, and nothing is kept in memory.
         for sample in deque(self.run.samples(after=self.last_step), maxlen=MOST):
             text = f"{sample.prefix}{sample.completion}"
             question = self.questions.get(sample.problem, "")

@@ -37,7 +37,7 @@ def upload(
             token=token,
             revision=revision,
         )
-    except (*HUB_ERRORS, ValueError) as error:
+    except (*HUB_ERRORS, ValueError) as error:  # ValueError: a name that can be no repository's
         raise RunError(
             f"{directory}: the model is here, but could not be uploaded ({_first_line(error)}); "
             f"try again with: hf upload {name} {directory}"

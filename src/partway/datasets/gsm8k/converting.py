@@ -90,6 +90,7 @@ def convert_gsm8k(
     rejects: list[Reject] = []
     with side_by_side(min(processes, 1 + len(rows) // ROWS_PER_PROCESS)) as run_all:
         drafts = run_all(partial(_drafted, style=style), rows)
+        # Drafts are read side by side, but run here in chunks: programs run fastest many at a time.
         for start in range(0, len(rows), ROWS_AT_ONCE):
             chunk = rows[start : start + ROWS_AT_ONCE]
             for row, result in zip(
@@ -104,7 +105,7 @@ def convert_gsm8k(
 
 
 def _rows(train: Sequence[Mapping[str, object]], test: Sequence[Mapping[str, object]]) -> Iterator[Row]:
-    cut = int(len(train) * TRAIN_SHARE)
+    cut = int(len(train) * TRAIN_SHARE)  # the paper reserves 20% as dev; the first part stays train
     for index, record in enumerate(train):
         split, split_row = ("train", index) if index < cut else ("dev", index - cut)
         yield Row(split, split_row, f"gsm8k-train-{index}", index, record)
@@ -124,6 +125,7 @@ def _convert(
             yield draft
             continue
         trace = next(traces)
+        # A program that follows from the text may still differ from it: people round, and err.
         right = is_correct(trace.answer, row.answer)
         if style == "paper":  # the authors ask for the very same float
             right = right and float(trace.answer) == row.answer

@@ -104,11 +104,11 @@ def claims_in(line: Line, known: Mapping[str, Fraction] | None = None) -> list[C
         if claim is None:
             continue
         joined.add(mark)
-        # 3 * 4 = 12 = 10 + 2 states 12 once, with two ways to compute it; the calculator's is believed
-        # first.
+        # 3 * 4 = 12 = 10 + 2 states 12 once, with two ways to compute it; the calculator's comes first.
         if claims and _continues(before, claims[-1], claim):
             claim = replace(claim, candidates=_annotations_first(claims.pop().candidates + claim.candidates))
         claims.append(claim)
+    # Annotations that stand behind no equals sign are claims on their own.
     for mark in line.annotations.keys() - joined:
         claim = _annotation_claim(line.index, mark, line.annotations[mark])
         claims += [] if claim is None else [claim]
@@ -212,6 +212,7 @@ def last_readings(segment: Sequence[Token]) -> Iterator[Sequence[Token]]:
 
 def _heard(segment: Sequence[Token]) -> list[Phrase]:
     """The complete phrases after the last punctuation."""
+    # `It costs 5. 3 + 4 = 7`: what a full stop separates from the equals sign is not its left side.
     stops = sum(token.kind == "stop" for token in segment)
     return [phrase for phrase in phrases(segment) if phrase.stops_before == stops and phrase.complete]
 
@@ -243,6 +244,7 @@ def _gives(value: Fraction, result: _Result) -> bool:
 
 
 def _leading_mark(segment: Sequence[Token]) -> int:
+    # `= a total of <<...>>12`: a few words may stand before it.
     for token in segment[: MAX_WORDS_BEFORE_RESULT + 1]:
         if token.kind == "mark":
             return token.start

@@ -42,6 +42,7 @@ _KNOWN_WITH_CUE = {
     r"\bcards?\b": "4 13",
     r"alphabet": "26",
 }
+# The table above reads best by cue; look-ups are by value.
 _CUES: dict[Fraction, list[re.Pattern[str]]] = {}
 for _cue, _values in _KNOWN_WITH_CUE.items():
     for _value in map(Fraction, _values.split()):
@@ -80,6 +81,7 @@ class QuestionNumbers:
     @cached_property
     def _changes(self) -> frozenset[Fraction]:
         """What a rise or a fall by a percent leaves, in points and as a factor."""
+        # 25% more is 125 in points and 1.25 as a factor, 25% less is 75 and 0.75.
         points = [100 + sign * percent for percent in self.percents for sign in (1, -1)]
         return frozenset(value / scale for value in points for scale in (1, 100))
 

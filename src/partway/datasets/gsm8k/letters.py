@@ -73,6 +73,8 @@ class Unknowns:
     def claims(self, numeric: Sequence[Claim]) -> list[Claim]:
         """The claims with those of the letters among them: values, coefficients, and what uses them."""
         claims = list(numeric)
+        # Three passes, the surest first: values that an equation confirms, values that solve one without
+        # being named, then values that are only stated.
         for name, place, value in self._stated():
             if name not in self.values and self._satisfies(name, value):
                 self._take(claims, name, value, place)
@@ -119,6 +121,7 @@ class Unknowns:
     def _take(self, claims: list[Claim], name: str, value: Fraction, place: Place) -> None:
         """The letter's value, joined to the claim beside it if there is one."""
         candidates = tuple(self._solutions(name, value, place))
+        # Said before in numbers: then the letter only names it, and needs no way of its own.
         if any(claim.place < place and close(claim.written, value) for claim in claims):
             candidates = tuple(c for c in candidates if not letters(c.expression))
         self.values[name] = value
@@ -216,7 +219,7 @@ def _right_sides(segments: Sequence[Sequence[Token]]) -> Iterator[tuple[Expressi
 def _collected(equation: LetterEquation) -> Iterator[Claim]:
     """What like terms add up to: 4(3 + 2x) = 12 + 8x says 12 = 4*3 and 8 = 4*2."""
     names = equation.letters
-    if len(names) != 1:
+    if len(names) != 1:  # like terms of two letters: annotators solve one at a time
         return
     first, second = (linear_form(side, *names) for side in (equation.left, equation.right))
     if first is None or second is None:

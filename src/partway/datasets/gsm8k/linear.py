@@ -68,8 +68,7 @@ def solve(
         return None
     slope = first.slope + negated(second.slope)
     constant = second.constant + negated(first.constant)
-    # A slope of zero leaves the letter open; without a constant the letter is zero, and nothing computes
-    # it.
+    # A slope of zero leaves the letter open; without a constant the letter is 0, and nothing computes it.
     steepness = value_of(total(slope), known)
     if not steepness or not constant:
         return None
@@ -77,6 +76,7 @@ def solve(
     if steepness < 0:
         slope, constant = negated(slope), negated(constant)
     numerator, denominator = total(constant), total(slope)
+    # `x = 5 + 3` is no division by one.
     return numerator if denominator == ONE else Operation("/", numerator, denominator)
 
 

@@ -55,7 +55,7 @@ def program(steps: Steps, answer: int) -> Program:
 
 def _needed(steps: Sequence[Step], answer: int) -> set[int]:
     needed = {answer}
-    for index in range(answer, -1, -1):
+    for index in range(answer, -1, -1):  # steps refer to earlier ones only: one walk back finds all
         if index in needed:
             needed |= {leaf.step for leaf in leaves(steps[index].expression) if isinstance(leaf, Reference)}
     return needed

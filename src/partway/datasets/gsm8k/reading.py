@@ -71,8 +71,8 @@ class _Scanner:
     def take_operand(self, token: Token) -> None:
         if self.after_operand:
             if self.words or (token.kind == "number" and self.items[-1].kind == "number"):
-                self.close()
-            else:
+                self.close()  # `3 apples 4`: no operator, so a new phrase
+            else:  # `2x`, `3(4 + 5)`: multiplied
                 self.items.append(Token("operator", "*", token.start, token.start))
         elif self.items and self.words:
             self.restarts.append(len(self.items))
@@ -105,6 +105,7 @@ class _Scanner:
 
     def close(self) -> None:
         complete = self.after_operand
+        # `3 + 4 +` was heard as far as `3 + 4`.
         while self.items and not self.after_operand:
             self.items.pop()
         for items in _balanced(self.items):
@@ -180,7 +181,7 @@ class _Parser:
     def power(self) -> Expression | None:
         base = self.atom()
         if base is not None and self.operator("**"):
-            exponent = self.signed()
+            exponent = self.signed()  # binds to the right, and may have a sign: 2 ** -1
             return None if exponent is None else Operation("**", base, exponent)
         return base
 
@@ -237,6 +238,7 @@ def _is_mixed(window: Sequence[Token]) -> bool:
     if len(window) < 4 or not _is_fraction(window[1:]):
         return False
     whole, top, _, bottom = window
+    # `2 3/4` is a mixed number; `2.5 3/4` and `2 5/4` are two numbers side by side.
     return not (whole.decimals or top.decimals or whole.percent) and 0 < top.value < bottom.value
 
 

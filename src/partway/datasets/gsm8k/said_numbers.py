@@ -43,11 +43,12 @@ _AMOUNT = re.compile(rf"(\d+(?:,\d{{3}})*(?:\.\d+)?|\b(?:{'|'.join([*UNITS, *TEN
 
 def said_numbers(question: str) -> Said:
     """Every number in a question; ordinals and the lengths of lists are other forms of one."""
-    question = _ENDLESS.sub(" ", question)
+    question = _ENDLESS.sub(" ", question)  # no question counts so far; fractions of it would be slow
     yield from _digit_numbers(question)
     for whole, top, bottom in _FRACTION.findall(question):
         if int(bottom):
             fraction = Fraction(int(top), int(bottom))
+            # `2 1/2` may be two and a half, or two of something and one half.
             yield from ((fraction, "plain"), (int(whole or 0) + fraction, "plain"))
     for spaced in _SPACED.findall(question):
         yield Fraction(spaced.replace(" ", "")), "plain"
@@ -74,7 +75,7 @@ def _digit_numbers(text: str) -> Said:
             yield value * SCALES.get(suffix, 1000), "plain"
         if suffix.startswith(("cent", "¢")):
             yield value / 100, "plain"
-        if dollar and speaks_of_cents:
+        if dollar and speaks_of_cents:  # $2 is 200 in a solution that counts cents
             yield value * 100, "plain"
 
 
@@ -124,7 +125,7 @@ def _cardinal(words: list[str], start: int) -> tuple[int, int]:
         elif word in SCALES and word != "hundred":
             total, current = total + max(current, 1) * SCALES[word], 0
         elif word == "and" and length and words[index - 1] in SCALES:
-            continue
+            continue  # `two hundred and five`; the length grows only if a number follows
         else:
             break
         length = index - start + 1

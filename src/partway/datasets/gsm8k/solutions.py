@@ -63,6 +63,7 @@ def read_program(written: Written) -> Program | NoProgram:
         return quick
     thorough = _Reader(written, numbers, thorough=True).read()
     programs = [result for result in (quick, thorough) if isinstance(result, Program)]
+    # `min` keeps the first of equal ones: annotations are believed unless words explain more.
     return min(programs, key=lambda found: (len(found.unexplained), found.unused)) if programs else thorough
 
 
@@ -83,6 +84,7 @@ class _Reader:
         )
         result = self._program(claims)
         if isinstance(result, NoProgram) and unknowns.values:
+            # The last resort: `x + 5` somewhere in the text, and its value in the last line.
             more = self._program([*claims, *unknowns.expressions()])
             result = more if isinstance(more, Program) else result
         return result
@@ -112,10 +114,11 @@ class _Reader:
         value = steps.steps[last].value
         if close(value, self.written.answer):
             return last
-        if self._is_restated(line):
+        if self._is_restated(line):  # the end goes back to an earlier result
             for _, step in reversed(results):
                 if close(steps.steps[step].value, self.written.answer):
                     return step
+        # Dollars computed and cents asked for, or a share computed and a percentage asked for.
         if close(value * 100, self.written.answer) and (rule := self._hundred_rule()):
             return steps.append(Operation("*", Reference(last), HUNDRED), rule, self.last_line)
         if how := self._rounding(value, line):

@@ -59,6 +59,7 @@ class Steps:
         """The step that makes the claim, by the reading with the fewest unexplained constants."""
         readings = [self._read(candidate, added_later) for candidate in claim.candidates]
         found = [reading for reading in readings if reading is not None]
+        # Most claims have one reading; what it costs need not be known then.
         best = found[0] if len(found) == 1 else min(found, key=self._cost, default=None)
         index = None if best is None else self._append(best, claim.written)
         if claim.letter is not None:
@@ -153,9 +154,9 @@ class _Resolver:
                 whole = self._whole(operator, left, right)
                 if whole is not None:
                     return whole
-                inner: Role = "added" if operator in "+-" else "scaled"
+                inner: Role = "added" if operator in "+-" else "scaled"  # what its operands are to it
                 first = self.resolve(left, inner)
-                if inner == "added":
+                if inner == "added":  # the right summand begins a product of its own
                     self.product.clear()
                 return Operation(operator, first, self.resolve(right, inner))
             case Negative(Number(value)) if any(close(step.value, -value) for step in self.steps.steps):
@@ -205,6 +206,7 @@ class _Resolver:
         fresh = [index for index in untaken if self.steps.is_unused(index)]
         if not untaken:
             return matches[-1] if matches and self._means_step_again(matches[-1], value) else None
+        # As many equal numbers are still to come: the first of them means the earliest of the last steps.
         latest = fresh[-min(self.remaining[value], len(fresh))] if fresh else None
         if value not in self.steps.numbers.plain:
             return untaken[-1] if latest is None else latest

@@ -24,7 +24,7 @@ class Token(NamedTuple):
 
 
 MARK = "\ue000"  # stands where an annotation was
-MAX_DIGITS = 40
+MAX_DIGITS = 40  # longer ones are no numbers that a problem is about
 
 _CHARACTERS = str.maketrans({
     **dict.fromkeys("×∗·•", "*"), **dict.fromkeys("–—−", "-"), **dict.fromkeys("[{", "("),
@@ -104,16 +104,17 @@ def _fraction(digits: str) -> Fraction:
 
 
 def _letter(text: str, start: int, end: int, line: str, unknowns: frozenset[str]) -> Token:
-    name = text if text in ARTICLES else text.lower()
+    name = text if text in ARTICLES else text.lower()  # X and x are one unknown, `A` and `a` may differ
     if name in unknowns:
         return Token("letter", name, start, end)
+    # `3 x (4 + 5)`; before a digit, `plain_spelling` has made it a sign already.
     times = name == "x" and re.match(r"\s*\(", line[end:])
     return Token("operator", "*", start, end) if times else Token("word", text, start, end)
 
 
 def unknowns_in(text: str) -> list[str]:
     """Letters that stand for an unknown: single, and beside a digit, an operator or an equals sign."""
-    if not _LONE_LETTER.search(text):
+    if not _LONE_LETTER.search(text):  # most solutions have none, and this is quick to see
         return []
     text = plain_spelling(text)
     names: list[str] = []

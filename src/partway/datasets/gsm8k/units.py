@@ -34,6 +34,7 @@ def readings(
     if percents:
         yield hundredths(expression), rule
     if result_percent:
+        # `20% of 50% = 10%`: one of them is counted in points, as the result is.
         for kept in range(percents):
             yield hundredths(expression, kept), rule
         yield Operation("*", hundredths(expression), HUNDRED), "percent"

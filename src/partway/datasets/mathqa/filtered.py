@@ -37,6 +37,7 @@ def filter_mathqa(
 ) -> Conversion:
     """The filtered train and dev splits, by the published `index` or by the rule; test stays as it is."""
     train, dev = conversion.splits["train"], conversion.splits["dev"]
+    # Another copy of the files: rows are missing here that the published numbers count.
     if index is not None and len(train) != PUBLISHED_TRAIN:
         train = sorted([*train, *problems_as_written(conversion.rejects)], key=_row_number)
     merged = [*train, *dev]
@@ -127,6 +128,7 @@ def align(ours: Sequence[bool], published: Sequence[bool], is_doubtful: Sequence
     shift = abs(len(ours) - len(published)) + _MORE_SHIFT
     infinite = 10**9
     # costs[k]: our first i rows against the first i + k - shift published ones
+    # Before our first row, only published ones can have been skipped.
     costs = [infinite] * shift + [k * _OTHER_ROW for k in range(shift + 1)]
     moves: list[bytearray] = []
     for i, is_ours in enumerate(ours):

@@ -147,7 +147,7 @@ def _argument(text: str, numbers: int, results: int) -> str:
     reference = re.fullmatch(r"([#n])(\d+)", text)
     if reference:
         kind, index = reference[1], int(reference[2])
-        if index >= (results if kind == "#" else numbers):
+        if index >= (results if kind == "#" else numbers):  # a formula may point at what is not there yet
             raise NoFormula("formula not readable", f"there is no {text}")
         return f"t{index}" if kind == "#" else text
     return str(_constant(text))
@@ -161,4 +161,5 @@ def _constant(text: str) -> float:
     groups = NUMBER.findall(text)
     if not text.startswith("const_") or not groups:
         raise NoFormula("formula not readable", f"there is no {text!r}")
+    # const_0_25 is 0.25, const_100 is 100.
     return float(groups[0]) + (float(f"0.{groups[1]}") if len(groups) > 1 else 0.0)

@@ -23,7 +23,7 @@ from partway.problem import Problem
 Row = Mapping[str, Any]
 
 COLUMNS = ("Problem", "options", "correct", "linear_formula", "category")
-TOLERANCE = 0.01
+TOLERANCE = 0.01  # of MathQA-Python: declared answers are rounded
 LOST_DIGITS = "declared answer lost its digits"
 ROWS_AT_ONCE = 1000
 
@@ -132,7 +132,7 @@ def _convert(split: str, start: int, rows: Sequence[Row]) -> list[Problem | Reje
 
 def _run(candidates: Sequence[_Candidate | Reject]) -> list[Problem | Reject]:
     programs = [candidate.program for candidate in candidates if isinstance(candidate, _Candidate)]
-    traces = iter(trace_all(programs))
+    traces = iter(trace_all(programs))  # all at once: that is where tracing is fast
     return [
         candidate if isinstance(candidate, Reject) else _accepted(candidate, next(traces))
         for candidate in candidates
@@ -149,7 +149,7 @@ def _candidate(split: str, index: int, row: Row) -> _Candidate | Reject:
         declared = declared_answer(row["options"], row["correct"], is_cut=bool(row.get("options_cut")))
         if declared is None:
             raise NoFormula("no declared answer", row["options"])
-        if declared.low == 0:
+        if declared.low == 0:  # within 1% of 0 is nothing but 0
             raise NoFormula("declared answer is 0", row["options"])
         numbers = numbers_in(row["Problem"])
         return _Candidate(split, index, row, numbers, program_of(row["linear_formula"], numbers), declared)

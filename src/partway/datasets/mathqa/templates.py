@@ -73,6 +73,7 @@ def within_edits(first: Template, second: Template, edits: int) -> bool:
     if abs(len(first) - len(second)) > edits:
         return False
     too_many = edits + 1
+    # Edit distance on a band: cells further than `edits` from the diagonal cannot matter.
     row = {column: column for column in range(edits + 1)}
     for line, token in enumerate(first, 1):
         above, row = row, {}
@@ -89,6 +90,7 @@ def _candidates(
 ) -> Iterator[int]:
     """Every kept template that could be within `edits`, each once."""
     seen: set[int] = set()
+    # By length too: pieces of a longer template begin elsewhere.
     for length in range(len(template) - edits, len(template) + edits + 1):
         for piece, (start, size) in enumerate(_pieces(length, edits + 1)):
             for shifted in range(max(0, start - edits), min(len(template) - size, start + edits) + 1):
