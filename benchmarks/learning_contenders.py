@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
-from benchmarks.batching import batches_by_length
+from benchmarks.batching import batches_by_length, right_padded
 from partway.models.loading import load_model
 from partway.models.scoring import Scorer
 from partway.models.targets import Targets
@@ -22,8 +22,6 @@ from partway.models.text import Codec
 from partway.models.tiny import build_tiny_model
 from partway.objectives import objective
 from partway.problem import Problem
-
-IGNORED = -100  # labels that the stock model leaves out of its loss
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,8 @@ def learn_flat(model: PreTrainedModel, problems: Sequence[Targets], pad_id: int,
     lengths = [len(prompt) + len(target) for prompt, target in pairs]
     tokens = 0
     for batch in batches_by_length(lengths, rows_at_once):
-        inputs = _padded([pairs[place] for place in batch], pad_id)
+        inputs = right_padded([pairs[place] for place in batch], pad_id)
+        # The stock model divides its sum by this number: the mean over problems, as ours.
         loss: Tensor = model(**inputs, num_items_in_batch=torch.tensor(len(problems))).loss
         torch.autograd.backward(loss)
         tokens += inputs["input_ids"].numel()
@@ -90,6 +89,7 @@ def race(
             started = time.perf_counter()
             step()
             seconds[name].append(time.perf_counter() - started)
+    # The best time: whatever else runs on the machine only adds to it.
     return {name: Measured(min(seconds[name]), *weighed[name]) for name in contenders}
 
 
@@ -109,8 +109,9 @@ def _reset_peak() -> float | None:
     if sys.platform != "linux":
         return None
     try:
+        # Memory that was freed but kept by the allocator would hide what the next step takes.
         ctypes.CDLL("libc.so.6").malloc_trim(0)
-        Path("/proc/self/clear_refs").write_text("5")
+        Path("/proc/self/clear_refs").write_text("5")  # 5: reset the peak, VmHWM
     except OSError:
         return None
     return _memory("VmRSS")
@@ -120,15 +121,3 @@ def _memory(field: str) -> float:
     """A line of the process's status, in megabytes."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(field)) / 1024
-
-
-def _padded(pairs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]], pad_id: int) -> dict[str, Tensor]:
-    width = max(len(prompt) + len(target) for prompt, target in pairs)
-    tokens = torch.full((len(pairs), width), pad_id)
-    mask, labels = torch.zeros_like(tokens), torch.full_like(tokens, IGNORED)
-    for row, (prompt, target) in enumerate(pairs):
-        end = len(prompt) + len(target)
-        tokens[row, :end] = torch.tensor(prompt + target)
-        mask[row, :end] = 1
-        labels[row, len(prompt) : end] = torch.tensor(target)
-    return {"input_ids": tokens, "attention_mask": mask, "labels": labels}

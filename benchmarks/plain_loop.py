@@ -16,9 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
-from transformers import GenerationConfig
 
-from benchmarks.batching import batches_by_length
+from benchmarks.batching import IGNORED, batches_by_length, generation_config, left_padded, right_padded
 from partway.models.engine import Draw, Request
 from partway.models.settings import SamplingSettings
 from partway.models.targets import Targets
@@ -27,7 +26,6 @@ from partway.problem import Problem
 from partway.training import SelfSamplingTrainer
 
 ROWS = 32  # of generation and of learning at a time
-IGNORED = -100  # labels that are no targets
 SECONDS_PER_PROGRAM = 4.0
 
 
@@ -57,24 +55,12 @@ class PlainEngine:
         return self.codec.prompt(request.problem.question) + self.codec.steps(request.prefix)
 
     def _generate(self, requests: Sequence[Request], settings: SamplingSettings) -> Iterator[list[Draw]]:
-        prompts = [self._prompt(request) for request in requests]
-        count, width = requests[0].count, max(map(len, prompts))
-        rows = torch.tensor([[self.codec.pad_id] * (width - len(prompt)) + prompt for prompt in prompts])
-        mask = torch.tensor([[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts])
-        config = GenerationConfig(
-            do_sample=True,
-            temperature=settings.temperature,
-            top_k=settings.top_k,
-            top_p=settings.top_p,
-            max_new_tokens=settings.max_completion_length,
-            num_return_sequences=count,
-            eos_token_id=self.codec.eos_id,
-            pad_token_id=self.codec.pad_id,
-        )
-        output: Tensor = self.model.generate(
-            rows.to(self.model.device), attention_mask=mask.to(self.model.device), generation_config=config
-        )
-        completions = output[:, width:].tolist()
+        padded = left_padded([self._prompt(request) for request in requests], self.codec.pad_id)
+        rows = {key: value.to(self.model.device) for key, value in padded.items()}
+        count = requests[0].count
+        config = generation_config(settings, self.codec, count)
+        output: Tensor = self.model.generate(**rows, generation_config=config)
+        completions = output[:, rows["input_ids"].shape[1] :].tolist()
         for number, request in enumerate(requests):
             own = completions[number * count : (number + 1) * count]
             yield [self._draw(request, tokens) for tokens in own]
@@ -95,7 +81,7 @@ def execute_each(references: Sequence[str]) -> list[str]:
         process.start()
         writer.close()
         answers.append(reader.recv() if reader.poll(SECONDS_PER_PROGRAM) else "no answer")
-        process.join()
+        process.join()  # one after the other, as one would write it first
         reader.close()
     return answers
 
@@ -131,16 +117,10 @@ class PlainTrainer(SelfSamplingTrainer):
             return loss
 
     def _loss(self, model: Any, pairs: Sequence[tuple[Targets, tuple[int, ...]]]) -> Tensor:
-        rows = [[*targets.prompt, *target] for targets, target in pairs]
-        width = max(map(len, rows))
-        pad = self.codec.pad_id
-        tokens = torch.tensor([row + [pad] * (width - len(row)) for row in rows], device=model.device)
-        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows], device=model.device)
-        logits = model(input_ids=tokens, attention_mask=mask).logits[:, :-1].float()
-        labels = torch.full_like(tokens, IGNORED)
-        for number, (targets, target) in enumerate(pairs):
-            learned = slice(len(targets.prompt), len(targets.prompt) + len(target))
-            labels[number, learned] = tokens[number, learned]
+        padded = right_padded([(targets.prompt, target) for targets, target in pairs], self.codec.pad_id)
+        rows = {key: value.to(model.device) for key, value in padded.items()}
+        labels = rows.pop("labels")
+        logits = model(**rows).logits[:, :-1].float()
         return cross_entropy(
             logits.flatten(0, 1), labels[:, 1:].flatten(), ignore_index=IGNORED, reduction="sum"
         )

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from transformers import ContinuousBatchingConfig, GenerationConfig
 
-from benchmarks.batching import batches_by_length
+from benchmarks.batching import batches_by_length, generation_config, left_padded
 from partway.models.engine import Request
 from partway.models.layouts import Tree
 from partway.models.loading import LanguageModel
@@ -53,17 +53,7 @@ class Task:
     @property
     def generation_config(self) -> GenerationConfig:
         """The settings as transformers spells them."""
-        return GenerationConfig(
-            do_sample=True,
-            temperature=self.settings.temperature,
-            top_k=self.settings.top_k,
-            top_p=self.settings.top_p,
-            max_new_tokens=self.settings.max_completion_length,
-            num_return_sequences=self.samples,
-            eos_token_id=self.language_model.codec.eos_id,
-            pad_token_id=self.language_model.codec.pad_id,
-            use_cache=True,
-        )
+        return generation_config(self.settings, self.language_model.codec, self.samples)
 
 
 @dataclass(frozen=True)
@@ -104,23 +94,16 @@ def _drawn_on_tree(task: Task, seed: int, engine: LocalEngine, *, drafts: bool) 
 def draw_with_generate(task: Task, seed: int, rows: int) -> Drawn:
     """`generate(num_return_sequences=n)` on left-padded batches of about `rows` rows, sorted by length."""
     torch.manual_seed(seed)
-    size = max(1, rows // task.samples)
+    size = max(1, rows // task.samples)  # prompts: each becomes as many rows as it has samples
     batches = batches_by_length([len(prompt) for prompt in task.prompts], size)
     return Drawn(sum(_generated(task, [task.prompts[place] for place in batch]) for batch in batches))
 
 
 def _generated(task: Task, prompts: Sequence[Sequence[int]]) -> int:
-    codec, width = task.language_model.codec, max(map(len, prompts))
-    ids = torch.full((len(prompts), width), codec.pad_id)
-    mask = torch.zeros_like(ids)
-    for row, prompt in enumerate(prompts):
-        ids[row, width - len(prompt) :] = torch.tensor(prompt)
-        mask[row, width - len(prompt) :] = 1
-    device = task.language_model.model.device
-    output: Tensor = task.language_model.model.generate(
-        ids.to(device), attention_mask=mask.to(device), generation_config=task.generation_config
-    )
-    completions = output[:, width:]
+    codec, model = task.language_model.codec, task.language_model.model
+    rows = {key: value.to(model.device) for key, value in left_padded(prompts, codec.pad_id).items()}
+    output: Tensor = model.generate(**rows, generation_config=task.generation_config)
+    completions = output[:, rows["input_ids"].shape[1] :]
     is_end = completions == codec.eos_id
     lengths = torch.where(is_end.any(1), is_end.int().argmax(1) + 1, completions.shape[1])
     return int(lengths.sum())
@@ -142,6 +125,7 @@ def draw_with_generate_batch(task: Task, seed: int, rows: int) -> Drawn:
         continuous_batching_config=config,
         progress_bar=False,
     )
+    # Requests that it gave up on would make it look faster than it is.
     if len(outputs) < task.samples * len(task.prompts):
         raise RuntimeError(f"returned {len(outputs)} of {task.samples * len(task.prompts)} samples")
     return Drawn(sum(len(output.generated_tokens) for output in outputs.values()))

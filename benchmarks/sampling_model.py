@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from benchmarks.batching import IGNORED, right_padded
 from partway.models.engine import Request
 from partway.models.loading import PRETRAINED_TINY, LanguageModel, load_model
 from partway.models.local_engine import LocalEngine
@@ -22,7 +23,6 @@ LEARNING_RATE = 1e-3
 STEPS_BETWEEN_LOOKS = 10
 MOST_STEPS = 400
 LOOKED_AT = 8  # problems
-IGNORED = -100
 
 
 def fine_tuned_to_share(
@@ -40,8 +40,9 @@ def fine_tuned_to_share(
     model, rng = language_model.model, random.Random(seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate)
     for step in range(1, MOST_STEPS + 1):
-        ids, labels = _batch(language_model.codec, rng.sample(list(problems), min(BATCH, len(problems))))
-        logits = model(ids.to(model.device)).logits
+        rows = _batch(language_model.codec, rng.sample(list(problems), min(BATCH, len(problems))))
+        logits = model(rows["input_ids"].to(model.device)).logits
+        labels = rows["labels"]
         loss = cross_entropy(
             logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten().to(model.device), ignore_index=IGNORED
         )
@@ -65,18 +66,11 @@ def unique_share(
     return sum(map(len, results)) / (samples * len(problems))
 
 
-def _batch(codec: Codec, problems: Sequence[Problem]) -> tuple[Tensor, Tensor]:
-    """Right-padded rows; only the tokens of the references are learned."""
+def _batch(codec: Codec, problems: Sequence[Problem]) -> dict[str, Tensor]:
+    """Rows of which the references are learned."""
     pairs = [
         (codec.prompt(problem.question), codec.target(problem.reference, finished=True))
         for problem in problems
         if problem.reference is not None
     ]
-    width = max(len(prompt) + len(target) for prompt, target in pairs)
-    ids = torch.full((len(pairs), width), codec.pad_id)
-    labels = torch.full_like(ids, IGNORED)
-    for row, (prompt, target) in enumerate(pairs):
-        end = len(prompt) + len(target)
-        ids[row, :end] = torch.tensor(prompt + target)
-        labels[row, len(prompt) : end] = torch.tensor(target)
-    return ids, labels
+    return right_padded(pairs, codec.pad_id)

@@ -7,18 +7,17 @@ on top of earlier ones; what it says itself comes on top of them, and the comman
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 import types
 import typing
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, Union
 
 from partway.documents import Unreadable, is_text, parse_yaml, read_object
-from partway.errors import ConfigError
+from partway.errors import ConfigError, suggestion
 
 Settings = dict[str, Any]
 Layers = list[tuple[Path, Settings]]
@@ -38,7 +37,7 @@ def read_settings(path: str | Path) -> Settings:
 def read_layers(path: Path, _above: tuple[Path, ...] = (), _seen: Counter[str] | None = None) -> Layers:
     """Every file that `path` begins from and what it says itself, `path` last."""
     seen = Counter() if _seen is None else _seen
-    seen["files"] += 1
+    seen["files"] += 1  # one counter for the whole tree, handed down
     if path.resolve() in _above:
         raise ConfigError(f"{path}: is its own base; remove one of the `base:` lines")
     if seen["files"] > MOST_LAYERS:  # bases that name bases twice double with every level
@@ -49,7 +48,7 @@ def read_layers(path: Path, _above: tuple[Path, ...] = (), _seen: Counter[str] |
         settings = read_object(path, parse_yaml)
     except Unreadable as error:
         raise ConfigError(f"{path}: {error}") from None
-    bases = settings.pop(BASE, [])
+    bases = settings.pop(BASE, [])  # no setting itself: what is left is checked against the schema
     inherited: Layers = []
     for base in bases if isinstance(bases, list) else [bases]:
         inherited += read_layers(path.parent / str(base), (*_above, path.resolve()), seen)
@@ -87,7 +86,7 @@ def checked(
 
     A mistake in `settings` is reported with the file that made it, if `source` is where they were read.
     """
-    hints = typing.get_type_hints(schema)
+    hints = typing.get_type_hints(schema)  # annotations are texts under `from __future__`
     names = [field.name for field in dataclasses.fields(schema) if field.init]
     result: Settings = {}
     for key, value in settings.items():
@@ -106,16 +105,6 @@ def known(key: str, names: Sequence[str]) -> str:
         return key
     hint = suggestion(key, names, cutoff=NEAR) or "; docs/training.md lists all keys"
     raise ConfigError(f"unknown key '{key[:MOST_SHOWN]}'{hint}")
-
-
-def suggestion(word: str, words: Iterable[str], cutoff: float = 0.6) -> str:
-    """The question whether the nearest of `words` was meant; nothing if none is near.
-
-    >>> suggestion("fsc", ["none", "fcs"])
-    "; did you mean 'fcs'?"
-    """
-    close = difflib.get_close_matches(word, words, n=1, cutoff=cutoff)
-    return f"; did you mean '{close[0]}'?" if close else ""
 
 
 def _file_with(key: str, source: str | Path | None) -> str:
@@ -145,6 +134,8 @@ def coerce(key: str, value: Any, hint: Any, text: str | None = None) -> Any:
     Traceback (most recent call last):
     partway.errors.ConfigError: max_steps is 'many', expected int
     """
+    # `--name 7` is read as a number; where only a text fits, the characters typed are meant, and where
+    # only a list does, one item may stand alone.
     spellings = [value, text, [value]] if text is not None else [value, [value]]
     for candidate in spellings:
         for option in _options(hint):
@@ -186,6 +177,7 @@ def _fit(value: Any, hint: Any) -> Any:
     if hint is Any:
         return value
     if _is_literal(hint):
+        # True == 1 would pass for a literal 1.
         return value if value in typing.get_args(hint) and not isinstance(value, bool) else _MISFIT
     if hint in (int, float):
         return _number(value, hint)
@@ -202,6 +194,7 @@ def _number(value: Any, kind: type[int] | type[float]) -> Any:
     if isinstance(value, int) and abs(value) >= LARGEST_INTEGER:
         return _MISFIT
     try:
+        # YAML reads 1e-4 as a text; an int stays one, since a float would lose its last digits.
         number = float(value) if not isinstance(value, int) else value
     except ValueError:
         return _MISFIT
@@ -217,7 +210,7 @@ def _list(value: Any, hint: Any) -> Any:
         return _MISFIT
     (of,) = typing.get_args(hint) or (Any,)
     fitted = [_fit(item, of) for item in value]
-    return _MISFIT if _MISFIT in fitted else fitted
+    return _MISFIT if _MISFIT in fitted else fitted  # one wrong item is a wrong list
 
 
 def _describe(hint: Any) -> str:

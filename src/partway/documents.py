@@ -50,6 +50,7 @@ def parse_json(text: str) -> Any:
         raise Unreadable("not usable JSON: nested too deeply") from None
     except ValueError as error:  # also a number of more digits than Python reads
         raise Unreadable(f"not JSON: {error}") from None
+    # Counting brackets is cheap and tells most texts apart; walking every value is not.
     if text.count("[") + text.count("{") > MOST_LEVELS and _is_deep(value):
         raise Unreadable("not usable JSON: nested too deeply")
     return value
@@ -76,8 +77,9 @@ def parse_yaml(text: str) -> Any:
     Traceback (most recent call last):
     partway.documents.Unreadable: line 2 gives 'seed' again; keep one of the two
     """
-    loader = _loader(text)
     try:
+        loader = yaml.SafeLoader(text)  # refuses characters that YAML does not have
+        # Nodes first: aliases are shared there, and nothing is written out before it was measured.
         node = loader.get_single_node()
         if node is None:
             return None
@@ -91,15 +93,6 @@ def parse_yaml(text: str) -> Any:
         raise
     except (ValueError, TypeError) as error:  # what looks like a date but is none, a list as a key
         raise Unreadable(f"not YAML ({error})") from None
-    finally:
-        loader.dispose()
-
-
-def _loader(text: str) -> yaml.SafeLoader:
-    try:
-        return yaml.SafeLoader(text)
-    except yaml.YAMLError as error:  # characters that YAML does not have
-        raise Unreadable(f"not YAML ({' '.join(str(error).split())})") from None
 
 
 def _check(root: yaml.Node) -> None:
@@ -140,7 +133,7 @@ def _children(node: yaml.Node) -> list[yaml.Node]:
 def _check_keys(keys: list[yaml.Node]) -> None:
     seen = set()
     for key in keys:
-        if isinstance(key, yaml.ScalarNode) and key.value != "<<":
+        if isinstance(key, yaml.ScalarNode) and key.value != "<<":  # a merge may be given several times
             if (key.tag, key.value) in seen:
                 line = key.start_mark.line + 1
                 raise Unreadable(f"line {line} gives {key.value[:60]!r} again; keep one of the two")

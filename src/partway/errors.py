@@ -12,6 +12,9 @@
 A sampled solution that crashes or loops is data, never one of these: see `Trace.failure`.
 """
 
+import difflib
+from collections.abc import Iterable
+
 
 class PartwayError(Exception):
     """The root of everything partway raises on purpose; the command line prints it on one line."""
@@ -48,3 +51,13 @@ class RunError(PartwayError):
 
 class SandboxError(PartwayError):
     """No room in which general programs could be run safely."""
+
+
+def suggestion(word: str, words: Iterable[str], cutoff: float = 0.6) -> str:
+    """The question whether the nearest of `words` was meant; nothing if none is near.
+
+    >>> suggestion("fsc", ["none", "fcs"])
+    "; did you mean 'fcs'?"
+    """
+    close = difflib.get_close_matches(word, words, n=1, cutoff=cutoff)
+    return f"; did you mean '{close[0]}'?" if close else ""

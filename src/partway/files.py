@@ -24,17 +24,8 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[TextIO]:
         with path.open("w", encoding="utf-8", newline="\n") as stream:
             yield stream
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _temporary_beside(path)
-    try:
-        with temporary.open("x", encoding="utf-8", newline="\n") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    _sync(path.parent)
+    with atomic_path(path) as temporary, temporary.open("x", encoding="utf-8", newline="\n") as stream:
+        yield stream
 
 
 @contextmanager
@@ -61,9 +52,10 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
     temporary.mkdir()
     try:
         yield temporary
+        # Content before names: a name that survives a power cut must not point at nothing.
         for entry in (*temporary.rglob("*"), temporary):
             _sync(entry)
-        if path.exists():
+        if path.exists():  # a directory cannot be renamed onto one that holds files
             path.rename(old)
         temporary.rename(path)
     finally:
@@ -74,7 +66,7 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 def remove_remains(directory: Path) -> None:
     """Remove what killed processes left half-written in `directory` and below."""
-    for path in list(directory.rglob(".*.tmp")):
+    for path in list(directory.rglob(".*.tmp")):  # a list: nothing is removed while walking
         if not _TEMPORARY(path.name):
             continue
         if path.is_dir() and not path.is_symlink():
@@ -93,7 +85,8 @@ def _temporary_beside(path: Path) -> Path:
 def _sync(path: Path) -> None:
     if os.name != "posix" and path.is_dir():  # only POSIX can open a directory to flush it
         return
-    descriptor = os.open(path, os.O_RDONLY)
+    # A directory cannot be opened for writing; Windows flushes only what was.
+    descriptor = os.open(path, os.O_RDONLY if os.name == "posix" else os.O_RDWR)
     try:
         os.fsync(descriptor)
     finally:

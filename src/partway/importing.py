@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from importlib import import_module
 from typing import Any
 
-from partway.errors import ConfigError
+from partway.errors import ConfigError, suggestion
 
 
 def is_import_path(text: str) -> bool:
@@ -28,13 +27,13 @@ def imported(path: str, key: str) -> Any:
     partway.errors.ConfigError: objective is 'math:pie', but math has no 'pie'; did you mean 'pi'?
     """
     module_name, _, name = path.partition(":")
+    # A name may be nested: `package.module:Class.method`.
     if not all(part.isidentifier() for part in (*module_name.split("."), *name.split("."))):
         raise ConfigError(f"{key} is {path!r}, expected package.module:name")
     found = _module(module_name, f"{key} is {path!r}")
     for part in name.split("."):
         if not hasattr(found, part):
-            near = difflib.get_close_matches(part, dir(found), n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; expected a name that {module_name} defines"
+            hint = suggestion(part, dir(found)) or f"; expected a name that {module_name} defines"
             raise ConfigError(f"{key} is {path!r}, but {module_name} has no {part!r}{hint}")
         found = getattr(found, part)
     return found

@@ -9,7 +9,6 @@ Importing this needs no torch, because reports read labels and colours here.
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from partway.advantages import grpo, maxrl, pkpo, rloo
-from partway.errors import ConfigError
+from partway.errors import ConfigError, suggestion
 from partway.importing import imported, is_import_path
 from partway.models.targets import Target
 
@@ -51,10 +50,12 @@ def mml(log_probs_S: Tensor, targets: Sequence[Target]) -> Tensor:
 
 def beta_mml(log_probs_S: Tensor, targets: Sequence[Target], beta: float = 0.25) -> Tensor:
     """-(1/beta) log of the sum over B of w P(y|x)^beta: MML at beta = 1, MLE-Aug's balance as beta -> 0."""
+    # A policy gradient's weights may be negative; its objective is `mle_aug`.
     assert all(target.weight > 0 for target in targets), (
         "there is no logarithm of a weight that is not positive"
     )
     best = log_probs_S.max().detach()  # apart, or its rounding would be an error of every weight
+    # log of w P^beta, less the constant beta * best that every target has.
     exponents_S = beta * (log_probs_S - best) + target_weights(log_probs_S, targets).log()
     return -best - exponents_S.logsumexp(dim=0) / beta
 
@@ -104,7 +105,7 @@ class Objective:
     advantages: Advantages | None = None
 
     def __call__(self, log_probs_S: Tensor, targets: Sequence[Target]) -> Tensor:
-        if self.normalization == "length":
+        if self.normalization == "length":  # before the loss: MML's shares are then of mean log-probs
             log_probs_S = log_probs_S / log_probs_S.new_tensor([len(target) for target in targets])
         loss = self.loss(log_probs_S, targets)
         return self.mean(loss, len(targets)) if self.normalization == "solutions" else loss
@@ -122,6 +123,7 @@ def table_1(beta: float = 0.25) -> dict[str, Objective]:
             mean=unchanged,
             colours={"none": "blue"},
         ),
+        # The sum stands inside the logarithm, so a mean over B moves the loss by log |B|.
         Objective("mml", "MML", mml, mean=shifted, colours={"fcs": "purple", "fcs+pcs": "vermilion"}),
         Objective(
             "mle_aug", "MLE-Aug", mle_aug, couples=False, colours={"fcs": "green", "fcs+pcs": "orange"}
@@ -145,6 +147,7 @@ def policy_gradients(k: int = 4) -> dict[str, Objective]:
         "maxrl": ("MaxRL", maxrl),
         "pkpo": ("PKPO", partial(pkpo, k=k)),
     }
+    # The loss is MLE-Aug with advantages as weights: its gradient is the policy gradient.
     return {
         name: Objective(name, label, mle_aug, couples=False, advantages=advantages)
         for name, (label, advantages) in entries.items()
@@ -173,10 +176,9 @@ rloo, maxrl, pkpo, or package.module:name; did you mean 'mml'?
     if is_import_path(name):
         return replace(_of_a_user(name), normalization=normalization)
     if name not in OBJECTIVES:
-        near = difflib.get_close_matches(name, OBJECTIVES, n=1)
         raise ConfigError(
             f"objective is {name!r}, expected one of {', '.join(OBJECTIVES)}, or package.module:name"
-            + (f"; did you mean {near[0]!r}?" if near else "")
+            + suggestion(name, OBJECTIVES)
         )
     table = table_1(beta) | policy_gradients(k)
     return replace(table[name], normalization=normalization)

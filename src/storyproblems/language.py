@@ -14,6 +14,7 @@ BOYS = ["Adam", "Ben", "Carlos", "Daniel", "Emil", "Felix", "Hugo", "Jack", "Leo
 IRREGULAR = {"child": "children", "person": "people", "shelf": "shelves", "loaf": "loaves", "sheep": "sheep"}
 NUMBER_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 TIMES = {2: "twice", 3: "three times", 4: "four times", 5: "five times"}
+KNOWN_BY_TRADE = 0.4  # of the main persons in situations that have trades
 PARTS = {2: "half", 3: "a third", 4: "a quarter", 5: "a fifth"}
 
 
@@ -40,13 +41,13 @@ class Person:
         return {"he": "she", "him": "her", "his": "her"}[form] if self.is_female else form
 
 
-def draw_people(rng: Random, trades: tuple[str, ...], share_of_trades: float = 0.4) -> tuple[Person, Person]:
+def draw_people(rng: Random, trades: tuple[str, ...]) -> tuple[Person, Person]:
     """The main person, who may be known by a trade, and another one."""
     first = _draw_person(rng)
     second = _draw_person(rng)
     while second.name == first.name:
         second = _draw_person(rng)
-    if trades and chance(rng, share_of_trades):
+    if trades and chance(rng, KNOWN_BY_TRADE):
         first = Person(pick(rng, trades), first.is_female, has_trade=True)
     return first, second
 
@@ -82,6 +83,7 @@ def polished(text: str) -> str:
     'Ben buys an apple. An hour later he is home.'
     """
     text = re.sub(r" +(?=[ .,?])", "", text)
+    # Not before u: a unit, a uniform. Numerals are read aloud: an 8, an 11, an 18.
     text = re.sub(r"\b([Aa]) (?=[aeio]|hour|8|11\b|18\b)", r"\1n ", text)
     return re.sub(r"(^|[.?!] )([a-z])", lambda match: match[1] + match[2].upper(), text)
 

@@ -23,14 +23,15 @@ from storyproblems.expressions import (
     operations,
     substitute,
 )
-from storyproblems.quantities import ANSWER, QuantityGraph, is_tidy
+from storyproblems.quantities import ANSWER, QuantityGraph
 from storyproblems.rewriting import variants
-from storyproblems.scribe import Scribe
-from storyproblems.steps import Step, leaf_text, leaves, numeral, render
+from storyproblems.scribe import Scribe, is_sensible
+from storyproblems.steps import Step, leaf_text, leaves, literal, render
 
 Path = tuple[str, ...]  # one Python assignment each, the last one to `answer`
 
-MAX_EXTRA_OPERATIONS = 2
+MAX_EXTRA_OPERATIONS = 2  # a shortcut that is longer than this is none
+# Drawn uniformly, so that four annotators in six keep the order of the story.
 CONSTANT_ORDERS = ("as told", "as told", "as told", "as told", "as used", "any")
 
 
@@ -67,7 +68,7 @@ def draw_path(graph: QuantityGraph, rng: Random) -> Path:
 
 def draw_paths(graph: QuantityGraph, rng: Random, count: int, patience: int = 8) -> list[Path]:
     """Up to `count` different paths; fewer when `patience` draws per path found no more."""
-    paths: dict[Path, None] = {}
+    paths: dict[Path, None] = {}  # a set that keeps the order in which they were found
     for _ in range(count * patience):
         paths[draw_path(graph, rng)] = None
         if len(paths) == count:
@@ -92,21 +93,14 @@ def _fused(formulas: Mapping[str, Expression], style: Style, rng: Random) -> dic
 
 def _rewritten(formula: Expression, values: Mapping[str, Value], style: Style, rng: Random) -> Expression:
     """The formula or, if one comes to mind, another with the same value and no odd numbers on the way."""
-    for _ in range(2):
+    for _ in range(2):  # a rewriting may open the way to another
         if chance(rng, style.rewriting):
             others = list(variants(formula))
             other = pick(rng, others) if others else formula
-            if (
-                _is_sensible(other, values)
-                and operations(other) <= operations(formula) + MAX_EXTRA_OPERATIONS
-            ):
+            is_short = operations(other) <= operations(formula) + MAX_EXTRA_OPERATIONS
+            if is_short and all(is_sensible(evaluate(node, values)) for node in nodes(other)):
                 formula = other
     return formula
-
-
-def _is_sensible(expression: Expression, values: Mapping[str, Value]) -> bool:
-    parts = (evaluate(node, values) for node in nodes(expression))
-    return all(part > 0 and is_tidy(part) for part in parts)
 
 
 def _reordered(steps: Sequence[Step], rng: Random) -> list[Step]:
@@ -132,7 +126,7 @@ def _written(steps: Sequence[Step], numbers: Mapping[str, Value], declares_all: 
     spelled: dict[Name | Number, str] = {leaf: f"n{index}" for index, leaf in enumerate(constants)}
     spelled |= {Name(step.name): f"t{index}" for index, step in enumerate(steps[:-1])}
     lines = [
-        f"{spelled[c]} = {numeral(numbers[c.name] if isinstance(c, Name) else c.value)}" for c in constants
+        f"{spelled[c]} = {literal(numbers[c.name] if isinstance(c, Name) else c.value)}" for c in constants
     ]
     for step in steps:
         text = render(step.tree, lambda leaf: spelled.get(leaf) or leaf_text(leaf))

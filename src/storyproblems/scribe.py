@@ -9,10 +9,10 @@ from typing import NamedTuple
 from storyproblems.dice import chance, pick, shuffled
 from storyproblems.expressions import Expression, Name, Number, Product, Sum, Value
 from storyproblems.quantities import is_tidy
-from storyproblems.steps import Operation, Step, Tree, apply, size
+from storyproblems.steps import OPERATORS, Operation, Step, Tree, size
 
 MAX_OPERATIONS_PER_STEP = 4
-GROUPING = 0.35
+GROUPING = 0.35  # share of long chains in which somebody sees a pair that belongs together
 HUNDRED = Number(100)
 INVERSE = {"+": "-", "*": "/"}
 
@@ -40,8 +40,8 @@ class Scribe:
         self.values = dict(values)
         self.splitting = splitting
         self.swapping = swapping
-        self._named: dict[Tree, Name] = {}
-        self._unnamed: set[Tree] = set()
+        self._named: dict[Tree, Name] = {}  # nobody works the same thing out twice
+        self._unnamed: set[Tree] = set()  # decided once: the same expression is written alike throughout
 
     def define(self, name: str, expression: Expression) -> None:
         """Write the steps that end in a step called `name`."""
@@ -82,6 +82,7 @@ class Scribe:
         first = pick(self.rng, range(len(links) - 1))
         left, right = links[first], links[first + 1]
         group = joined(sign if left.sign == right.sign else INVERSE[sign], left.term, right.term)
+        # x - y + z cannot become x - (y + z); and no brackets around what would be negative or odd.
         if left.sign != sign == right.sign or not is_sensible(group.value):
             return links
         return [
@@ -93,7 +94,7 @@ class Scribe:
     def _swapped(self, links: list[Link], sign: str) -> list[Link]:
         """The terms in another order, unless odd numbers would come up on the way."""
         others = shuffled(self.rng, links)
-        if others[0].sign != sign:
+        if others[0].sign != sign:  # no chain begins with a minus or a division
             return links
         total = others[0].term
         for link in others[1:]:
@@ -120,7 +121,7 @@ class Scribe:
 
 def joined(sign: str, left: Term, right: Term) -> Term:
     """One operation on two terms."""
-    return Term(Operation(sign, left.tree, right.tree), apply(sign, left.value, right.value))
+    return Term(Operation(sign, left.tree, right.tree), OPERATORS[sign](left.value, right.value))
 
 
 def is_sensible(value: Value) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -18,6 +19,10 @@ class Operation:
 
 
 Tree = Operation | Number | Name
+
+OPERATORS: dict[str, Callable[[Value, Value], Value]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +47,6 @@ def size(tree: Tree) -> int:
     return 1 + size(tree.left) + size(tree.right) if isinstance(tree, Operation) else 0
 
 
-def apply(sign: str, left: Value, right: Value) -> Value:
-    """The value of one operation."""
-    match sign:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*":
-            return left * right
-    return left / right
-
-
 def render(tree: Tree, leaf: Callable[[Number | Name], str], rank: int = 0) -> str:
     """The text of a tree with brackets only where a rank of at least `rank` is needed.
 
@@ -64,18 +57,19 @@ def render(tree: Tree, leaf: Callable[[Number | Name], str], rank: int = 0) -> s
     if not isinstance(tree, Operation):
         return leaf(tree)
     own = 1 if tree.sign in "+-" else 2
+    # The right operand of equal rank needs brackets: a - (b - c). The left one does not.
     text = f"{render(tree.left, leaf, own)} {tree.sign} {render(tree.right, leaf, own + 1)}"
     return f"({text})" if own < rank else text
 
 
-def numeral(value: Value) -> str:
+def literal(value: Value) -> str:
     """A number as it is written in a step."""
     return str(int(value)) if value == int(value) else str(round(value, 6))
 
 
 def leaf_text(leaf: Number | Name) -> str:
-    """A name as it is, a number as a numeral."""
-    return leaf.name if isinstance(leaf, Name) else numeral(leaf.value)
+    """A name as it is, a number as a literal."""
+    return leaf.name if isinstance(leaf, Name) else literal(leaf.value)
 
 
 def spell(expression: Expression) -> str:

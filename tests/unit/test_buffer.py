@@ -72,6 +72,15 @@ def test_keeping_a_solution_drops_the_partial_ones_it_continues():
     assert consider(buffer, "n0=10\nn1=2\nanswer=1") is Verdict.KNOWN_PARTIALLY_CORRECT
 
 
+def test_a_whole_solution_that_another_one_continues_stays():
+    # where a solution ends with its text, a fully-correct one can be the beginning of another
+    programs = PythonPrograms(solution_end="end_of_text")
+    buffer = SolutionBuffer.seeded(OIL, programs=programs)
+    assert consider(buffer, "n0=20\nanswer=n0+5") is Verdict.NEW_FULLY_CORRECT
+    assert consider(buffer, "n0=20\nanswer=n0+5\nanswer=answer*1") is Verdict.NEW_FULLY_CORRECT
+    assert [len(solution) for solution in buffer.fully_correct] == [5, 2, 3]
+
+
 def test_the_empty_solution_is_never_pruned_and_never_learned():
     buffer = SolutionBuffer.seeded(OIL)
     consider(buffer, "n0=10\nn1=2\nanswer=1")

@@ -53,6 +53,7 @@ class SolutionBuffer:
         self.programs = programs
         self.max_length: int | None = None  # the reference's, or what evidence says
         self.usual_length = rules.length_limit  # of solutions, while there is no evidence
+        # A kept solution is the leaf of its path in M, so B holds leaves and no steps of its own.
         self._known = KnownPrefixes()  # M
         self._fully_correct: dict[Prefix, int] = {}  # B: leaf -> training step at which it was found
         self._partially_correct: dict[Prefix, int] = {}
@@ -157,6 +158,7 @@ class SolutionBuffer:
 
         Those that fill the model's context already cannot be continued, and are not drawn.
         """
+        # y0 is not stored in B: it is always there, and nothing ever removes it.
         prefixes = [EMPTY, *(prefix for prefix in self.beginnings if has_room(prefix))]
         return prefixes[rng.randrange(len(prefixes))]
 
@@ -168,26 +170,30 @@ class SolutionBuffer:
         trace = self.programs.entered(trace, self.answer)
         if not trace.states:
             return Verdict.NOT_EXECUTABLE
+        # Alg. 1, line 7: Algorithm 3 as printed leaves this check out, the authors' code has it.
         is_right = self.programs.is_correct(trace, self.answer)
         whole = self._consider_whole(trace, step) if is_right else Verdict.INCORRECT
         if is_right and whole not in (Verdict.TOO_LONG, Verdict.SPURIOUS):
             return whole
+        # A right solution that is too long may still begin in a new way.
         verdict = self._consider_beginnings(trace, step) if self.rules.keeps_partial else Verdict.INCORRECT
         return whole if is_right and not verdict.is_new else verdict
 
     def _consider_whole(self, trace: Trace, step: int) -> Verdict:
         length = len(trace.solution)
-        if self._is_duplicate(trace, length):
+        if self._is_duplicate(trace, length):  # Alg. 1, line 8
             return Verdict.KNOWN_FULLY_CORRECT
+        # Section 3.1: at most as many steps as y*, so that no trivial ones are learned.
         if self.limit is not None and length > self.limit:
             return Verdict.TOO_LONG
+        # A program that knows it is run may lie about itself; what is kept is run twice, independently.
         if not self.programs.confirms(trace):
             return Verdict.NOT_EXECUTABLE
         doubt = self._doubt(trace.solution)
         if doubt and self.rules.spurious == "drop" and self.problem.reference is not None:
             return Verdict.SPURIOUS
-        leaf = self._keep(self._fully_correct, trace.solution.steps, trace.states, step)
-        if doubt and leaf in self._fully_correct:
+        leaf = self._keep(self._fully_correct, trace.solution.steps, trace.states, step)  # line 9
+        if doubt and leaf in self._fully_correct:  # a cap of one forgets it at once
             self._flags[leaf] = doubt
         self._revise_length(trace)
         if self.rules.completes:
@@ -208,9 +214,10 @@ class SolutionBuffer:
     def _revise_length(self, trace: Trace) -> None:
         """The length that solutions may have: the reference's; without one, never set by a single sample."""
         if self.problem.reference is not None:
-            if self.max_length is None:
+            if self.max_length is None:  # the reference is the first solution that a buffer considers
                 self.max_length = len(trace.solution)
             return
+        # The third-shortest: two lucky short programs do not shut out the ordinary ones.
         lengths = sorted(leaf.length for leaf in self._fully_correct if leaf not in self._flags)
         if len(lengths) >= EVIDENCE:
             self.max_length = min(lengths[EVIDENCE - 1], self.usual_length or lengths[EVIDENCE - 1])
@@ -224,11 +231,13 @@ class SolutionBuffer:
     def _consider_beginnings(self, trace: Trace, step: int) -> Verdict:
         if self.rules.completes and not self.falls_back:
             return self._consider_completable(trace, step)
+        # Alg. 3, lines 3-5: backtrack to the first known state; the printed `continue` means stop.
         length = self.programs.longest_known_prefix(trace, self._known)
         if length == 0:
             return Verdict.INCORRECT
         if self._is_duplicate(trace, length):
             return Verdict.KNOWN_PARTIALLY_CORRECT
+        # The paper's rule for prefixes: compared with others that execute to the same state.
         if self._is_longer_than_known(trace, length):
             return Verdict.TOO_LONG
         if not self.programs.confirms(trace):
@@ -256,6 +265,7 @@ class SolutionBuffer:
     ) -> tuple[Verdict, int]:
         """The verdict on beginnings of more than `beyond` steps, and how many steps were kept."""
         ways = self._routes.indexed(self._kept)
+        # Longest beginnings first, so the first that can be completed is the one to keep.
         for match in islice(ways.matches(trace, along, self.limit, beyond), MAX_COMPLETIONS):
             if self._is_duplicate(trace, match.length):
                 return Verdict.KNOWN_PARTIALLY_CORRECT, 0
@@ -265,9 +275,11 @@ class SolutionBuffer:
             if whole is None:
                 continue
             completed = self._routes.traced(whole.text)
+            # Values that look alike may be read for different reasons: only running it tells.
             is_right = completed.solution == whole and self.programs.is_correct(completed, self.answer)
             if is_right and self.programs.confirms(completed):
                 return self._keep_completed(match, completed, step), match.length
+        # Nothing within the limit; a match without one says that length alone was the reason.
         anyhow = ways.matches(trace, along, None)
         return (Verdict.INCORRECT if next(anyhow, None) is None else Verdict.TOO_LONG), 0
 
@@ -281,9 +293,8 @@ class SolutionBuffer:
         is_new = self.rules.stitch and not self._is_duplicate(completed, len(steps))
         if is_new and not self._doubt(completed.solution):
             leaf = self._keep(self._stitched, steps, states, step)
-            seam = next(prefix for prefix in leaf.path() if prefix.length == match.length)
             if leaf in self._stitched:  # a cap of one forgets it at once
-                self._seams[seam] = leaf
+                self._seams[leaf.beginning(match.length)] = leaf
             verdict = Verdict.NEW_STITCHED
         else:
             leaf = self._keep(self._partially_correct, steps[: match.length], states, step)
@@ -300,6 +311,7 @@ class SolutionBuffer:
             return True
         if self.rules.dedup == "ast":
             return False
+        # Renaming changes neither the state nor the number of steps: only such prefixes are compared.
         form = self.programs.renamed(Solution(steps))
         return any(self.programs.renamed(p.solution) == form for p in self._known.reaching(state, length))
 
@@ -308,12 +320,13 @@ class SolutionBuffer:
     ) -> Prefix:
         """updateBuffer and updateMapping: add the path, drop the partial solutions it continues."""
         leaf = self._known.learn(steps, states)
+        # Section 3.3.2: prune what is a prefix of the new one. A fully-correct prefix stays a solution.
         for prefix in leaf.path():
             self._partially_correct.pop(prefix, None)
             self._seams.pop(prefix, None)
             self._routes.drop(prefix)
         kept[leaf] = found
-        self._doubts = None
+        self._doubts = None  # one more opinion may turn the vote
         if self.rules.max_solutions is not None and len(self) > self.rules.max_solutions:
             self._forget_oldest()
         return leaf
@@ -325,11 +338,13 @@ class SolutionBuffer:
         elif self._stitched:
             del self._stitched[next(iter(self._stitched))]
         else:
+            # The first one is the reference, or the first solution where there is none: it stays.
             del self._fully_correct[list(self._fully_correct)[1]]
         leaves = [leaf for kept in self._kept for leaf in kept]
         self._seams = {seam: leaf for seam, leaf in self._seams.items() if leaf in self._stitched}
         self._flags = {leaf: self._flags[leaf] for leaf in leaves if leaf in self._flags}
         self._routes.keep_only(leaves)
+        # M forgets too, or a prefix could match a state that no kept solution reaches any more.
         self._known.keep_only(leaves)
 
     def _repr_html_(self) -> str:
@@ -356,6 +371,7 @@ class SolutionBuffer:
             for leaf, found in kept.items()
         ]
         rules = {**asdict(self.rules), **self.programs.settings()}
+        # Older files lack the key, so it is written only where it says something.
         usual = {} if self.usual_length is None else {"usual_length": self.usual_length}
         return {"rules": rules, "max_length": self.max_length, **usual, "solutions": solutions}
 
@@ -372,8 +388,7 @@ class SolutionBuffer:
             leaf = buffer._known.learn(entry["steps"], entry["states"])
             getattr(buffer, f"_{entry['kind']}")[leaf] = entry["found"]
             if "seam" in entry:
-                seam = next(prefix for prefix in leaf.path() if prefix.length == entry["seam"])
-                buffer._seams[seam] = leaf
+                buffer._seams[leaf.beginning(entry["seam"])] = leaf
             if "flag" in entry:
                 buffer._flags[leaf] = entry["flag"]
             if "witness" in entry:

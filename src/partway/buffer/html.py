@@ -9,13 +9,12 @@ from partway.execution import Programs, Trace
 from partway.execution.programs import unshown_tests
 from partway.execution.trace_html import Card, cards_html, shown_text, with_style
 from partway.problem import Problem
-from partway.solution import Solution
 
 if TYPE_CHECKING:
     from partway.buffer.buffer import SolutionBuffer
 
 MAX_SHOWN = 12
-KINDS = {
+LOOKS = {  # by kind: what a card is called, and its colour
     "fully_correct": ("fully correct", "right"),
     "stitched": ("stitched", "right"),
     "partially_correct": ("partially correct", "partial"),
@@ -26,7 +25,7 @@ def buffer_html(buffer: SolutionBuffer) -> str:
     """The question, the answer and the kept solutions."""
     problem, programs = buffer.problem, buffer.programs
     head = f"<p>{shown_text(problem.question)}</p>{_right(problem, programs)}"
-    kept = [Solution(tuple(row["steps"])) for row in buffer.to_json()["solutions"]][:MAX_SHOWN]
+    kept = list(buffer.found)[:MAX_SHOWN]
     if not kept:
         return with_style(f"{head}<p>No solution is kept yet.</p>")
     traces = programs.trace_all([solution.text for solution in kept])
@@ -46,7 +45,7 @@ def _right(problem: Problem, programs: Programs) -> str:
 def buffer_cards(buffer: SolutionBuffer, traces: list[Trace]) -> Iterator[Card]:
     """A card for each of the traced solutions, in the order in which the buffer keeps them."""
     found, doubts = buffer.found, buffer.doubts
-    kinds = {Solution(tuple(row["steps"])): row["kind"] for row in buffer.to_json()["solutions"]}
+    looks = {solution: look for kind, look in LOOKS.items() for solution in getattr(buffer, kind)}
     number = 0
     for trace in traces:
         solution = trace.solution
@@ -54,7 +53,7 @@ def buffer_cards(buffer: SolutionBuffer, traces: list[Trace]) -> Iterator[Card]:
             yield Card(trace, "y*", "reference", about="given")
             continue
         number += 1
-        kind, look = KINDS[kinds[solution]]
+        kind, look = looks[solution]
         remark = f"Right answer by luck: {doubts[solution]}." if solution in doubts else ""
         about = f"found at step {found[solution]:,}"
         yield Card(trace, f"ŷ{number}", kind, "wrong" if remark else look, about, remark)

@@ -29,6 +29,10 @@ class Prefix:
             yield prefix
             prefix = prefix.parent
 
+    def beginning(self, length: int) -> Prefix:
+        """Its first `length` steps: y_<=i."""
+        return next(prefix for prefix in self.path() if prefix.length == length)
+
     def spells(self, steps: Sequence[str]) -> bool:
         """Whether this prefix consists of exactly the first `self.length` of `steps`."""
         return all(prefix.step == steps[prefix.length - 1] for prefix in self.path())
@@ -74,6 +78,7 @@ class KnownPrefixes:
         """Add all prefixes of a solution; the last one, its leaf, stands for the solution."""
         leaf: Prefix | None = None
         for step, state in zip(steps, states, strict=False):  # a kept beginning has fewer steps than states
+            # The same prefix is the same object, so equality of prefixes is identity of nodes.
             peers = self._by_state.get(state, ())
             known = next((peer for peer in peers if peer.parent is leaf and peer.step == step), None)
             if known is None:

@@ -6,7 +6,6 @@ Each command lives in a module of its own beside this one and is imported only w
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import signal
@@ -18,7 +17,7 @@ from typing import NoReturn
 import click
 
 from partway.cli.interruptions import INTERRUPTED, interruptions_handled
-from partway.errors import PartwayError
+from partway.errors import PartwayError, suggestion
 
 COMMANDS = {
     "demo": "Train MLE against self-sampling on built-in problems; a table and a page in minutes.",
@@ -44,9 +43,8 @@ class Group(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name, names = args[0], self.list_commands(ctx)
         if name not in names and not name.startswith("-"):
-            close = difflib.get_close_matches(name, names, n=1)
-            hint = f"did you mean '{close[0]}'?" if close else f"try one of: {', '.join(names)}"
-            raise click.UsageError(f"no command '{name}'; {hint}", ctx)
+            hint = suggestion(name, names) or f"; try one of: {', '.join(names)}"
+            raise click.UsageError(f"no command '{name}'{hint}", ctx)
         return super().resolve_command(ctx, args)
 
 

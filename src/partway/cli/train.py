@@ -12,8 +12,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from partway.cli.training_keys import training_keys
-from partway.config_files import Settings, checked, parse_overrides, read_settings, suggestion
-from partway.errors import ConfigError, ProblemError
+from partway.config_files import Settings, checked, parse_overrides, read_settings
+from partway.errors import ConfigError, ProblemError, suggestion
 
 if TYPE_CHECKING:
     from partway.problem import Problem

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from partway.config_files import checked, read_settings, suggestion
-from partway.errors import ConfigError
+from partway.config_files import checked, read_settings
+from partway.errors import ConfigError, suggestion
 
 SHIPPED = Path(__file__).parent / "shipped"
 
 Method = Literal["train", "rounds", "mix", "temperatures", "untrained"]
-Kept = Literal["all", "unsolved", "none"]
+References = Literal["all", "unsolved", "none"]
 
 # What a comparison decides for all of its arms, so that their budgets and selection are the same.
 OF_THE_COMPARISON = {
@@ -44,7 +44,7 @@ class Arm:
     of: str | None = None
     samples_per_problem: int = 1
     rounds: int = 1
-    references: Kept = "all"
+    references: References = "all"
     most_solutions: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -77,7 +77,7 @@ class Arm:
 def read_arm(path: Path) -> Arm:
     """The arm in a file, which is called as the file is."""
     content = read_settings(path)
-    settings = content.pop("settings", {}) or {}  # checked by the trainer's own config
+    settings = content.pop("settings", {}) or {}  # checked by the trainer's own config; may be empty
     if "name" in content:
         raise ConfigError(
             f"{path}: name is {content['name']!r:.60}, but an arm is called as its file is; leave it out"
@@ -103,9 +103,10 @@ def load_arms(words: Iterable[str], beside: Path = Path()) -> tuple[Arm, ...]:
     waiting = [_named(word, shipped, beside) for word in words]
     while waiting:
         arm = waiting.pop(0)
+        # An arm that takes another one's model brings that arm along, though nobody named it.
         if arm.of is not None and arm.of not in found:
             waiting = [_named(arm.of, shipped, beside), arm, *waiting]
-        elif found.setdefault(arm.name, arm) != arm:
+        elif found.setdefault(arm.name, arm) != arm:  # the same one twice does no harm
             raise ConfigError(f"two different arms are called {arm.name}; rename the file of one")
     return tuple(found.values())
 

@@ -36,6 +36,13 @@ class Stage:
 Tell = Callable[[Stage], None]
 
 
+def loaded(name: str | Path) -> LanguageModel:
+    """The model of that name; torch is imported only now."""
+    from partway.models.loading import load_model
+
+    return load_model(name)
+
+
 @dataclass(frozen=True)
 class Cell:
     """An arm and a seed of an experiment, the folder of all its files, and whom to tell how far it is."""
@@ -76,7 +83,7 @@ class Cell:
             settings=SamplingSettings(
                 temperature=temperature, max_completion_length=self.experiment.max_completion_length
             ),
-            ks=tuple(k for k in (1, *self.experiment.ks) if k <= samples),
+            ks=tuple(k for k in (1, *self.experiment.ks) if k <= samples),  # dev has fewer than test
             pass1_samples=int(pass1),
             seed=self.seed,
         )
@@ -92,6 +99,7 @@ class Cell:
         if not summary.exists():
             self.draw(load(), summary, problems, plan)
         results, plan = read_results(summary)
+        # Scores of other problems would be compared with those of this seed as if they were the same.
         if {result.task_id for result in results} != {problem.id for problem in problems}:
             raise RunError(
                 f"{summary}: made by a comparison of other problems or another size; choose another --out"
@@ -110,6 +118,6 @@ class Cell:
             problems,
             plan,
             model=str(summary),
-            expand=False,
+            expand=False,  # equal samples in one line with their count: a test has a hundred of each
             on_progress=lambda now: self.tell(Stage("measuring", now.done, now.total, "samples drawn")),
         )

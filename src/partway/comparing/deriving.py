@@ -7,7 +7,7 @@ from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from partway.comparing.cells import Cell, Problems
+from partway.comparing.cells import Cell, Problems, loaded
 from partway.comparing.experiment import SHARES, TEMPERATURES
 from partway.comparing.selecting import Candidate
 from partway.runs import Run
@@ -20,7 +20,7 @@ def candidates(cell: Cell, run: Run | None, problems: Problems) -> tuple[list[Ca
     """What may be chosen, and what one has without choosing; each is measured on dev first."""
     model = cell.experiment.model if run is None else str(run.final)
     if cell.arm.method == "untrained":
-        found = [_candidate(cell, problems, "first weights", partial(_loaded, model))]
+        found = [_candidate(cell, problems, "first weights", partial(loaded, model))]
         return found, found[0]
     if cell.arm.method == "mix":
         mixes = {
@@ -29,14 +29,16 @@ def candidates(cell: Cell, run: Run | None, problems: Problems) -> tuple[list[Ca
             )
             for share in SHARES
         }
+        # Wortsman et al. recommend one half where nothing can be chosen on.
         return list(mixes.values()), mixes[0.5]
+    # pass@1 is then the mean over all samples: a draw of its own at T=0.2 would be the same for all.
     drawn = {
         temperature: _candidate(
-            cell, problems, f"T={temperature:g}", partial(_loaded, model), temperature, pass1=False
+            cell, problems, f"T={temperature:g}", partial(loaded, model), temperature, pass1=False
         )
         for temperature in TEMPERATURES
     }
-    return list(drawn.values()), drawn[0.8]
+    return list(drawn.values()), drawn[0.8]  # the paper's
 
 
 def _candidate(
@@ -57,17 +59,12 @@ def _candidate(
         split: partial(cell.measured, load, cell.folder / f"{split}-{file_name}.json", problems[split], plan)
         for split, plan in plans.items()
     }
+    # Dev is measured now, test only if the candidate is chosen: `measure` is called by then.
     dev = {metric: fmean(scores) for metric, scores in measures["dev"]().items()}
     return Candidate(name, dev, measures["test"])
-
-
-def _loaded(name: str) -> LanguageModel:
-    from partway.models.loading import load_model
-
-    return load_model(name)
 
 
 def _mixed(first: str, tuned: str, share: float) -> LanguageModel:
     from partway.models.mixing import mixed
 
-    return mixed(_loaded(first), _loaded(tuned), share)
+    return mixed(loaded(first), loaded(tuned), share)

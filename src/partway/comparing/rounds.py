@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from partway.comparing.cells import Cell
+from partway.comparing.cells import Cell, loaded
 from partway.comparing.outcomes import Spent
 from partway.evaluation.results import read_results
 from partway.evaluation.samples import JudgedSample
@@ -40,6 +40,7 @@ def prepared(cell: Cell, number: int, model: str, problems: Sequence[Problem]) -
     kept = {p.id: kept_solutions(cell, p, samples[p.id], plan.programs) for p in problems}
     with atomic_writer(file) as stream:
         stream.writelines(json_line({"id": key, "solutions": solutions}) for key, solutions in kept.items())
+    # The budget of one arm is divided among its rounds, so that all arms take as many steps.
     steps = cell.experiment.steps // cell.arm.rounds
     evaluated = min(cell.experiment.eval_steps, steps)
     return Round(
@@ -61,9 +62,11 @@ def kept_solutions(
     traces = programs.trace_all([sample.completion for sample in right])
     distinct = list(dict.fromkeys(trace.solution.steps for trace in traces))
     most = cell.arm.most_solutions
+    # A single one is the most frequent (STaR); of several a random choice (ReST-EM): the most frequent
+    # ones would be alike.
     if most is not None and len(distinct) > most > 1:
         distinct = random.Random(f"{cell.seed}/{problem.id}").sample(distinct, most)
-    return [{"steps": list(steps), "found": 0} for steps in distinct[:most]]
+    return [{"steps": list(steps), "found": 0} for steps in distinct[:most]]  # a slice to None is all
 
 
 def _with_reference(cell: Cell, problem: Problem, is_solved: bool) -> Problem:
@@ -74,19 +77,17 @@ def _with_reference(cell: Cell, problem: Problem, is_solved: bool) -> Problem:
 
 
 def _sample(cell: Cell, number: int, model: str, problems: Sequence[Problem]) -> None:
-    from partway.models.loading import load_model
-
     started = time.perf_counter()
-    loaded = load_model(model)
-    temperature = cell.arm.settings.get("temperature", 0.8)
+    sampler = loaded(model)
+    temperature = cell.arm.settings.get("temperature", 0.8)  # each method has its own
     plan = cell.plan(samples_per_problem(cell), temperature, pass1=False)
     summary = cell.round_file(number, ".json")
-    cell.draw(loaded, summary, problems, plan)
+    cell.draw(sampler, summary, problems, plan)
     samples = [sample for result in read_results(summary)[0] for sample in result.samples]
     spent = Spent(
         samples=sum(sample.count for sample in samples),
         # One more each: the token that ends it was drawn, too.
-        tokens_sampled=sum(s.count * (len(loaded.codec.encode(s.completion)) + 1) for s in samples),
+        tokens_sampled=sum(s.count * (len(sampler.codec.encode(s.completion)) + 1) for s in samples),
         seconds=time.perf_counter() - started,
     )
     with atomic_writer(cell.round_file(number, "-spent.json")) as stream:
@@ -100,6 +101,7 @@ def spent(cell: Cell) -> Spent:
     total = Spent()
     for number in range(1, cell.arm.rounds + 1):
         sampling = json.loads(cell.round_file(number, "-spent.json").read_text(encoding="utf-8"))
+        # The last round's training is the arm's own run, which the caller adds.
         training = Spent.of(cell.round(number)) if number < cell.arm.rounds else Spent()
         total = total + Spent(**sampling) + training
     return total

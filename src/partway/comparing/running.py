@@ -9,7 +9,7 @@ from typing import Any
 
 from partway.comparing import deriving, rounds
 from partway.comparing.arms import Arm
-from partway.comparing.cells import Cell, Problems, Stage, Tell
+from partway.comparing.cells import Cell, Problems, Stage, Tell, loaded
 from partway.comparing.experiment import Experiment
 from partway.comparing.outcomes import Outcome, Spent
 from partway.comparing.selecting import Candidate, choices
@@ -51,6 +51,7 @@ def trained(cell: Cell, problems: Problems) -> tuple[Run, Spent]:
     if cell.arm.method == "rounds":
         model = cell.experiment.model
         for number in range(1, cell.arm.rounds + 1):
+            # Samples of the latest model, but training from the first weights: `train` loads those.
             of_round = rounds.prepared(cell, number, model, problems["train"])
             run = cell.round(number)
             train(cell, run, {**problems, "train": of_round.problems}, of_round.settings)
@@ -80,6 +81,7 @@ def check_same(run: Run, settings: Mapping[str, Any]) -> None:
     """Refuse a finished run of other settings in the place of this one."""
     from partway.training.resuming import FREE_SETTINGS, changes
 
+    # The batch is part of the budget here; the path of a round's solutions says nothing about them.
     free = FREE_SETTINGS - {"per_device_train_batch_size"} | {"buffer_file"}
     differences = [told for key, told in changes(run.config, settings).items() if key not in free]
     if differences:
@@ -92,7 +94,7 @@ def check_same(run: Run, settings: Mapping[str, Any]) -> None:
 def checkpoints(cell: Cell, run: Run, test: Sequence[Problem]) -> list[Candidate]:
     """The checkpoints of a run, the last step's last; the chosen one is the final model."""
     evaluations = run.evaluations()
-    final = run.final_step or chosen_step(evaluations, run.config)
+    final = run.final_step or chosen_step(evaluations, run.config)  # older runs did not write it down
     plan = cell.plan(cell.experiment.test_samples)
     return [
         Candidate(
@@ -100,7 +102,7 @@ def checkpoints(cell: Cell, run: Run, test: Sequence[Problem]) -> list[Candidate
             {name: row["value"] for name, row in summary["metrics"].items()},
             partial(
                 cell.measured,
-                partial(_loaded, run.final if step == final else run.checkpoint(step)),
+                partial(loaded, run.final if step == final else run.checkpoint(step)),
                 run.evaluation_file("test" if step == final else f"test-{step}"),
                 test,
                 plan,
@@ -108,9 +110,3 @@ def checkpoints(cell: Cell, run: Run, test: Sequence[Problem]) -> list[Candidate
         )
         for step, summary in sorted(evaluations.items())
     ]
-
-
-def _loaded(directory: Path) -> Any:
-    from partway.models.loading import load_model
-
-    return load_model(directory)

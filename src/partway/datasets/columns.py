@@ -5,13 +5,12 @@ Named columns are taken as partway's own; a dot goes into an object: `answer=rew
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from partway.datasets.records import BadRow, Record
-from partway.errors import ConfigError
+from partway.errors import ConfigError, suggestion
 from partway.problem import Problem
 
 OURS = ("question", "answer", "solution", "id")
@@ -48,9 +47,8 @@ def _renamed(record: Record, columns: Columns, file: str) -> Record | BadRow:
     row = record.fields
     found = {ours: _value(row, theirs) for ours, theirs in columns.items()}
     if missing := [theirs for ours, theirs in columns.items() if ours == "question" and found[ours] is None]:
-        close = difflib.get_close_matches(missing[0], map(str, row), n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        reason = f"there is no {missing[0]!r} among {', '.join(map(str, row))}{hint}"
+        names = list(map(str, row))
+        reason = f"there is no {missing[0]!r} among {', '.join(names)}{suggestion(missing[0], names)}"
         return BadRow(file, record.line, "columns", reason, record.item)
     taken = {theirs for theirs in columns.values() if theirs in row}
     rest = {name: value for name, value in row.items() if name not in taken and name not in columns}

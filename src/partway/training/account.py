@@ -37,7 +37,7 @@ class Account:
     def line(self, accelerator: Accelerator, steps: int) -> dict[str, float]:
         """What the last `steps` steps did, over all processes; the next line begins from nothing."""
         self.share(accelerator)
-        total = Ledger.total(gathered(accelerator, self.ledger))
+        total = Ledger.total(gathered(accelerator, self.ledger))  # in the order of processes, always
         self.ledger = Ledger()
         self.total_loss += total.loss
         self.num_tokens += total.tokens
@@ -62,13 +62,9 @@ class Account:
             "files": self.run.positions() if accelerator.is_main_process else {},
         }
 
-    def write_buffers(self, directory: Path) -> None:
-        """Save every buffer beside the weights, one line each."""
-        self.buffers.write(directory)
-
     def go_back_to(self, progress: RunProgress, directory: Path, *, is_main: bool) -> None:
         """Take up sums and buffers where a checkpoint left them."""
         self.total_loss, self.num_tokens = progress.total_loss, progress.num_tokens
-        if is_main:
+        if is_main:  # the saved sums are those of all processes: the others begin from nothing
             self.ledger = Ledger.from_json(progress.ledger)
         self.buffers.read(directory)

@@ -13,6 +13,8 @@ def wins_tie(metrics: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
 
     >>> wins_tie({"eval_pass@1": 0.5, "eval_pass@10": 0.7}, {"eval_pass@1": 0.5, "eval_pass@10": 0.8})
     False
+    >>> wins_tie({"eval_pass@5": 0.9, "eval_pass@20": 0.7}, {"eval_pass@5": 0.1, "eval_pass@20": 0.8})
+    False
     >>> wins_tie({"eval_pass@1": 0.5}, {"eval_pass@1": 0.5})
     True
     """

@@ -75,7 +75,7 @@ class Ledger:
         """The sum of the ledgers of all processes."""
         result = cls()
         for part in parts:
-            for name, value in vars(part).items():
+            for name, value in vars(part).items():  # numbers and a Counter: both add
                 setattr(result, name, getattr(result, name) + value)
         return result
 
@@ -96,6 +96,7 @@ class Ledger:
             "samples/drawn": self.drawn,
         }
         if self.drawn:
+            # The paper's verdicts are in every line, also with 0; those of other rules where they occur.
             shown = [v for v in Verdict if self.verdicts[v] or not v.is_optional]
             line |= {f"samples/frac_{verdict}": self.verdicts[verdict] / self.drawn for verdict in shown}
             line["samples/frac_guided"] = self.guided / self.drawn
@@ -113,6 +114,10 @@ class Clock:
     """Seconds spent in named spans since the last line of timings.jsonl."""
 
     def __init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
+        """Count from now on."""
         self.started = time.perf_counter()
         self.spent = dict.fromkeys(SPANS, 0.0)
 
@@ -130,6 +135,7 @@ class Clock:
         seconds = time.perf_counter() - self.started
         line = {"step": step, "time": time.time(), "seconds": seconds, "steps_per_second": steps / seconds}
         line |= {f"time/{name}": spent for name, spent in self.spent.items()}
+        # What no span counts: data loading, the optimiser, transformers' own work.
         line["time/other"] = seconds - sum(self.spent.values())
-        self.__init__()  # type: ignore[misc]
+        self.start()
         return line

@@ -52,6 +52,7 @@ class SavingHooks(TrainerCallback):  # type: ignore[misc]
         self.trainer.after_loading()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        # The last line is due however few steps came since the one before.
         control.should_log |= state.global_step >= state.max_steps
         # At the end of an epoch there may be more to do before saving.
         if self.trainer.stop_signal and state.global_step % self.steps_per_epoch:
@@ -84,7 +85,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         self.last_logged = 0
         check_writable(run.directory)
         super().__init__(**kwargs)
-        self.remove_callback(PrinterCallback)
+        self.remove_callback(PrinterCallback)  # `display` shows what these would
         self.remove_callback(ProgressCallback)
         self.add_callback(SavingHooks(self, steps_per_epoch))
         self.add_callback(self.display)
@@ -103,6 +104,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
             with self.signals, self.display:
                 result = super().train(resume_from_checkpoint=checkpoint and str(checkpoint), **kwargs)
             self._write_final()
+        # Outside the lock: the run is finished, whatever becomes of the upload.
         if self.args.push_to_hub:
             self.push_to_hub()
         return result
@@ -122,9 +124,11 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
                 check_started(self.run.directory)
                 is_longer = resuming.is_longer(self.run.config, self.args.settings)
                 checkpoint = self._resume(force)
+        # Files decide, and only the first process looks: two could see different ones.
         checkpoint, is_longer = from_first(self.accelerator, (checkpoint, is_longer))
         if checkpoint is not None:
             progress = RunProgress.read(checkpoint)
+            # A run that came to its end may be asked for more steps: then it has not ended.
             self.has_ended, self.last_logged = progress.ended and not is_longer, progress.last_logged
             is_main = self.is_world_process_zero()
             self.account.go_back_to(progress, checkpoint, is_main=is_main)
@@ -193,7 +197,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         return begun
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-        settings = resuming.group_settings(self.optimizer)
+        settings = resuming.group_settings(self.optimizer)  # before the checkpoint's take their place
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is not None and not self.is_deepspeed_enabled:
             resuming.apply_settings(self.optimizer, self.lr_scheduler, settings)
@@ -209,7 +213,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         step = self.state.global_step
         steps = step - self.last_logged
         with self.writing("a line of metrics"):
-            if "loss" in logs:
+            if "loss" in logs:  # a line of training; the account's own mean takes its place
                 logs = {**logs, **self.account.line(self.accelerator, steps)}
                 self.last_logged = step
             elif "train_runtime" in logs:
@@ -231,6 +235,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
                 self._fill_checkpoint(directory, progress)
             if self.args.should_save:
                 self._rotate()
+        # Here and nowhere else: whatever stops a run, what it has is saved by now.
         if self.stop_signal:
             raise Interrupted(self.stop_signal, path.name)
 
@@ -267,6 +272,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
             self._save_optimizer_and_scheduler(str(directory))
             self._save_scaler(str(directory))
             self._save_rng_state(str(directory))
+        # By our own names: transformers' method, which ours replaces, would set this.
         if self.state.best_global_step:
             best = self.run.checkpoint(self.state.best_global_step)
             if best.is_dir() or self.state.best_global_step == self.state.global_step:
@@ -277,7 +283,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
                 if isinstance(callback, ExportableState):
                     self.state.stateful_callbacks[type(callback).__name__] = callback.state()
             self.state.save_to_json(str(directory / TRAINER_STATE))
-            self.account.write_buffers(directory)
+            self.account.buffers.write(directory)
             progress.write(directory)
 
     @contextmanager
@@ -299,6 +305,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
             super().save_model(output_dir, _internal_call=_internal_call)
 
     def _issue_warnings_after_load(self, load_result: Any) -> None:
+        # Tied weights are saved once; that the other name is missing is no news.
         tied = set(getattr(self.accelerator.unwrap_model(self.model), "_tied_weights_keys", None) or ())
         if not set(load_result.missing_keys) <= tied or load_result.unexpected_keys:
             super()._issue_warnings_after_load(load_result)
@@ -310,7 +317,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         ):
             self.save_model(str(directory), _internal_call=True)
             if self.args.should_save:
-                self.account.write_buffers(directory)
+                self.account.buffers.write(directory)
                 card = model_card(
                     self.args, self.run, self.final_step, is_chat=bool(self.environment.get("chat_template"))
                 )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-MAX_EXPONENT = 64
+MAX_EXPONENT = 64  # fractions are exact, so a large power would take all memory
 TOLERANCE = 1e-6
+ROUNDINGS: dict[str, Callable[[Fraction], int]] = {"ceil": math.ceil, "floor": math.floor, "round": round}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +132,7 @@ def value_of(
 
 def rounded(value: Fraction, how: str) -> Fraction:
     """`value` as math.ceil, math.floor or round give it."""
-    if how == "ceil":
-        return Fraction(-((-value) // 1))
-    return Fraction(value // 1) if how == "floor" else Fraction(round(value))
+    return Fraction(ROUNDINGS[how](value))
 
 
 def close(a: Fraction, b: Fraction) -> bool:
@@ -157,5 +157,5 @@ def _apply(operator: str, a: Fraction, b: Fraction) -> Fraction | None:
         small = b.denominator == 1 and 0 <= b <= MAX_EXPONENT and abs(a) < 10**6
         return Fraction(a ** int(b)) if small else None
     if b == 0:
-        return None
+        return None  # a mistake in the text, not in us: the reading is dropped
     return a / b if operator == "/" else Fraction(a // b)

@@ -7,13 +7,19 @@ a solution that computes nothing (`<<50=50>>`) counts.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from partway.datasets.gsm8k.expressions import Expression, Negative, Number, Operation
 from partway.datasets.gsm8k.reading import parse
 from partway.datasets.gsm8k.solutions import NoProgram
 from partway.datasets.gsm8k.tokens import tokens
+
+OPERATORS: dict[str, Callable[[float, float], float]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+    "//": operator.floordiv, "**": math.pow,
+}  # fmt: skip
 
 
 @dataclass
@@ -34,13 +40,14 @@ class PaperProgram:
     def _spelled(self, expression: Expression) -> str:
         match expression:
             case Number(value):
+                # The latest step with this value stands for it, whether it is meant or not.
                 known = self.results.get(float(value))
                 return known or self.constants.setdefault(float(value), f"n{len(self.constants)}")
             case Negative(operand):
-                return self._spelled(operand)
-            case Operation(operator, left, right):
+                return self._spelled(operand)  # the sign is lost, as in the authors' code
+            case Operation(sign, left, right):
                 first = self._spelled(left)
-                return f"({first} {operator} {self._spelled(right)})"
+                return f"({first} {sign} {self._spelled(right)})"
         raise AssertionError(f"{expression} is in no annotation")
 
     def lines(self, question: str) -> list[str]:
@@ -56,6 +63,7 @@ def read_paper_program(lines: Sequence[str]) -> PaperProgram | NoProgram:
     for line in lines:
         if "<<" not in line or ">>" not in line:
             continue
+        # Only the first annotation of a line: the authors' code looks no further.
         annotation = line[line.index("<<") + 2 : line.index(">>")]
         left, _, right = annotation.partition("=")
         expression, result = parse(list(tokens(left))), parse(list(tokens(right)))
@@ -72,25 +80,14 @@ def _value(expression: Expression) -> float:
             return float(value)
         case Negative(operand):
             return -_value(operand)
-        case Operation(operator, left, right):
-            return _apply(operator, _value(left), _value(right))
+        case Operation(sign, left, right):
+            return _apply(sign, _value(left), _value(right))
     raise AssertionError(f"{expression} is in no annotation")
 
 
-def _apply(operator: str, a: float, b: float) -> float:
+def _apply(sign: str, a: float, b: float) -> float:
     try:
-        match operator:
-            case "+":
-                return a + b
-            case "-":
-                return a - b
-            case "*":
-                return a * b
-            case "/":
-                return a / b
-            case "//":
-                return a // b
-        return math.pow(a, b)
+        return OPERATORS[sign](a, b)
     except (ArithmeticError, ValueError):
         return math.nan
 
