@@ -2,10 +2,12 @@
 
 import pytest
 
+from partway.comparing import rounds, running
 from partway.comparing.arms import shipped_arms
 from partway.comparing.cells import Cell
 from partway.comparing.experiment import Experiment
-from partway.comparing.rounds import kept_solutions, prepared, samples_per_problem
+from partway.comparing.outcomes import Spent
+from partway.comparing.rounds import Round, kept_solutions, prepared, samples_per_problem
 from partway.evaluation import EvaluationPlan
 from partway.evaluation.results import Evaluation
 from partway.evaluation.samples import ProblemResult, judge
@@ -61,6 +63,7 @@ def test_of_too_many_right_samples_some_are_drawn(tmp_path):
     kept = kept_solutions(cell_of("rest-em", tmp_path), SOLVED, judged(SOLVED, many), PYTHON)
     assert len({tuple(one["steps"]) for one in kept}) == 10
     assert {tuple(one["steps"]) for one in kept} < set(direct(SOLVED, many))
+    assert {tuple(one["steps"]) for one in kept} != set(direct(SOLVED, many)[:10]), "not only the first"
 
 
 @pytest.mark.parametrize(
@@ -83,6 +86,34 @@ def test_references_are_learned_as_the_arm_says(tmp_path, name, solved, unsolved
     assert rows[SOLVED.id]
     assert not rows[UNSOLVED.id]
     assert first.settings["max_steps"] == 200 // cell.arm.rounds
+
+
+def test_every_round_samples_with_the_model_before_it_and_trains_from_the_first_weights(
+    tmp_path, monkeypatch
+):
+    sampled, begun = [], []
+
+    class Trainer:
+        def __init__(self, model, config, train, dev, callbacks):
+            begun.append((model, config.output_dir))
+
+        def train(self, resume_from_checkpoint):
+            pass
+
+    def sampled_with(cell, number, model, problems):
+        sampled.append(model)
+        return Round([], {})
+
+    monkeypatch.setattr("partway.training.SelfSamplingTrainer", Trainer)
+    monkeypatch.setattr(rounds, "prepared", sampled_with)
+    monkeypatch.setattr(rounds, "spent", lambda cell: Spent(samples=1))
+    monkeypatch.setattr(Spent, "of", lambda run: Spent(steps=2))
+    cell = cell_of("star", tmp_path)
+    run, spent = running.trained(cell, {"train": [], "dev": []})
+    runs = [cell.round(number) for number in (1, 2, 3, 4)]
+    assert sampled == [cell.experiment.model, *(str(run.final) for run in runs[:3])]
+    assert begun == [(cell.experiment.model, str(run.directory)) for run in runs]
+    assert (run, spent) == (runs[-1], Spent(steps=2, samples=1))
 
 
 def test_rounds_draw_as_many_samples_as_the_others(tmp_path):
