@@ -21,6 +21,7 @@ from partway.problem import Problem
 SOLUTIONS = 5
 STEPS = 8
 LIVE_SOLUTIONS = 20
+LIVE_PROBLEMS = 100
 
 
 @click.command()
@@ -93,7 +94,7 @@ def fill(problems: int) -> tuple[dict[str, SolutionBuffer], float]:
     return buffers, seconds / considered * 1e6
 
 
-def live_consider(problems: int = 100) -> tuple[float, float]:
+def live_consider() -> tuple[float, float]:
     """How long `consider` takes under `equivalence: live` with twenty solutions kept, in microseconds.
 
     Samples are right beginnings with a wrong end, known ones and new ones. The first figure is the median of
@@ -102,7 +103,7 @@ def live_consider(problems: int = 100) -> tuple[float, float]:
     """
     rng = random.Random(0)
     seconds: dict[bool, list[float]] = {False: [], True: []}
-    for index in range(problems):
+    for index in range(LIVE_PROBLEMS):
         problem, samples = problem_with_samples(index, rng, 4 * LIVE_SOLUTIONS)
         buffer = SolutionBuffer.seeded(problem, Rules(equivalence="live"))
         for sample in samples:

@@ -30,6 +30,7 @@ from storyproblems.steps import Step, leaf_text, leaves, literal, render
 
 Path = tuple[str, ...]  # one Python assignment each, the last one to `answer`
 
+PATIENCE = 8
 MAX_EXTRA_OPERATIONS = 2  # a shortcut that is longer than this is none
 # Drawn uniformly, so that four annotators in six keep the order of the story.
 CONSTANT_ORDERS = ("as told", "as told", "as told", "as told", "as used", "any")
@@ -66,10 +67,10 @@ def draw_path(graph: QuantityGraph, rng: Random) -> Path:
     return _written(steps, graph.numbers, chance(rng, style.declaring), rng)
 
 
-def draw_paths(graph: QuantityGraph, rng: Random, count: int, patience: int = 8) -> list[Path]:
-    """Up to `count` different paths; fewer when `patience` draws per path found no more."""
+def draw_paths(graph: QuantityGraph, rng: Random, count: int) -> list[Path]:
+    """Up to `count` different paths; fewer when PATIENCE draws per path found no more."""
     paths: dict[Path, None] = {}  # a set that keeps the order in which they were found
-    for _ in range(count * patience):
+    for _ in range(count * PATIENCE):
         paths[draw_path(graph, rng)] = None
         if len(paths) == count:
             break

@@ -4,9 +4,9 @@ import pytest
 
 from partway.comparing import deriving
 from partway.comparing.arms import Arm, shipped_arms
-from partway.comparing.cells import Cell
 from partway.comparing.experiment import SHARES, TEMPERATURES, Experiment
 from partway.comparing.selecting import LAST, SELECTED, choices
+from partway.comparing.trials import Trial
 from partway.runs import Run
 from training_cases import apples
 
@@ -18,13 +18,13 @@ def asked(monkeypatch):
     """What is measured, in order: the model, the split, the plan; the second candidate is best on dev."""
     asked = []
 
-    def measured(cell, load, summary, problems, plan):
+    def measured(trial, load, summary, problems, plan):
         [split] = [name for name, given in PROBLEMS.items() if given == problems]
         asked.append((load(), split, plan))
         score = float(len(asked) == 2)
         return {"pass@1": [score], "pass@20": [score]}
 
-    monkeypatch.setattr(Cell, "measured", measured)
+    monkeypatch.setattr(Trial, "measured", measured)
     monkeypatch.setattr(deriving, "loaded", str)
     monkeypatch.setattr("partway.models.mixing.mixed", lambda *models_and_share: models_and_share)
     return asked
@@ -32,8 +32,8 @@ def asked(monkeypatch):
 
 def chosen(arm: Arm, tmp_path, run: Run | None):
     experiment = Experiment((arm,), model="first")
-    cell = Cell(experiment, arm, 0, tmp_path, lambda stage: None)
-    candidates, default = deriving.candidates(cell, run, PROBLEMS)
+    trial = Trial(experiment, arm, 0, tmp_path, lambda stage: None)
+    candidates, default = deriving.candidates(trial, run, PROBLEMS)
     return choices(candidates, default, ["pass@1"], measures_all=True)
 
 

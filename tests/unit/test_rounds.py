@@ -4,10 +4,10 @@ import pytest
 
 from partway.comparing import rounds, running
 from partway.comparing.arms import shipped_arms
-from partway.comparing.cells import Cell
 from partway.comparing.experiment import Experiment
 from partway.comparing.outcomes import Spent
 from partway.comparing.rounds import Round, kept_solutions, prepared, samples_per_problem
+from partway.comparing.trials import Trial
 from partway.evaluation import EvaluationPlan
 from partway.evaluation.results import Evaluation
 from partway.evaluation.samples import ProblemResult, judge
@@ -29,9 +29,9 @@ WRONG = SOLVED.reference.text.replace("- n2", "+ n2")
 DRAWN = [(SECOND, 5), (WRONG, 4), (SECOND.replace(" + ", "+"), 3), (FIRST, 2), (THIRD, 1)]
 
 
-def cell_of(name: str, directory) -> Cell:
+def trial_of(name: str, directory) -> Trial:
     experiment = Experiment((ARMS[name],), train=200, batch_size=32, steps=200)
-    return Cell(experiment, ARMS[name], 0, directory, lambda stage: None)
+    return Trial(experiment, ARMS[name], 0, directory, lambda stage: None)
 
 
 def judged(problem, drawn):
@@ -54,13 +54,13 @@ def direct(problem, drawn) -> list[tuple[str, ...]]:
 
 @pytest.mark.parametrize(("name", "count"), [("rft", 3), ("rest-em", 3), ("star", 1)])
 def test_the_distinct_right_samples_are_kept(tmp_path, name, count):
-    kept = kept_solutions(cell_of(name, tmp_path), SOLVED, judged(SOLVED, DRAWN), PYTHON)
+    kept = kept_solutions(trial_of(name, tmp_path), SOLVED, judged(SOLVED, DRAWN), PYTHON)
     assert [tuple(one["steps"]) for one in kept] == direct(SOLVED, DRAWN)[:count]
 
 
 def test_of_too_many_right_samples_some_are_drawn(tmp_path):
     many = [(SOLVED.reference.text.replace("+ n1", f"+ n1 + {n} - {n}"), 1) for n in range(20)]
-    kept = kept_solutions(cell_of("rest-em", tmp_path), SOLVED, judged(SOLVED, many), PYTHON)
+    kept = kept_solutions(trial_of("rest-em", tmp_path), SOLVED, judged(SOLVED, many), PYTHON)
     assert len({tuple(one["steps"]) for one in kept}) == 10
     assert {tuple(one["steps"]) for one in kept} < set(direct(SOLVED, many))
     assert {tuple(one["steps"]) for one in kept} != set(direct(SOLVED, many)[:10]), "not only the first"
@@ -70,22 +70,22 @@ def test_of_too_many_right_samples_some_are_drawn(tmp_path):
     ("name", "solved", "unsolved"), [("rft", True, True), ("rest-em", False, False), ("star", False, True)]
 )
 def test_references_are_learned_as_the_arm_says(tmp_path, name, solved, unsolved):
-    cell = cell_of(name, tmp_path)
+    trial = trial_of(name, tmp_path)
     wrong = [(UNSOLVED.reference.text.replace("- n2", "+ n2"), 15)]
     results = (
         ProblemResult(SOLVED.id, judged(SOLVED, DRAWN), ()),
         ProblemResult(UNSOLVED.id, judged(UNSOLVED, wrong), ()),
     )
     plan = EvaluationPlan(samples=15, pass1_samples=0)
-    Evaluation.of(results, plan).write(cell.round_file(1, ".json"), expand=False)
-    with atomic_writer(cell.round_file(1, "-spent.json")) as stream:
+    Evaluation.of(results, plan).write(trial.round_file(1, ".json"), expand=False)
+    with atomic_writer(trial.round_file(1, "-spent.json")) as stream:
         stream.write("{}")
-    first = prepared(cell, 1, "no model is needed", [SOLVED, UNSOLVED])
+    first = prepared(trial, 1, "no model is needed", [SOLVED, UNSOLVED])
     assert [problem.reference is not None for problem in first.problems] == [solved, unsolved]
-    rows = {row["id"]: row["solutions"] for row in read_rows(cell.round_file(1, "-solutions.jsonl"))}
+    rows = {row["id"]: row["solutions"] for row in read_rows(trial.round_file(1, "-solutions.jsonl"))}
     assert rows[SOLVED.id]
     assert not rows[UNSOLVED.id]
-    assert first.settings["max_steps"] == 200 // cell.arm.rounds
+    assert first.settings["max_steps"] == 200 // trial.arm.rounds
 
 
 def test_every_round_samples_with_the_model_before_it_and_trains_from_the_first_weights(
@@ -100,27 +100,36 @@ def test_every_round_samples_with_the_model_before_it_and_trains_from_the_first_
         def train(self, resume_from_checkpoint):
             pass
 
-    def sampled_with(cell, number, model, problems):
+    def sampled_with(trial, number, model, problems):
         sampled.append(model)
         return Round([], {})
 
     monkeypatch.setattr("partway.training.SelfSamplingTrainer", Trainer)
     monkeypatch.setattr(rounds, "prepared", sampled_with)
-    monkeypatch.setattr(rounds, "spent", lambda cell: Spent(samples=1))
+    monkeypatch.setattr(rounds, "spent", lambda trial: Spent(samples=1))
     monkeypatch.setattr(Spent, "of", lambda run: Spent(steps=2))
-    cell = cell_of("star", tmp_path)
-    run, spent = running.trained(cell, {"train": [], "dev": []})
-    runs = [cell.round(number) for number in (1, 2, 3, 4)]
-    assert sampled == [cell.experiment.model, *(str(run.final) for run in runs[:3])]
-    assert begun == [(cell.experiment.model, str(run.directory)) for run in runs]
+    trial = trial_of("star", tmp_path)
+    run, spent = running.trained(trial, {"train": [], "dev": []})
+    runs = [trial.round(number) for number in (1, 2, 3, 4)]
+    assert sampled == [trial.experiment.model, *(str(run.final) for run in runs[:3])]
+    assert begun == [(trial.experiment.model, str(run.directory)) for run in runs]
     assert (run, spent) == (runs[-1], Spent(steps=2, samples=1))
+
+
+def test_what_rounds_sampled_is_part_of_what_they_spent(tmp_path, monkeypatch):
+    monkeypatch.setattr(Spent, "of", lambda run: Spent(steps=2))
+    trial = trial_of("rest-em", tmp_path)
+    for number in (1, 2):
+        with atomic_writer(trial.round_file(number, "-spent.json")) as stream:
+            stream.write('{"samples": 5}')
+    assert rounds.spent(trial) == Spent(steps=2, samples=10), "the last round's steps are the arm's own run"
 
 
 def test_rounds_draw_as_many_samples_as_the_others(tmp_path):
     for name in ("rft", "rest-em", "star"):
-        cell = cell_of(name, tmp_path)
-        drawn = samples_per_problem(cell) * cell.arm.rounds * 200
-        assert 0 <= cell.experiment.samples - drawn < cell.arm.rounds * 200
+        trial = trial_of(name, tmp_path)
+        drawn = samples_per_problem(trial) * trial.arm.rounds * 200
+        assert 0 <= trial.experiment.samples - drawn < trial.arm.rounds * 200
 
 
 def test_the_budget_is_what_batches_really_hold():

@@ -1,10 +1,10 @@
 """Comparisons: arms from the same weights, on the same problems, with the same budget and selection rules."""
 
 from partway.comparing.arms import Arm, load_arms, shipped_arms
-from partway.comparing.cells import Stage, Tell
 from partway.comparing.experiment import Experiment, read_experiment
 from partway.comparing.outcomes import Outcome, Spent
 from partway.comparing.running import run_arm
+from partway.comparing.trials import Stage, Tell
 
 __all__ = [
     "Arm",

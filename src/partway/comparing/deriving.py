@@ -7,25 +7,25 @@ from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from partway.comparing.cells import Cell, Problems, loaded
 from partway.comparing.experiment import SHARES, TEMPERATURES
 from partway.comparing.selecting import Candidate
+from partway.comparing.trials import Problems, Trial, loaded
 from partway.runs import Run
 
 if TYPE_CHECKING:
     from partway.models.loading import LanguageModel
 
 
-def candidates(cell: Cell, run: Run | None, problems: Problems) -> tuple[list[Candidate], Candidate]:
+def candidates(trial: Trial, run: Run | None, problems: Problems) -> tuple[list[Candidate], Candidate]:
     """What may be chosen, and what one has without choosing; each is measured on dev first."""
-    model = cell.experiment.model if run is None else str(run.final)
-    if cell.arm.method == "untrained":
-        found = [_candidate(cell, problems, "first weights", partial(loaded, model))]
+    model = trial.experiment.model if run is None else str(run.final)
+    if trial.arm.method == "untrained":
+        found = [_candidate(trial, problems, "first weights", partial(loaded, model))]
         return found, found[0]
-    if cell.arm.method == "mix":
+    if trial.arm.method == "mix":
         mixes = {
             share: _candidate(
-                cell, problems, f"mix {share:g}", partial(_mixed, cell.experiment.model, model, share)
+                trial, problems, f"mix {share:g}", partial(_mixed, trial.experiment.model, model, share)
             )
             for share in SHARES
         }
@@ -34,7 +34,7 @@ def candidates(cell: Cell, run: Run | None, problems: Problems) -> tuple[list[Ca
     # pass@1 is then the mean over all samples: a draw of its own at T=0.2 would be the same for all.
     drawn = {
         temperature: _candidate(
-            cell, problems, f"T={temperature:g}", partial(loaded, model), temperature, pass1=False
+            trial, problems, f"T={temperature:g}", partial(loaded, model), temperature, pass1=False
         )
         for temperature in TEMPERATURES
     }
@@ -42,7 +42,7 @@ def candidates(cell: Cell, run: Run | None, problems: Problems) -> tuple[list[Ca
 
 
 def _candidate(
-    cell: Cell,
+    trial: Trial,
     problems: Problems,
     name: str,
     load: Callable[[], LanguageModel],
@@ -52,11 +52,13 @@ def _candidate(
 ) -> Candidate:
     file_name = name.replace(" ", "-").replace("=", "-")
     plans = {
-        "dev": cell.plan(cell.experiment.dev_samples, temperature, pass1=pass1),
-        "test": cell.plan(cell.experiment.test_samples, temperature, pass1=pass1),
+        "dev": trial.plan(trial.experiment.dev_samples, temperature, pass1=pass1),
+        "test": trial.plan(trial.experiment.test_samples, temperature, pass1=pass1),
     }
     measures = {
-        split: partial(cell.measured, load, cell.folder / f"{split}-{file_name}.json", problems[split], plan)
+        split: partial(
+            trial.measured, load, trial.folder / f"{split}-{file_name}.json", problems[split], plan
+        )
         for split, plan in plans.items()
     }
     # Dev is measured now, test only if the candidate is chosen: `measure` is called by then.

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from partway.comparing.cells import Cell, loaded
 from partway.comparing.outcomes import Spent
+from partway.comparing.trials import Trial, loaded
 from partway.evaluation.results import read_results
 from partway.evaluation.samples import JudgedSample
 from partway.execution import Programs
@@ -30,59 +30,59 @@ class Round:
     settings: Mapping[str, Any]
 
 
-def prepared(cell: Cell, number: int, model: str, problems: Sequence[Problem]) -> Round:
+def prepared(trial: Trial, number: int, model: str, problems: Sequence[Problem]) -> Round:
     """Sample all problems with `model`, and write down the solutions to train on; done once."""
-    file = cell.round_file(number, "-solutions.jsonl")
-    if not cell.round_file(number, "-spent.json").exists():  # written last: where it is, all is sampled
-        _sample(cell, number, model, problems)
-    results, plan = read_results(cell.round_file(number, ".json"))
+    file = trial.round_file(number, "-solutions.jsonl")
+    if not trial.round_file(number, "-spent.json").exists():  # written last: where it is, all is sampled
+        _sample(trial, number, model, problems)
+    results, plan = read_results(trial.round_file(number, ".json"))
     samples = {result.task_id: result.samples for result in results}
-    kept = {p.id: kept_solutions(cell, p, samples[p.id], plan.programs) for p in problems}
+    kept = {p.id: kept_solutions(trial, p, samples[p.id], plan.programs) for p in problems}
     with atomic_writer(file) as stream:
         stream.writelines(json_line({"id": key, "solutions": solutions}) for key, solutions in kept.items())
     # The budget of one arm is divided among its rounds, so that all arms take as many steps.
-    steps = cell.experiment.steps // cell.arm.rounds
-    evaluated = min(cell.experiment.eval_steps, steps)
+    steps = trial.experiment.steps // trial.arm.rounds
+    evaluated = min(trial.experiment.eval_steps, steps)
     return Round(
-        [_with_reference(cell, problem, bool(kept[problem.id])) for problem in problems],
+        [_with_reference(trial, problem, bool(kept[problem.id])) for problem in problems],
         {"buffer_file": str(file), "max_steps": steps, "eval_steps": evaluated, "save_steps": evaluated},
     )
 
 
-def samples_per_problem(cell: Cell) -> int:
+def samples_per_problem(trial: Trial) -> int:
     """A round's share of the samples that every arm draws."""
-    return max(1, cell.experiment.samples // (cell.experiment.train * cell.arm.rounds))
+    return max(1, trial.experiment.samples // (trial.experiment.train * trial.arm.rounds))
 
 
 def kept_solutions(
-    cell: Cell, problem: Problem, samples: Sequence[JudgedSample], programs: Programs
+    trial: Trial, problem: Problem, samples: Sequence[JudgedSample], programs: Programs
 ) -> list[dict[str, Any]]:
     """The distinct right samples of a problem, the most frequent first, at most as many as the arm says."""
     right = [sample for sample in samples if sample.passed]
     traces = programs.trace_all([sample.completion for sample in right])
     distinct = list(dict.fromkeys(trace.solution.steps for trace in traces))
-    most = cell.arm.most_solutions
+    most = trial.arm.most_solutions
     # A single one is the most frequent (STaR); of several a random choice (ReST-EM): the most frequent
     # ones would be alike.
     if most is not None and len(distinct) > most > 1:
-        distinct = random.Random(f"{cell.seed}/{problem.id}").sample(distinct, most)
+        distinct = random.Random(f"{trial.seed}/{problem.id}").sample(distinct, most)
     return [{"steps": list(steps), "found": 0} for steps in distinct[:most]]  # a slice to None is all
 
 
-def _with_reference(cell: Cell, problem: Problem, is_solved: bool) -> Problem:
+def _with_reference(trial: Trial, problem: Problem, is_solved: bool) -> Problem:
     """The problem as the round learns it, with its reference or without."""
-    if cell.arm.references == "all" or (cell.arm.references == "unsolved" and not is_solved):
+    if trial.arm.references == "all" or (trial.arm.references == "unsolved" and not is_solved):
         return problem
     return Problem(problem.id, problem.question, problem.answer, None, problem.meta)
 
 
-def _sample(cell: Cell, number: int, model: str, problems: Sequence[Problem]) -> None:
+def _sample(trial: Trial, number: int, model: str, problems: Sequence[Problem]) -> None:
     started = time.perf_counter()
     sampler = loaded(model)
-    temperature = cell.arm.settings.get("temperature", 0.8)  # each method has its own
-    plan = cell.plan(samples_per_problem(cell), temperature, pass1=False)
-    summary = cell.round_file(number, ".json")
-    cell.draw(sampler, summary, problems, plan)
+    temperature = trial.arm.settings.get("temperature", 0.8)  # each method has its own
+    plan = trial.plan(samples_per_problem(trial), temperature, pass1=False)
+    summary = trial.round_file(number, ".json")
+    trial.draw(sampler, summary, problems, plan)
     samples = [sample for result in read_results(summary)[0] for sample in result.samples]
     spent = Spent(
         samples=sum(sample.count for sample in samples),
@@ -90,18 +90,18 @@ def _sample(cell: Cell, number: int, model: str, problems: Sequence[Problem]) ->
         tokens_sampled=sum(s.count * (len(sampler.codec.encode(s.completion)) + 1) for s in samples),
         seconds=time.perf_counter() - started,
     )
-    with atomic_writer(cell.round_file(number, "-spent.json")) as stream:
+    with atomic_writer(trial.round_file(number, "-spent.json")) as stream:
         json.dump(asdict(spent), stream)
 
 
-def spent(cell: Cell) -> Spent:
+def spent(trial: Trial) -> Spent:
     """What all rounds spent on sampling, and those before the last on training."""
-    if cell.arm.method != "rounds":
+    if trial.arm.method != "rounds":
         return Spent()
     total = Spent()
-    for number in range(1, cell.arm.rounds + 1):
-        sampling = json.loads(cell.round_file(number, "-spent.json").read_text(encoding="utf-8"))
+    for number in range(1, trial.arm.rounds + 1):
+        sampling = json.loads(trial.round_file(number, "-spent.json").read_text(encoding="utf-8"))
         # The last round's training is the arm's own run, which the caller adds.
-        training = Spent.of(cell.round(number)) if number < cell.arm.rounds else Spent()
+        training = Spent.of(trial.round(number)) if number < trial.arm.rounds else Spent()
         total = total + Spent(**sampling) + training
     return total

@@ -9,10 +9,10 @@ from typing import Any
 
 from partway.comparing import deriving, rounds
 from partway.comparing.arms import Arm
-from partway.comparing.cells import Cell, Problems, Stage, Tell, loaded
 from partway.comparing.experiment import Experiment
 from partway.comparing.outcomes import Outcome, Spent
 from partway.comparing.selecting import Candidate, choices
+from partway.comparing.trials import Problems, Stage, Tell, Trial, loaded
 from partway.errors import RunError
 from partway.problem import Problem
 from partway.reports.summaries import chosen_step
@@ -24,55 +24,55 @@ def run_arm(experiment: Experiment, arm: Arm, seed: int, directory: Path, tell: 
 
     An arm that takes another one's model finds it trained.
     """
-    cell = Cell(experiment, arm, seed, directory, tell)
+    trial = Trial(experiment, arm, seed, directory, tell)
     problems = experiment.problems(seed)
-    run, spent = trained(cell, problems) if arm.trains else taken(cell)
+    run, spent = trained(trial, problems) if arm.trains else taken(trial)
     if arm.trains:
         assert run is not None, "an arm that trains has a run"
-        candidates = checkpoints(cell, run, problems["test"])
+        candidates = checkpoints(trial, run, problems["test"])
         default = candidates[-1]
     else:
-        candidates, default = deriving.candidates(cell, run, problems)
+        candidates, default = deriving.candidates(trial, run, problems)
     tables = choices(candidates, default, experiment.metrics, measures_all=experiment.measures_all)
     return Outcome(arm, seed, run, tables, spent)
 
 
-def taken(cell: Cell) -> tuple[Run | None, Spent]:
+def taken(trial: Trial) -> tuple[Run | None, Spent]:
     """The run whose model is taken, and what it spent."""
-    if cell.arm.of is None:
+    if trial.arm.of is None:
         return None, Spent()
-    [parent] = [arm for arm in cell.experiment.arms if arm.name == cell.arm.of]
-    run = cell.of(parent).run
-    return run, rounds.spent(cell.of(parent)) + Spent.of(run)
+    [parent] = [arm for arm in trial.experiment.arms if arm.name == trial.arm.of]
+    run = trial.of(parent).run
+    return run, rounds.spent(trial.of(parent)) + Spent.of(run)
 
 
-def trained(cell: Cell, problems: Problems) -> tuple[Run, Spent]:
+def trained(trial: Trial, problems: Problems) -> tuple[Run, Spent]:
     """The arm's finished run, made or completed where it is not finished, and what it spent."""
-    if cell.arm.method == "rounds":
-        model = cell.experiment.model
-        for number in range(1, cell.arm.rounds + 1):
+    if trial.arm.method == "rounds":
+        model = trial.experiment.model
+        for number in range(1, trial.arm.rounds + 1):
             # Samples of the latest model, but training from the first weights: `train` loads those.
-            of_round = rounds.prepared(cell, number, model, problems["train"])
-            run = cell.round(number)
-            train(cell, run, {**problems, "train": of_round.problems}, of_round.settings)
+            of_round = rounds.prepared(trial, number, model, problems["train"])
+            run = trial.round(number)
+            train(trial, run, {**problems, "train": of_round.problems}, of_round.settings)
             model = str(run.final)
-        return cell.run, rounds.spent(cell) + Spent.of(cell.run)
-    train(cell, cell.run, problems, {})
-    return cell.run, Spent.of(cell.run)
+        return trial.run, rounds.spent(trial) + Spent.of(trial.run)
+    train(trial, trial.run, problems, {})
+    return trial.run, Spent.of(trial.run)
 
 
-def train(cell: Cell, run: Run, problems: Problems, of_round: Mapping[str, Any]) -> None:
+def train(trial: Trial, run: Run, problems: Problems, of_round: Mapping[str, Any]) -> None:
     """Fine-tune the common model as the arm says, unless that was done."""
     from partway.training import SelfSamplingTrainer
     from partway.training.display import Relay
 
-    config = cell.experiment.training_config(cell.arm, cell.seed, run.directory, of_round)
+    config = trial.experiment.training_config(trial.arm, trial.seed, run.directory, of_round)
     if run.is_finished:
         check_same(run, config.settings)
         return
-    relay = Relay(lambda done, total, text: cell.tell(Stage("training", done, total, text)))
+    relay = Relay(lambda done, total, text: trial.tell(Stage("training", done, total, text)))
     trainer = SelfSamplingTrainer(
-        cell.experiment.model, config, problems["train"], problems["dev"], callbacks=[relay]
+        trial.experiment.model, config, problems["train"], problems["dev"], callbacks=[relay]
     )
     trainer.train(resume_from_checkpoint="auto")  # killed before its first checkpoint, it begins again
 
@@ -91,17 +91,17 @@ def check_same(run: Run, settings: Mapping[str, Any]) -> None:
         )
 
 
-def checkpoints(cell: Cell, run: Run, test: Sequence[Problem]) -> list[Candidate]:
+def checkpoints(trial: Trial, run: Run, test: Sequence[Problem]) -> list[Candidate]:
     """The checkpoints of a run, the last step's last; the chosen one is the final model."""
     evaluations = run.evaluations()
     final = run.final_step or chosen_step(evaluations, run.config)  # older runs did not write it down
-    plan = cell.plan(cell.experiment.test_samples)
+    plan = trial.plan(trial.experiment.test_samples)
     return [
         Candidate(
             f"step {step}",
             {name: row["value"] for name, row in summary["metrics"].items()},
             partial(
-                cell.measured,
+                trial.measured,
                 partial(loaded, run.final if step == final else run.checkpoint(step)),
                 run.evaluation_file("test" if step == final else f"test-{step}"),
                 test,

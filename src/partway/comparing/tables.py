@@ -100,11 +100,11 @@ def to_markdown(table: Table) -> str:
     return f"{table.caption}\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def shown(cell: Cell, column: Column, between: tuple[str, str] = (" (", ")")) -> str:
+def shown(cell: Cell, column: Column) -> str:
     """A cell as text; a difference has its sign."""
     if cell is None or isinstance(cell, str):
         return cell or ""
     if not isinstance(cell, Estimate):
         return column.shown(cell)
     value, low, high = map(column.shown, (cell.value, cell.low, cell.high))
-    return f"{value}{between[0]}{low} to {high}{between[1]}"
+    return f"{value} ({low} to {high})"

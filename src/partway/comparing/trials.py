@@ -44,7 +44,7 @@ def loaded(name: str | Path) -> LanguageModel:
 
 
 @dataclass(frozen=True)
-class Cell:
+class Trial:
     """An arm and a seed of an experiment, the folder of all its files, and whom to tell how far it is."""
 
     experiment: Experiment
@@ -53,7 +53,7 @@ class Cell:
     directory: Path
     tell: Tell
 
-    def of(self, arm: Arm) -> Cell:
+    def of(self, arm: Arm) -> Trial:
         """Another arm with the same seed."""
         return replace(self, arm=arm)
 
