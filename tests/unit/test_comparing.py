@@ -2,7 +2,7 @@
 
 import pytest
 
-from partway.comparing.arms import SHIPPED, load_arms, read_arm, shipped_arms
+from partway.comparing.arms import SHIPPED, Arm, load_arms, read_arm, shipped_arms
 from partway.comparing.experiment import Experiment
 from partway.comparing.outcomes import Outcome, Spent
 from partway.comparing.selecting import BEST_PER_K, LAST, SELECTED, Candidate, Choice, choices
@@ -20,14 +20,14 @@ def candidate(name: str, measured: list[str], **dev: float) -> Candidate:
 
 def test_the_selected_model_is_best_at_pass_1_and_of_equal_ones_at_the_largest_k():
     measured = []
-    steps = [("step 1", 0.2, 0.9), ("step 2", 0.3, 0.5), ("step 3", 0.3, 0.7), ("step 4", 0.1, 0.6)]
+    steps = [("step 1", 0.2, 0.9), ("step 2", 0.3, 0.7), ("step 3", 0.3, 0.5), ("step 4", 0.1, 0.6)]
     candidates = [candidate(name, measured, one=one, many=many) for name, one, many in steps]
     tables = choices(candidates, candidates[-1], ("pass@1", "pass@100"), measures_all=True)
-    assert tables[SELECTED].chosen == "step 3"
+    assert tables[SELECTED].chosen == "step 2"
     assert tables[LAST].chosen == "step 4"
-    assert tables[BEST_PER_K].chosen == "step 3, step 1"
+    assert tables[BEST_PER_K].chosen == "step 2, step 1"
     assert tables[BEST_PER_K].scores == {"pass@1": [0.3], "pass@100": [0.9]}
-    assert set(measured) == {"step 1", "step 3", "step 4"}, "what no table shows is not measured"
+    assert set(measured) == {"step 1", "step 2", "step 4"}, "what no table shows is not measured"
 
 
 def test_without_the_other_tables_only_the_selected_model_is_measured():
@@ -71,6 +71,11 @@ def test_the_settings_of_every_shipped_arm_are_settings_of_training(path, tmp_pa
     config = experiment.training_config(arm, 0, tmp_path)
     assert {key: getattr(config, key) for key in arm.settings} == dict(arm.settings)
     assert config.problems_per_step * config.num_generations == experiment.batch_size
+
+
+def test_an_arm_cannot_set_what_the_comparison_gives_to_all():
+    with pytest.raises(ConfigError, match="num_generations belongs to the comparison"):
+        Arm("greedy", "Greedy", settings={"num_generations": 8})
 
 
 def test_two_arms_of_one_name_are_refused(tmp_path):

@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from partway.advantages import pkpo
 from partway.errors import ConfigError
 from partway.models.targets import Target, TargetKind
 from partway.objectives import OBJECTIVES, Objective, beta_mml, mle, mle_aug, mml, objective
@@ -121,6 +122,12 @@ def test_normalization_by_solutions_puts_a_mean_where_the_sum_over_solutions_was
     powers = (LOG_PROBS.exp() ** 0.5).mean()
     assert objective("beta_mml", 0.5, "solutions")(LOG_PROBS, FOUR) == pytest.approx(-2 * powers.log())
     assert objective("mle", 0.25, "solutions")(LOG_PROBS, FOUR) == pytest.approx(3.0)
+
+
+def test_the_k_of_pkpo_arrives() -> None:
+    rewards = [1.0, 0.0, 0.0, 0.0]
+    weights = [found(rewards) for k in (2, 3) if (found := objective("pkpo", k=k).advantages)]
+    assert weights == [pkpo(rewards, k=2), pkpo(rewards, k=3)]
 
 
 def test_only_mml_and_beta_mml_couple_their_targets() -> None:
