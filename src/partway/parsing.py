@@ -172,7 +172,7 @@ def parse_line(line: str) -> Statement | None:
         return None
     try:
         body = _ast_statements(line)
-    except _UNPARSABLE:
+    except UNPARSABLE:
         return None
     return body[0] if len(body) == 1 and isinstance(body[0].node, _SIMPLE) else None
 
@@ -292,7 +292,7 @@ def _bracketed(piece: _Piece, precedence: int) -> str:
 
 # Everything else.
 
-_UNPARSABLE = (SyntaxError, ValueError, MemoryError, RecursionError, OverflowError)
+UNPARSABLE = (SyntaxError, ValueError, MemoryError, RecursionError, OverflowError)
 _SIMPLE = (
     ast.Assign,
     ast.AugAssign,
@@ -305,11 +305,15 @@ _SIMPLE = (
 )
 
 
-def _ast_statements(text: str) -> list[Statement]:
+def parse_tree(text: str) -> ast.Module:
+    """The tree of a text; any error of UNPARSABLE if it has none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about the program's style, not ours
-        tree = ast.parse(text)
-    return [Statement(ast.unparse(node), node=node) for node in tree.body]
+        return ast.parse(text)
+
+
+def _ast_statements(text: str) -> list[Statement]:
+    return [Statement(ast.unparse(node), node=node) for node in parse_tree(text).body]
 
 
 def _parse_tail(lines: list[str], start: int, statements: list[Statement], answer_variable: str) -> Parsed:
@@ -320,7 +324,7 @@ def _parse_tail(lines: list[str], start: int, statements: list[Statement], answe
         text = "\n".join(lines[start:end])
         try:
             tail = _ast_statements(text)
-        except _UNPARSABLE as error:
+        except UNPARSABLE as error:
             syntax_error = error if isinstance(error, SyntaxError) else SyntaxError(_reason(error))
             first_error = first_error or syntax_error
             # Nothing behind the line of the error can help; the line itself may be whole without what

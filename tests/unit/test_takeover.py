@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from partway.execution import worker_process, workers
+from partway.execution.sheets import NOTHING_REFUSED
 from partway.execution.traces import Execution
 from partway.execution.workers import Limits, run_isolated
 
@@ -69,6 +70,7 @@ def workers_without_a_screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     assert NO_SCREEN in boot
     monkeypatch.setattr(worker_process, "_BOOT", boot)
     monkeypatch.setattr(workers, "_SHARED", workers._Shared())
+    monkeypatch.setattr(workers, "screened", lambda steps: (steps, NOTHING_REFUSED))
     monkeypatch.setattr(workers, "MAX_WORKERS", 1)  # all programs come from one zygote
     yield
     for pool in workers._SHARED.pools.values():

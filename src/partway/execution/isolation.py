@@ -14,6 +14,8 @@ import struct
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from os import _exit, getppid
+from resource import RLIMIT_AS, RLIMIT_CPU, RLIMIT_NOFILE, RLIMIT_NPROC, setrlimit
 from typing import ClassVar
 
 ACTIVE = "active"
@@ -22,7 +24,7 @@ LANDLOCK = "landlock (files, TCP, signals)"
 NOBODY = 65534
 OPEN_FILES = 256  # of a worker: a sheet per program of a request, and a few; a program's process has none
 
-_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 22, 38
+_PR_SET_PDEATHSIG, _PR_GET_SECCOMP, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 21, 22, 38
 _SECCOMP_MODE_FILTER = 2
 _LANDLOCK_CREATE_RULESET, _LANDLOCK_RESTRICT_SELF = 444, 446  # the same number on every architecture
 _LANDLOCK_FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}  # by ABI: how many low bits exist
@@ -77,12 +79,16 @@ def confine_program(memory_bytes: int, cpu_seconds: int, parent: int) -> dict[st
     It happens once per program, and every page of memory that is written to is copied: little is done here.
     """
     return {
-        "dies with its parent": _attempt(lambda: _die_with(parent)),
-        "limits (memory, processor time, processes)": _attempt(
-            lambda: _limit_resources(memory_bytes, cpu_seconds)
-        ),
+        "dies with its parent": _attempt(_die_with, parent),
+        "limits (memory, processor time, processes)": _attempt(_limit_resources, memory_bytes, cpu_seconds),
         SECCOMP: _attempt(_forbid_system_calls),
     }
+
+
+def warm_up_walls() -> None:
+    """Call what `confine_program` calls, to no effect."""
+    _attempt(_prctl, _PR_GET_SECCOMP, 0)
+    setrlimit(RLIMIT_CPU, resource.getrlimit(RLIMIT_CPU))
 
 
 def grant_reserve() -> None:
@@ -91,9 +97,9 @@ def grant_reserve() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
-def _attempt(protect: Callable[[], None]) -> str:
+def _attempt(protect: Callable[..., None], *arguments: int) -> str:
     try:
-        protect()
+        protect(*arguments)
     except (Unavailable, OSError, ValueError) as error:
         return f"inactive: {error}"
     return ACTIVE
@@ -111,9 +117,9 @@ def _forbid_new_privileges() -> None:
 
 
 def _die_with(parent: int) -> None:
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
+    _prctl(_PR_SET_PDEATHSIG, _SIGKILL)
+    if getppid() != parent:
+        _exit(1)
 
 
 def _limit_files() -> None:
@@ -124,10 +130,10 @@ def _limit_files() -> None:
 
 def _limit_resources(memory_bytes: int, cpu_seconds: int) -> None:
     reserve = 32 << 20
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
-    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes + reserve))
+    setrlimit(RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
+    setrlimit(RLIMIT_NPROC, (0, 0))
+    setrlimit(RLIMIT_NOFILE, (0, 0))
+    setrlimit(RLIMIT_AS, (memory_bytes, memory_bytes + reserve))
 
 
 def _forbid_files() -> None:
@@ -155,7 +161,7 @@ def _landlock_abi() -> int:
 def _forbid_system_calls() -> None:
     if _FILTER is None:
         raise Unavailable(f"no table of system calls for {os.uname().machine}")
-    _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(_FILTER))
+    _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, _FILTER_ADDRESS)
 
 
 class _Program(ctypes.Structure):
@@ -191,7 +197,7 @@ def _seccomp_filter(calls: _Machine) -> bytes:
 def _prctl(option: int, first: int, second: int = 0) -> None:
     if not _IS_LINUX:
         raise Unavailable(f"{sys.platform} has no prctl")
-    if _LIBC.prctl(option, first, second, 0, 0) != 0:
+    if _PRCTL(option, first, second, 0, 0) != 0:
         raise _last_error()
 
 
@@ -215,6 +221,9 @@ def _last_error() -> OSError:
 
 _IS_LINUX = sys.platform.startswith("linux")
 _LIBC = ctypes.CDLL(None, use_errno=True)
+_SIGKILL = int(signal.SIGKILL)  # a plain number: a child has less to look up
 if _IS_LINUX:
-    _LIBC.prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)
+    _PRCTL = _LIBC.prctl
+    _PRCTL.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)
 _FILTER = _seccomp_program(os.uname().machine)
+_FILTER_ADDRESS = 0 if _FILTER is None else ctypes.addressof(_FILTER)

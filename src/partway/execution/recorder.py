@@ -11,10 +11,8 @@ import ast
 import functools
 import marshal
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from hashlib import blake2b
 from types import (
     BuiltinFunctionType,
     ClassMethodDescriptorType,
@@ -33,13 +31,15 @@ from typing import Any
 
 from partway.execution.isolation import grant_reserve
 from partway.execution.namespace import BUILTIN_EXCEPTIONS
-from partway.execution.screen import Screened, screen
-from partway.execution.wire import MAX_NAME, IntegerTooLarge, encode_value, to_json
+from partway.execution.screen import Screened, refusals, screen
+from partway.execution.values import digest
+from partway.execution.wire import MAX_NAME, IntegerTooLarge, encode_value, text_to_json
 
 MAX_MESSAGE = 300
 MAX_SHOWN = 10**100
 
 Reason = tuple[str, str]  # the kind of a failure and its message
+Step = CodeType | Reason  # ready to run, or the reason why it never will be
 
 _IMMUTABLE = frozenset({int, float, bool, NoneType, str, bytes, complex, Fraction, Decimal, range})
 _CALLABLES = frozenset(
@@ -60,32 +60,36 @@ _CALLABLES = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedStep:
-    """A step ready to run, or the reason why it never will."""
-
-    screened: Screened
-    code: CodeType | None = None
-    reason: Reason | None = None
+def prepare(text: str) -> Step:
+    """Compile one step that was screened before."""
+    step: Step = _compiled(text, "<solution>", 0)
+    return step
 
 
-def prepare(text: str) -> PreparedStep:
-    """Parse, compile and screen one step."""
+def prepare_unscreened(texts: Sequence[str]) -> list[Step]:
+    """Parse, compile and screen all steps: whether a name may be missing depends on what later steps bind."""
+    trees = [_compiled(text, "<step>", ast.PyCF_ONLY_AST) for text in texts]
+    seen = [screen(tree) if isinstance(tree, ast.Module) else Screened() for tree in trees]
+    steps: list[Step] = []
+    for tree, refusal in zip(trees, refusals(seen), strict=True):
+        step = _compiled(tree, "<solution>", 0) if isinstance(tree, ast.Module) else tree
+        # What cannot be compiled is wrong before it is forbidden.
+        steps.append((refusal.kind, refusal.message) if refusal and isinstance(step, CodeType) else step)
+    return steps
+
+
+def _compiled(source: str | ast.Module, name: str, flags: int) -> Any:
+    """What the source is compiled to, or the reason why it cannot be."""
     try:
-        tree: ast.Module = compile(text, "<step>", "exec", int(ast.PyCF_ONLY_AST), dont_inherit=True)
-        code = compile(tree, "<solution>", "exec", dont_inherit=True)
+        return compile(source, name, "exec", flags, dont_inherit=True)
     except MemoryError as error:
-        return PreparedStep(Screened(), reason=("memory", describe(error)))
+        return "memory", describe(error)
     except (SyntaxError, ValueError, RecursionError, OverflowError, SystemError) as error:
-        return PreparedStep(Screened(), reason=("error", describe(error)))
-    screened = screen(tree)
-    if screened.refusal is not None:
-        return PreparedStep(screened, reason=(screened.refusal.kind, screened.refusal.message))
-    return PreparedStep(screened, code)
+        return "error", describe(error)
 
 
 def run_program(
-    texts: Sequence[str],
+    steps: Iterable[Step],
     answer_variable: str,
     namespace: dict[str, Any],
     record: FullRecord | PlainRecord,
@@ -96,13 +100,10 @@ def run_program(
 
     What a step raised goes to `keep`: were it destroyed here, clean-up code of the program would run here.
     """
-    # All of them first: whether a missing name is forbidden depends on what later steps bind.
-    steps = [prepare(text) for text in texts]
-    bound = set().union(*(step.screened.bound for step in steps))
     for step in steps:
-        reason = (
-            _refusal(step, bound) or _execute(step.code, namespace, keep) or _note(record, namespace, write)
-        )
+        if isinstance(step, tuple):
+            return step
+        reason = _execute(step, namespace, keep) or _note(record, namespace, write)
         if reason is not None:
             return reason
         if answer_variable in namespace:
@@ -128,13 +129,7 @@ def _part_of_message(part: object) -> str:
     return f"<{type(part).__name__[:MAX_NAME]}>"
 
 
-def _refusal(step: PreparedStep, bound: set[str]) -> Reason | None:
-    absent = sorted(step.screened.absent - bound)
-    return step.reason or (("forbidden", f"{absent[0]!r} is not available") if absent else None)
-
-
-def _execute(code: CodeType | None, namespace: dict[str, Any], keep: list[object]) -> Reason | None:
-    assert code is not None, "a step without code has a reason"
+def _execute(code: CodeType, namespace: dict[str, Any], keep: list[object]) -> Reason | None:
     try:
         exec(code, namespace)
     except MemoryError as error:
@@ -169,7 +164,7 @@ class FullRecord:
         # Objects that cannot change, by name. Not functions: they may hold a generator, and were the last to
         # hold one to let go of it here, its clean-up code would run here.
         self.settled: dict[str, Any] = dict(namespace)
-        self.printed: dict[str, tuple[bytes, str]] = {}  # of the others: fingerprint and text
+        self.printed: dict[str, tuple[str, str]] = {}  # of the others: fingerprint and text
 
     def changes(self, namespace: Mapping[str, Any]) -> str:
         """The line of what changed since the last one."""
@@ -185,7 +180,7 @@ class FullRecord:
                 gone.append(name)
             elif text is not None and self.texts.get(name) != text:
                 self.texts[name] = text
-                changed.append(f"{to_json(name)}:{text}")
+                changed.append(f"{text_to_json(name)}:{text}")
         for name in gone:
             del self.texts[name]
             self.settled.pop(name, None)
@@ -204,7 +199,7 @@ class FullRecord:
         fingerprint = _fingerprint(value)
         known = self.printed.get(name)
         if fingerprint is None or known is None or known[0] != fingerprint:
-            known = (fingerprint or b"", encode_value(value))
+            known = (fingerprint or "", encode_value(value))
             self.printed[name] = known
         return known[1]
 
@@ -221,20 +216,22 @@ class PlainRecord:
         texts = {
             name: encode_value(namespace[name]) for name in names if not _is_no_value(type(namespace[name]))
         }
-        changed = [f"{to_json(name)}:{text}" for name, text in texts.items() if self.texts.get(name) != text]
+        changed = [
+            f"{text_to_json(name)}:{text}" for name, text in texts.items() if self.texts.get(name) != text
+        ]
         gone = self.texts.keys() - texts.keys()
         self.texts = texts
         return _line(changed, gone)
 
 
 def _line(changed: Iterable[str], gone: Iterable[str]) -> str:
-    return f"[{{{','.join(changed)}}},{to_json(sorted(gone))}]\n"
+    return f"[{{{','.join(changed)}}},[{','.join(map(text_to_json, sorted(gone)))}]]\n"
 
 
-def _fingerprint(value: Any) -> bytes | None:
+def _fingerprint(value: Any) -> str | None:
     """Equal only for equal contents; None if the value holds more than plain data."""
     try:
-        return blake2b(marshal.dumps(value), digest_size=16).digest()
+        return digest(marshal.dumps(value))
     except ValueError:
         return None
 

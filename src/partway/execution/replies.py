@@ -30,7 +30,7 @@ def read_reply(record: bytes, ending: bytes, length: int, answer_variable: str) 
         outcome = decode_line(ending)
         if outcome is None:  # only then is the process's own last word complete
             outcome = decode_line(last)
-        failure = _read_failure(outcome, len(lines))
+        failure = read_failure(outcome, len(lines))
         if failure is not None and failure.step >= length:
             raise WireError("a failure behind the last step")
         if failure is None and len(lines) < length and not (lines and changes[-1].get(answer_variable)):
@@ -54,7 +54,8 @@ def _read_changes(line: Any, decoder: Decoder) -> dict[str, tuple[Any] | None]:
     raise WireError("a line without changes")
 
 
-def _read_failure(line: Any, step: int) -> Failure | None:
+def read_failure(line: Any, step: int) -> Failure | None:
+    """The failure that a kind and a message say; None for None."""
     match line:
         case None:
             return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -73,6 +73,16 @@ class Screened:
     refusal: NotAllowed | None = None
     bound: set[str] = field(default_factory=set)
     absent: set[str] = field(default_factory=set)  # names read that exist only if the program binds them
+
+
+def refusals(steps: Sequence[Screened]) -> list[NotAllowed | None]:
+    """Why each step of a program may not run, None if it may: what one step binds, the others may read."""
+    bound = set().union(*(step.bound for step in steps))
+    return [step.refusal or _missing(step.absent - bound) for step in steps]
+
+
+def _missing(names: set[str]) -> NotAllowed | None:
+    return NotAllowed("forbidden", f"{min(names)!r} is not available") if names else None
 
 
 def screen(tree: ast.Module) -> Screened:

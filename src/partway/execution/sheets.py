@@ -12,6 +12,10 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+Refusal = tuple[str, str]  # why the step behind the last may not run: kind and message
+NOTHING_REFUSED: Refusal = ("", "")
+UNSCREENED: Refusal = ("unscreened", "")  # nobody has looked: the program's process has to
+
 OUTCOME_BYTES = 4096  # kept free for the last line
 _HEADER = struct.Struct("=qqq")  # bytes of the text, of the record, and room for the record
 
@@ -25,9 +29,9 @@ class SentSheet:
     room: int
 
     @classmethod
-    def of(cls, steps: Sequence[str], answer_variable: str, room: int) -> SentSheet:
+    def of(cls, steps: Sequence[str], answer_variable: str, room: int, refusal: Refusal) -> SentSheet:
         """A new sheet with this program on it and `room` bytes for the states."""
-        text = "\0".join((answer_variable, *steps)).encode("utf-8", "surrogatepass")
+        text = "\0".join((answer_variable, *refusal, *steps)).encode("utf-8", "surrogatepass")
         start, room = _HEADER.size + len(text), room + OUTCOME_BYTES
         descriptor = _nameless_file()
         os.ftruncate(descriptor, start + room)
@@ -56,6 +60,8 @@ def _nameless_file() -> int:
 class Sheet:
     """The sheet in the process that runs its program."""
 
+    __slots__ = ("_memory", "_room", "_text", "_used")
+
     def __init__(self, descriptor: int) -> None:
         self._memory = mmap.mmap(descriptor, 0)
         self._text, _, self._room = _HEADER.unpack_from(self._memory, 0)
@@ -63,7 +69,7 @@ class Sheet:
         self._note_length()
 
     def program(self) -> list[str]:
-        """The answer variable, then the steps."""
+        """The answer variable, kind and message of the refusal, then the steps."""
         text = self._memory[_HEADER.size : _HEADER.size + self._text]
         return text.decode("utf-8", "surrogatepass").split("\0")
 

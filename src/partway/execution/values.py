@@ -6,11 +6,11 @@ its values. Equal states are equal strings, in every process and on every machin
 
 from __future__ import annotations
 
+from _blake2 import blake2b  # `hashlib` would load all of OpenSSL into workers, which are to be small
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Any, Literal
 
 State = str
@@ -43,7 +43,7 @@ def canonical(value: Any) -> str:
     if kind is int:
         return str(value)
     if kind is float:
-        return _canonical_float(value)
+        return canonical_float(value)
     text = _canonical_other(value)
     return text if len(text) <= MAX_TEXT else _digest(text)
 
@@ -66,7 +66,8 @@ def printable(text: str) -> str:
 
 
 @lru_cache(maxsize=1 << 16)  # the same numbers come again, and spelling one takes longer than computing it
-def _canonical_float(value: float) -> str:
+def canonical_float(value: float) -> str:
+    """The canonical text of a float."""
     if value.is_integer() and -EXACT_FLOAT < value < EXACT_FLOAT:
         return str(int(value))
     text = f"{value:.10g}"
@@ -104,10 +105,16 @@ def _canonical_fraction(value: Fraction) -> str:
     if value.denominator == 1:
         return str(value.numerator)
     try:
-        return _canonical_float(float(value))
+        return canonical_float(float(value))
     except OverflowError:  # beyond floats: exact
         return str(value)
 
 
 def _digest(text: str) -> str:
-    return f"{text[:32]}#{blake2b(text.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
+    return f"{text[:32]}#{digest(text.encode('utf-8', 'surrogatepass'))}"
+
+
+def digest(content: bytes) -> str:
+    """A short text that stands for long content."""
+    found: str = blake2b(content, digest_size=16).hexdigest()
+    return found

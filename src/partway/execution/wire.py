@@ -12,11 +12,10 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from hashlib import blake2b
 from types import NoneType
 from typing import Any
 
-from partway.execution.values import MAX_INTEGER_BITS, Opaque, printable
+from partway.execution.values import MAX_INTEGER_BITS, Opaque, digest, printable
 
 MAX_FRAME = 1 << 24
 MAX_VALUE_TEXT = 1 << 15  # longer values travel as the digest of their text
@@ -29,6 +28,9 @@ MAX_NAME = 80  # characters of a type's name
 _LENGTH = struct.Struct(">I")
 _INTEGER_BOUND = 1 << MAX_INTEGER_BITS
 _NUMBERS = frozenset({int, float, bool, NoneType})
+_PLAIN_BOUND = 1 << 62  # smaller integers, and texts of fewer characters than the next, are written at once
+_PLAIN_TEXT = 1 << 10
+text_to_json: Callable[[str], str] = json.encoder.encode_basestring_ascii
 to_json = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
@@ -76,13 +78,17 @@ class FrameReader:
             yield payload
 
 
-def encode_value(value: object) -> str:
+def encode_value(value: Any) -> str:
     """The JSON text of a value; it calls no code of the value's own class.
 
     >>> encode_value((1, 2.5, {"a"})), encode_value([float("nan"), None]), encode_value(iter([]))
     ('{"t":[1,2.5,{"s":["a"]}]}', '[NaN,null]', '{"o":"list_iterator"}')
     """
     kind = type(value)
+    if kind is int and -_PLAIN_BOUND < value < _PLAIN_BOUND:
+        return repr(value)
+    if kind is str and len(value) < _PLAIN_TEXT:
+        return text_to_json(value)
     try:
         text = to_json(_Encoder().encode(value, 0))
     except _TooComplex:
@@ -92,7 +98,7 @@ def encode_value(value: object) -> str:
 
 def _digest(kind: type, content: bytes) -> dict[str, str]:
     """What stands for a long value: equal for equal contents."""
-    return {"o": f"{kind.__name__[:MAX_NAME]}#{blake2b(content, digest_size=16).hexdigest()}"}
+    return {"o": f"{kind.__name__[:MAX_NAME]}#{digest(content)}"}
 
 
 class _Encoder:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import _socket
 import gc
 import json
-import math
 import os
 import select
 import signal
@@ -19,13 +18,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from os import _exit, close, closerange, fork, waitpid
+from select import POLLIN
+from signal import ITIMER_PROF, setitimer
 from typing import Any
 
-from partway.execution.isolation import confine_program, confine_worker
+from partway.execution.isolation import confine_program, confine_worker, warm_up_walls
 from partway.execution.namespace import fresh_namespace, settle_modules
 from partway.execution.probe import try_everything
-from partway.execution.recorder import FullRecord, PlainRecord, run_program
-from partway.execution.sheets import Sheet
+from partway.execution.recorder import FullRecord, PlainRecord, prepare, prepare_unscreened, run_program
+from partway.execution.sheets import NOTHING_REFUSED, UNSCREENED, SentSheet, Sheet
 from partway.execution.wire import FrameReader, frame, to_json
 
 HELLO, REPLY, UNUSABLE = b"H", b"R", b"U"
@@ -33,7 +35,9 @@ CHANNEL = 0
 MAX_SHEETS = 64  # in one request
 OUT_OF_MEMORY = 77  # exit status of a child that had no memory left to report
 ENCODINGS = ("ascii", "latin-1", "utf-16", "utf-32", "utf-7", "utf-8-sig", "cp1252", "unicode-escape")
-WARM_UP = ("answer", "x = [1, 2.5]", "for i in range(3):\n    x.append(f'{i}')", "y = {'a': (x, None)}")
+WARM_UP_ROUNDS = 40
+WARM_UP = ("n = 2", "x = [1, 2.5]", "for i in range(3):\n    x.append(f'{n + i}')", "y = {'a': (x, None)}")
+pidfd_open = getattr(os, "pidfd_open", None)  # on Linux
 _SIGNALS_OF_TIME = (signal.SIGPROF, signal.SIGXCPU)
 
 
@@ -43,6 +47,7 @@ class RunRequest:
 
     cpu_seconds: float = 1.0
     wall_seconds: float = 10.0
+    cpu_limit: int = 2  # whole seconds, as the kernel counts them: for a program that stops its timer
     memory_bytes: int = 256 << 20
     plain: bool = False
 
@@ -94,26 +99,34 @@ def _settle() -> dict[str, str]:
 
 
 def _warm_up() -> None:
-    """Run a program of our own: what Python prepares at first use is then prepared in every child."""
-    for plain in (False, True):
-        namespace = fresh_namespace()
-        record = PlainRecord() if plain else FullRecord(namespace)
-        reason = run_program(WARM_UP[1:], WARM_UP[0], namespace, record, lambda line: True, [])
-        assert reason is None, f"a harmless program fails: {reason}"
+    """Do what children do until Python has prepared all that it prepares for code in use.
+
+    A child that would have to prepare it writes to memory, and each page written to is copied.
+    """
+    for _ in range(WARM_UP_ROUNDS):
+        for refusal, plain in ((NOTHING_REFUSED, False), (UNSCREENED, True)):
+            sheet = SentSheet.of(WARM_UP, "answer", 1 << 12, refusal)
+            namespace = fresh_namespace()
+            record = PlainRecord() if plain else FullRecord(namespace)
+            _trace(Sheet(sheet.descriptor), namespace, record, [])
+            assert sheet.record().endswith(b"\nnull"), f"a harmless program fails: {sheet.record()!r}"
+            sheet.throw_away()
+        warm_up_walls()
 
 
 def serve(request: RunRequest, sheets: Sequence[int]) -> None:
     """Run the program on every sheet, in order; a reply says how its process ended, None if as it should."""
+    zygote = os.getpid()
     for sheet in sheets:
         try:
-            ending = _run(request, sheet)
+            ending = _run(request, sheet, zygote)
             if ending is not None and not ending.certain:
-                ending = _run(request, sheet)  # somebody else may have killed it
+                ending = _run(request, sheet, zygote)  # somebody else may have killed it
         except OSError as error:
             _send(UNUSABLE + f"a worker cannot start a process: {error.strerror}".encode())
             return
-        _send(REPLY + to_json(ending and [ending.kind, ending.message]).encode())
-        os.close(sheet)
+        _send(_WELL if ending is None else REPLY + to_json([ending.kind, ending.message]).encode())
+        close(sheet)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,40 +138,47 @@ class Ending:
     certain: bool = False
 
 
-def _run(request: RunRequest, sheet: int) -> Ending | None:
-    """Fork a child for one program and see it to its end."""
-    zygote = os.getpid()
-    pid = os.fork()
+def _run(request: RunRequest, sheet: int, zygote: int) -> Ending | None:
+    """Fork a child for one program and see it to its end.
+
+    Little is done here: after a fork this process, too, copies each page that it writes to.
+    """
+    pid = fork()
     if pid == 0:
         _live(request, sheet, zygote)
-    if _ends_in_time(pid, time.monotonic() + request.wall_seconds):
-        return _ending(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), request)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    return Ending("timeout", f"took longer than {request.wall_seconds:g} s", certain=True)
+    if not _ends_in_time(pid, request.wall_seconds):
+        os.kill(pid, signal.SIGKILL)
+        waitpid(pid, 0)
+        return Ending("timeout", f"took longer than {request.wall_seconds:g} s", certain=True)
+    status = waitpid(pid, 0)[1]
+    return None if status == 0 else _ending(os.waitstatus_to_exitcode(status), request)
 
 
-def _ends_in_time(pid: int, deadline: float) -> bool:
+_poll = select.poll()
+_poll.register(CHANNEL, 0)  # only its hang-up
+
+
+def _ends_in_time(pid: int, seconds: float) -> bool:
     """Wait for a child; end this process, and the child, when the trainer is gone."""
-    poll = select.poll()
-    poll.register(CHANNEL, 0)  # only its hang-up
-    if not hasattr(os, "pidfd_open"):
-        return _ends_in_time_without_notice(pid, deadline, poll)
-    child = os.pidfd_open(pid)
-    poll.register(child, select.POLLIN)
-    events = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
-    os.close(child)
-    if any(descriptor == CHANNEL for descriptor, _ in events):
-        _end_with(pid)
+    if pidfd_open is None:
+        return _ends_in_time_without_notice(pid, time.monotonic() + seconds)
+    child = pidfd_open(pid)
+    _poll.register(child, POLLIN)
+    events = _poll.poll(seconds * 1000)
+    _poll.unregister(child)
+    close(child)
+    for descriptor, _ in events:
+        if descriptor == CHANNEL:
+            _end_with(pid)
     return bool(events)
 
 
-def _ends_in_time_without_notice(pid: int, deadline: float, poll: select.poll) -> bool:
+def _ends_in_time_without_notice(pid: int, deadline: float) -> bool:
     """As above where no descriptor stands for a process: look every millisecond."""
     while time.monotonic() < deadline:
         if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             return True
-        if poll.poll(1):
+        if _poll.poll(1):
             _end_with(pid)
     return False
 
@@ -168,9 +188,7 @@ def _end_with(pid: int) -> None:
     os._exit(0)
 
 
-def _ending(code: int, request: RunRequest) -> Ending | None:
-    if code == 0:
-        return None
+def _ending(code: int, request: RunRequest) -> Ending:
     if -code in _SIGNALS_OF_TIME:
         return Ending("timeout", f"took more than {request.cpu_seconds:g} s of processor time", certain=True)
     if code == OUT_OF_MEMORY:
@@ -198,21 +216,35 @@ def _live(request: RunRequest, descriptor: int, zygote: int) -> None:
     keep: list[object] = []  # what the program made: were it destroyed here, its clean-up code would run here
     try:
         sheet = Sheet(descriptor)
-        os.closerange(0, 256)
+        closerange(0, 256)
         _confine(request, zygote)
-        signal.setitimer(signal.ITIMER_PROF, request.cpu_seconds)  # its signal ends this process
-        answer_variable, *steps = sheet.program()
-        reason = run_program(steps, answer_variable, _NAMESPACE, _RECORDS[request.plain], sheet.append, keep)
-        sheet.finish(to_json(reason).encode())
+        setitimer(ITIMER_PROF, request.cpu_seconds)  # its signal ends this process
+        _trace(sheet, _NAMESPACE, _RECORDS[request.plain], keep)
         status = 0
     except MemoryError:
         status = OUT_OF_MEMORY
     finally:
-        os._exit(status)
+        _exit(status)
+
+
+def _trace(
+    sheet: Sheet, namespace: dict[str, Any], record: FullRecord | PlainRecord, keep: list[object]
+) -> None:
+    """Run the program on the sheet and write on it what became of it."""
+    answer_variable, kind, message, *texts = sheet.program()
+    # All of them first: once a step has run, nothing in this process can be relied on.
+    steps = prepare_unscreened(texts) if kind == UNSCREENED[0] else [prepare(text) for text in texts]
+    if message:
+        steps.append((kind, message))
+    reason = run_program(steps, answer_variable, namespace, record, sheet.append, keep)
+    sheet.finish(b"null" if reason is None else to_json(reason).encode())
 
 
 def _confine(request: RunRequest, zygote: int) -> dict[str, str]:
-    return confine_program(request.memory_bytes, math.ceil(request.cpu_seconds) + 1, zygote)
+    return confine_program(request.memory_bytes, request.cpu_limit, zygote)
+
+
+_WELL = REPLY + b"null"
 
 
 def _send(payload: bytes) -> None:

@@ -32,6 +32,8 @@ for name, folder in (("partway", sys.argv[1]), ("partway.execution", sys.argv[1]
 from partway.execution.worker_main import main
 main()
 """
+# With LD_BIND_NOW the loader is done before the first fork, not again in each child.
+_SETTINGS = {"LC_ALL": "C.UTF-8", "LD_BIND_NOW": "1"}
 _FLAGS = ("-s", "-S", "-P", "-B", "-W", "ignore")
 
 
@@ -57,7 +59,7 @@ class WorkerProcess:
                 stdin=channel.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
-                env=environment | {"PYTHONHASHSEED": str(hash_seed), "LC_ALL": "C.UTF-8"},
+                env=environment | _SETTINGS | {"PYTHONHASHSEED": str(hash_seed)},
                 cwd="/",
                 start_new_session=True,
             )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import json
+import math
 import os
 import selectors
 import threading
@@ -18,8 +19,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from partway.execution.replies import read_reply
-from partway.execution.sheets import SentSheet
+from partway.execution.replies import read_failure, read_reply
+from partway.execution.screening import screened
+from partway.execution.sheets import UNSCREENED, Refusal, SentSheet
 from partway.execution.traces import Execution, Failure
 from partway.execution.wire import WireError
 from partway.execution.worker_process import START_SECONDS, WorkerProcess, unusable, weak_sandbox_is_allowed
@@ -145,6 +147,7 @@ class _Run:
         self.answer_variable = answer_variable
         self.limits = limits
         self.allow_weak = weak_sandbox_is_allowed()
+        self.admitted: dict[int, tuple[Program, Refusal]] = {}
         self.results: dict[int, Execution] = {}
         self.deaths: Counter[int] = Counter()
         self.jobs: dict[WorkerProcess, _Job] = {}
@@ -177,13 +180,23 @@ class _Run:
                 self.results[number] = Execution((), Failure("memory", message, 0))
             elif "\0" in "".join(program):
                 self.results[number] = Execution((), Failure("error", "SyntaxError: a null character", 0))
-            else:
+            elif self.admit(number):
                 portion.append(number)
             if len(portion) >= PROGRAMS_PER_REQUEST:
                 yield portion
                 portion = deque()
         if portion:
             yield portion
+
+    def admit(self, number: int) -> bool:
+        """Whether any step of the program may run; what is traced twice is screened twice, the second time
+        behind the walls."""
+        program = self.programs[number]
+        steps, (kind, message) = (program, UNSCREENED) if self.pool.second else screened(program)
+        if not steps:
+            self.results[number] = Execution((), read_failure([kind, message], 0))
+        self.admitted[number] = steps, (kind, message)
+        return bool(steps)
 
     def assign(self, selector: selectors.BaseSelector) -> None:
         """Give every idle worker something to do."""
@@ -199,11 +212,13 @@ class _Run:
                 worker.send(self.request(), [sheet.descriptor for sheet in sheets])
 
     def sheet(self, number: int) -> SentSheet:
-        return SentSheet.of(self.programs[number], self.answer_variable, self.limits.reply_bytes)
+        steps, refusal = self.admitted[number]
+        return SentSheet.of(steps, self.answer_variable, self.limits.reply_bytes, refusal)
 
     def request(self) -> dict[str, Any]:
         return {
             "cpu_seconds": self.limits.cpu_seconds,
+            "cpu_limit": math.ceil(self.limits.cpu_seconds) + 1,
             "wall_seconds": self.limits.wall_seconds,
             "memory_bytes": self.limits.memory_bytes,
             "plain": self.pool.second,
