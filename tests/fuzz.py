@@ -2,28 +2,32 @@
 
     python tests/fuzz.py --programs 1000000 --seed 7 --curve memory.csv
 
-`--curve` writes how the memory of this process develops: it has to be flat once the caches are full.
+`--curve` writes how the memory of this process develops: it has to be flat once the caches are full. The file
+grows with every batch; Ctrl-C ends a run after the batch under way, with a verdict on what was seen.
 Mutants are made from ordinary and from hostile programs, on the level of characters, lines, tokens and
-trees. The first one that breaks a rule is printed, and the exit code is 1.
+trees. The first one that breaks a rule is printed behind `broken:`, and the exit code is 1.
 """
 
 import argparse
 import ast
-import copy
 import io
 import json
 import os
 import random
+import signal
 import sys
 import time
 import tokenize
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import hostile_runner
 from partway import Trace, parsing, solution
-from partway.execution import interpreter, plain, trace_all, tracing, workers
+from partway.execution import interpreter, plain, screening, trace_all, tracing, workers
 from partway.execution.memo import Memo
 
 LIMITS = workers.Limits(cpu_seconds=0.02, wall_seconds=30.0, memory_bytes=80 << 20)
@@ -62,7 +66,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Throw mutated programs at `trace`.")
     parser.add_argument("--programs", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--batch", type=int, default=512)
+    parser.add_argument("--batch", type=int, default=2_048)
     parser.add_argument("--curve", type=Path, help="a CSV file for programs, resident bytes and seconds")
     parser.add_argument("--caches", type=int, help="megabytes of each cache, to see the curve flat sooner")
     parser.add_argument(
@@ -74,7 +78,11 @@ def main() -> None:
     os.chdir(os.environ.get("TMPDIR", "/"))
     if options.caches:
         shrink_caches(options.caches << 20)
-    print(json.dumps(run(options.programs, options.seed, options.batch, extra, True, curve), indent=1))
+    stop_on_signals()
+    try:
+        print(json.dumps(run(options.programs, options.seed, options.batch, extra, True, curve), indent=1))
+    except AssertionError as broken:
+        sys.exit(f"broken: {broken}")
 
 
 def shrink_caches(size: int) -> None:
@@ -83,7 +91,7 @@ def shrink_caches(size: int) -> None:
     SETTLED = 40_000
     tracing._memos = defaultdict(lambda: Memo(size))
     parsing.MAX_CACHED_BYTES = size
-    for cache in (plain._known, interpreter._runs, solution._alpha_forms):
+    for cache in (plain._known, interpreter._runs, screening._known, solution._alpha_forms):
         cache._half = cache._most = size // 2
 
 
@@ -94,8 +102,11 @@ def run(
     extra: Sequence[str] = (),
     show: bool = False,
     curve: Path | None = None,
-) -> dict[str, float]:
-    """Trace so many mutants and count their outcomes; an AssertionError names one that broke a rule."""
+) -> dict[str, Any]:
+    """Trace so many mutants and count their outcomes; an AssertionError names one that broke a rule.
+
+    Ctrl-C, or a signal to end, ends it after the batch that is under way; what was seen until then is told.
+    """
     rng = random.Random(seed)
     hostile = [json.loads(line)["code"] for line in HOSTILE.read_text(encoding="utf-8").splitlines()]
     sources = ORDINARY * (1 + 2 * len(hostile) // len(ORDINARY)) + hostile + list(extra)
@@ -103,30 +114,84 @@ def run(
     outcomes: Counter[str] = Counter()
     written = curve.open("w", buffering=1, encoding="utf-8") if curve else None
     events = hostile_runner.watch()
-    start, memory = time.monotonic(), 0
+    memory = Memory()
+    start = time.monotonic()
     if written:
         written.write("programs,resident_bytes,seconds\n")
+    sizes = [min(batch, programs - done) for done in range(0, programs, batch)]
     try:
-        while (done := outcomes.total()) < programs:
-            mutants = [mutant(sources, rng) for _ in range(min(batch, programs - done))]
+        for mutants in made_ahead(sizes, sources, rng):
+            done = outcomes.total()
             outcomes.update(traced(mutants, done))
             assert not events, f"this process was made to act: {events}"
-            resident = hostile_runner.resident_bytes()
-            if done <= SETTLED < outcomes.total() or not memory:
-                memory = resident
-            growth = (64 << 20) if done > SETTLED else (400 << 20)  # caches fill up first
-            assert resident - memory < growth, f"memory grew from {memory} to {resident} bytes"
+            resident = memory.look(done, outcomes.total())
+            seconds = time.monotonic() - start
             if written:
-                written.write(f"{outcomes.total()},{resident},{time.monotonic() - start:.0f}\n")
+                written.write(f"{outcomes.total()},{resident},{seconds:.0f}\n")
             if show:
-                print(
-                    f"{outcomes.total()} {dict(outcomes)} {time.monotonic() - start:.0f} s", file=sys.stderr
-                )
+                print(f"{outcomes.total()} {dict(outcomes)} {seconds:.0f} s", file=sys.stderr)
+            if STOPPED:
+                break
     finally:
         workers.DEFAULT_LIMITS = usual
         if written:
             written.close()
-    return dict(outcomes) | {"programs_per_second": round(programs / (time.monotonic() - start))}
+    total = outcomes.total()
+    rate = round(total / (time.monotonic() - start))
+    return {**outcomes, "programs": total, "programs_per_second": rate, "resident": memory.verdict()}
+
+
+STOPPED: list[int] = []  # signals that came
+
+
+def stop_on_signals() -> None:
+    """End after the batch under way; a second signal ends at once."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop)
+
+
+def _stop(number: int, frame: object) -> None:
+    if STOPPED:
+        raise KeyboardInterrupt
+    STOPPED.append(number)
+
+
+def made_ahead(sizes: Sequence[int], sources: Sequence[str], rng: random.Random) -> Iterator[list[str]]:
+    """Batches of mutants, the next one made while the one before it is traced."""
+    with ThreadPoolExecutor(1) as other:
+
+        def begin(size: int) -> Future[list[str]]:
+            return other.submit(lambda: [mutant(sources, rng) for _ in range(size)])
+
+        waiting = begin(sizes[0])
+        for following in [*sizes[1:], 0]:
+            mutants = waiting.result()
+            waiting = begin(following)
+            yield mutants
+
+
+class Memory:
+    """What this process holds: it may grow until the caches are full, and hardly after that."""
+
+    def __init__(self) -> None:
+        self.first = self.settled = self.most = 0
+
+    def look(self, before: int, after: int) -> int:
+        """The bytes held now, after so many programs; an AssertionError if they grew too much."""
+        resident = hostile_runner.resident_bytes()
+        self.first = self.first or resident
+        if before <= SETTLED < after:
+            self.settled = resident
+        self.most = max(self.most, resident)
+        base, growth = (self.settled, 64 << 20) if self.settled else (self.first, 400 << 20)
+        assert resident - base < growth, f"memory grew from {base} to {resident} bytes"
+        return resident
+
+    def verdict(self) -> str:
+        megabytes = [f"{size / (1 << 20):.0f} MB" for size in (self.first, self.settled, self.most)]
+        if not self.settled:
+            return f"not full yet: {megabytes[0]} at first, at most {megabytes[2]}"
+        return f"flat: {megabytes[1]} after {SETTLED} programs, at most {megabytes[2]}"
 
 
 def traced(mutants: list[str], number: int) -> list[str]:
@@ -199,26 +264,43 @@ def with_other_tree(code: str, sources: Sequence[str], rng: random.Random) -> st
     """An expression or a statement exchanged for one of another program."""
     kind = rng.choice((ast.expr, ast.expr, ast.stmt))
     try:
-        mine, theirs = ast.parse(code), ast.parse(rng.choice(sources))
-        places = [
-            (node, name, index)
-            for node in ast.walk(mine)
-            for name, value in ast.iter_fields(node)
-            for index, item in enumerate(value if isinstance(value, list) else [value])
-            if is_movable(item, kind)
-        ]
-        gifts = [node for node in ast.walk(theirs) if is_movable(node, kind)]
+        mine, places = places_of(code, kind)
+        gifts = gifts_of(rng.choice(sources), kind)
         if not gifts or not places:
             return with_noise(code, sources, rng)
         node, name, index = rng.choice(places)
-        gift = copy.deepcopy(rng.choice(gifts))
-        if isinstance(getattr(node, name), list):
-            getattr(node, name)[index] = gift
-        else:
-            setattr(node, name, gift)
-        return ast.unparse(mine)
+        return with_gift(mine, node, name, index, rng.choice(gifts))
     except (SyntaxError, ValueError, RecursionError):
         return with_noise(code, sources, rng)
+
+
+@lru_cache(maxsize=1_000)  # the sources come again and again
+def places_of(code: str, kind: type) -> tuple[ast.Module, list[tuple[ast.AST, str, int]]]:
+    """A tree, and where in it something of this kind hangs."""
+    tree = ast.parse(code)
+    return tree, [
+        (node, name, index)
+        for node in ast.walk(tree)
+        for name, value in ast.iter_fields(node)
+        for index, item in enumerate(value if isinstance(value, list) else [value])
+        if is_movable(item, kind)
+    ]
+
+
+@lru_cache(maxsize=1_000)
+def gifts_of(code: str, kind: type) -> list[ast.AST]:
+    """What of this kind may hang elsewhere; of a tree of its own, so that no gift comes to hang in itself."""
+    return [node for node in ast.walk(ast.parse(code)) if is_movable(node, kind)]
+
+
+def with_gift(tree: ast.Module, node: ast.AST, name: str, index: int, gift: ast.AST) -> str:
+    """The text of the tree with the gift in this place; the tree itself stays as it was."""
+    before = getattr(node, name)
+    setattr(node, name, [*before[:index], gift, *before[index + 1 :]] if isinstance(before, list) else gift)
+    try:
+        return ast.unparse(tree)
+    finally:
+        setattr(node, name, before)
 
 
 def is_movable(node: object, kind: type) -> bool:
