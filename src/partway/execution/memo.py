@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from partway.caching import BoundedCache
-from partway.execution.traces import Trace
+from partway.execution.traces import OneEach, Trace
 
 MAX_BYTES = 128 << 20
 MAX_TRACE_BYTES = 256 << 10  # a larger one is cheaper to make again than to keep
@@ -23,12 +23,15 @@ class Memo:
 
     def remember(self, found: Mapping[str, Trace]) -> None:
         """Keep traces; not of what ran out of time or memory, which may not happen again."""
+        put = self._traces.put
         for text, trace in found.items():
-            if trace.failure is None or trace.failure.kind in ("error", "forbidden"):
-                self._traces.put(text, trace)
-            # A data set's spelling is read once; from then on its problem is known by its canonical text.
-            if trace.failure is None and (canonical := trace.solution.text) != text.rstrip("\n"):
-                self._traces.put(canonical, trace)
+            if trace.failure is None:
+                put(text, trace)
+                # A data set's spelling is read once; from then on its problem is known by its canonical text.
+                if (canonical := "\n".join(trace.solution.steps)) != text.rstrip("\n"):
+                    put(canonical, trace)
+            elif trace.failure.kind in ("error", "forbidden"):
+                put(text, trace)
 
     def forget(self) -> None:
         """Drop what is remembered of earlier programs."""
@@ -40,11 +43,14 @@ class Memo:
 
 def size_of(text: str, found: Trace) -> int:
     """About how many bytes a trace holds; never much less than it does."""
-    texts = len(text) + sum(map(len, found.states))
+    states = found.states
+    if type(found.changes) is OneEach:  # the usual program, whose last state is its longest
+        return 2 * (len(text) + len(states) * len(states[-1])) + STEP_BYTES * (1 + len(states))
+    texts = len(text) + sum(map(len, states))
     if not found.isolated:
-        return 2 * texts + STEP_BYTES * (1 + len(found.states))  # its values are plain numbers
+        return 2 * texts + STEP_BYTES * (1 + len(states))  # its values are plain numbers
     values = (value[0] for changed in found.changes for value in changed.values() if value is not None)
-    return 4 * texts + STEP_BYTES * (1 + len(found.states)) + _bytes_of_all(values)
+    return 4 * texts + STEP_BYTES * (1 + len(states)) + _bytes_of_all(values)
 
 
 def _bytes_of_all(values: Iterable[Any]) -> int:

@@ -6,41 +6,47 @@ statement, a failure, a variable set again, steps behind the answer, large state
 
 from __future__ import annotations
 
+import operator
 from bisect import insort
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from partway.caching import BoundedCache
-from partway.execution.arithmetic import SYMBOLS, NotCovered
+from partway.execution.arithmetic import CHEAP_BITS, SYMBOLS, NotCovered
 from partway.execution.interpreter import evaluate
 from partway.execution.traces import OneEach, Trace
-from partway.execution.values import State, canonical
-from partway.parsing import Statement, parse_arithmetic
+from partway.execution.values import State, canonical, canonical_float
+from partway.parsing import Expression, Statement, parse_arithmetic
 from partway.solution import Solution
 
 MAX_CHARACTERS = 1_000  # of a usual program
 MAX_STATE = 2_000  # characters; 80 steps or so cannot fill more memory than the interpreter allows
 MAX_CACHED_BYTES = 32 << 20
+_LARGE, _SMALL = 1 << CHEAP_BITS, -(1 << CHEAP_BITS)
 
 
-class PlainStep:
-    """A line ready to run: its canonical spelling, the variable it sets, and how to know the value.
-
-    Of a constant, the value and its canonical text are known; `left operator right` are two variables.
-    """
-
-    __slots__ = ("expression", "left", "operator", "right", "spelling", "target", "text", "value")
-
-    def __init__(self, statement: Statement) -> None:
-        self.spelling, self.target = statement.text, statement.target
-        self.expression = expression = statement.expression
-        self.operator = self.text = self.value = None
-        match expression:
-            case int() | float():
-                self.value, self.text = expression, canonical(expression)
-            case (symbol, str(left), str(right)):
-                self.operator, self.left, self.right = SYMBOLS[symbol], left, right
+# A line ready to run: its canonical spelling, the variable it sets, and how to know the value. A tuple, for
+# all of it is looked at for every program with this line. Of a constant, value and canonical text are known;
+# of `left operator right`, None stands for an operand that is the value; anything else is an expression.
+_Operate: TypeAlias = Callable[[Any, Any], Any]
+PlainStep: TypeAlias = tuple[str, str, str | None, Any, _Operate | None, Any, Any, Expression]
 
 
+def _plain_step(statement: Statement) -> PlainStep:
+    spelling, target, expression = statement.text, statement.target, statement.expression
+    match expression:
+        case int() | float():
+            return spelling, target, canonical(expression), expression, None, None, None, 0
+        case (symbol, str(left), str(right)):
+            return spelling, target, None, None, _OPERATORS[symbol], left, right, 0
+        case (symbol, str(left), int() | float() as right):
+            return spelling, target, None, right, _OPERATORS[symbol], left, None, 0
+        case (symbol, int() | float() as left, str(right)):
+            return spelling, target, None, left, _OPERATORS[symbol], None, right, 0
+    return spelling, target, None, None, None, None, None, expression
+
+
+_OPERATORS = SYMBOLS | {"*": operator.mul}  # factors are small, and a product is looked at below
 _UNUSUAL = (
     *(ArithmeticError, KeyError, MemoryError, NameError, RecursionError, TypeError, ValueError),
     NotCovered,
@@ -57,27 +63,33 @@ def trace_plain(text: str, answer_variable: str) -> Trace | None:
     texts: list[str] = []  # the canonical texts of all values, sorted
     states: list[State] = []
     try:
-        for step in steps:
-            spelled = step.text
-            if spelled is not None:
-                value = step.value
-            else:
-                if step.operator is not None:
-                    value = step.operator(variables[step.left], variables[step.right])
+        for _, target, spelled, value, operate, left, right, expression in steps:
+            if spelled is None:
+                if operate is None:
+                    value = evaluate(expression, variables)
+                elif left is None:
+                    value = operate(value, variables[right])
+                elif right is None:
+                    value = operate(variables[left], value)
                 else:
-                    value = evaluate(step.expression, variables)
-                spelled = str(value) if type(value) is int else canonical(value)
-            variables[step.target] = value
+                    value = operate(variables[left], variables[right])
+                if type(value) is float:
+                    spelled = canonical_float(value)
+                elif _SMALL < value < _LARGE:
+                    spelled = str(value)
+                else:
+                    return None
+            variables[target] = value
             insort(texts, spelled)
             states.append(", ".join(texts))
     except _UNUSUAL:
         return None
     if len(variables) < len(steps) or len(states[-1]) > MAX_STATE:
         return None
-    if answer_variable in variables and step.target != answer_variable:
+    if answer_variable in variables and target != answer_variable:
         return None
-    outcome = (value,) if step.target == answer_variable else None
-    solution = Solution(tuple([step.spelling for step in steps]))
+    outcome = (value,) if target == answer_variable else None
+    solution = Solution(tuple([step[0] for step in steps]))
     return Trace(solution, tuple(states), OneEach(variables), None, outcome)
 
 
@@ -103,7 +115,7 @@ def _new_steps(lines: list[str]) -> list[PlainStep] | None:
             statement = parse_arithmetic(line)
             if statement is None:
                 return None
-            step = PlainStep(statement)
+            step = _plain_step(statement)
             _known.put(line, step)
         steps.append(step)
     return steps
