@@ -145,3 +145,20 @@ def test_nothing_a_program_says_reaches_the_terminal_as_a_command(text: bytes, o
 
 def test_the_switch_for_weak_sandboxes_may_stand_behind_any_command():
     assert partway("trace", "-", "--allow-weak-sandbox", text=b"x = [1]").returncode == 0
+
+
+@pytest.mark.parametrize("text", [b"x = 1\n" * 150_000, b"if x:\n" + b"  y = (\n" * 1800])
+def test_text_that_is_no_program_is_shown_in_part(text: bytes):
+    result = partway("trace", "-", text=text)
+    assert result.returncode == 0
+    assert len(result.stdout) < 100_000
+
+
+def test_a_table_has_so_many_rows(tmp_path: Path):
+    reference = tmp_path / "reference.py"
+    reference.write_text("a0 = 1\nanswer = 1")
+    text = "".join(f"a{n} = 1\n" for n in range(1500)).encode()
+    for options in ((), ("--against", reference)):
+        result = partway("trace", "-", *options, text=text)
+        assert result.returncode == 0
+        assert b"and 1,300 more steps" in result.stdout

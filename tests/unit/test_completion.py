@@ -1,6 +1,7 @@
 """Live values: which beginnings can be completed, how, and what the buffer makes of it."""
 
 import json
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -180,3 +181,13 @@ def test_a_completion_that_does_not_give_the_answer_is_not_kept():
     verdict, buffer = kept(sample, LIVE, problem)
     assert not verdict.is_new
     assert len(buffer) == 1
+
+
+def test_a_sample_of_two_thousand_variables_costs_little():
+    found = trace("".join(f"a{n}=1\n" for n in range(2000)))
+    buffer = SolutionBuffer.seeded(OIL, LIVE)
+    tracemalloc.start()
+    buffer.consider(found)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 16 << 20

@@ -1,9 +1,13 @@
 """Programs as people write them: read as steps, learned as written."""
 
+import time
+from dataclasses import replace
+
 import pytest
 
 from partway import Problem, PythonPrograms, Solution, SolutionBuffer, Verdict, trace
 from partway.buffer import Rules
+from partway.execution.checkers import TESTS
 from partway.execution.programs import programs_of
 
 WRITTEN = PythonPrograms(program_forms="written")
@@ -135,3 +139,20 @@ def test_an_accumulator_is_completed_in_its_own_variable():
     assert buffer.consider(trace("answer = 0\nk = 3\nx = 5", OPEN)) is Verdict.NEW_PARTIALLY_CORRECT
     (witness,) = buffer.witnesses.values()
     assert witness.completion[-1] == "answer = answer * k"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x=(\n" * 2000,
+        f"def f():\n    x = 0x{'f' * 5000}\n    return x",
+        f"def f():\n    return {'-' * 330}1",
+        "def f():\n" + "    a=1\n" * 2000 + "    return a",
+        "def f():\n    return (\n" * 700,
+    ],
+)
+def test_text_that_takes_long_to_read_or_to_spell_is_left_alone(text: str):
+    for programs in (WRITTEN, replace(WRITTEN, checker=TESTS)):
+        started = time.process_time()
+        trace(text, programs)
+        assert time.process_time() - started < 0.5

@@ -1,6 +1,7 @@
 """Right by luck: solutions that differ from the reference once the question's numbers are changed."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -175,3 +176,40 @@ def test_no_reference_of_real_data_is_right_by_luck(references: list[Problem]):
     assert "spurious" not in {audit.verdict for audit in found}
     assert all(audit.reason for audit in found if audit.verdict == "undecided")
     assert sum(audit.verdict == "confirmed" for audit in found) > 0.9 * len(found)
+
+
+FIVE = Problem(
+    id="p", question="5 boxes of 7 pens, 20% red", answer=36, reference="n0=5\nn1=7\nanswer=n0*n1+1"
+)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"x={'9' * 400}\nanswer=36",
+        f"x={'9' * 4000}\nanswer=36",
+        "from fractions import Fraction\nanswer=Fraction(36)",
+        "from decimal import Decimal\nx=Decimal('NaN')\nanswer=36",
+        "n0=5\nwhile n0!=4+1:\n    n0=n0\nanswer=36",
+    ],
+)
+def test_no_right_solution_however_odd_stops_an_audit(code: str):
+    seeded = {"rules": Rules(spurious="flag", equivalence="live", dedup="alpha", stitch=True)}
+    found = trace(code)
+    assert found.answer == 36
+    for problem in (FIVE, Problem(id="p", question=FIVE.question, answer=36)):
+        buffer = SolutionBuffer.seeded(problem, **seeded)
+        assert buffer.consider(found) is not Verdict.INCORRECT
+        assert set(buffer.doubts) <= {found.solution}
+
+
+def test_a_solution_that_never_ends_for_other_numbers_is_given_up_at_once():
+    started = time.monotonic()
+    verdict, reason = audit("50 pens", "n0=50\nanswer=n0", "n0=50\nwhile n0!=49+1:\n    n0=n0\nanswer=n0")
+    assert (verdict, reason) == ("undecided", "with other numbers it takes too long")
+    assert time.monotonic() - started < 20  # of a hundred
+
+
+def test_numbers_of_a_question_may_have_any_number_of_digits():
+    assert numbers_in(f"{'9' * 5000} or {'9' * 400}.5 or 7").counts == {7: 1}
+    assert strange_literals(Solution.parse(f"answer={'9' * 400}"), "5% of 7") == (int("9" * 400),)

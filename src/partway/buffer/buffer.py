@@ -255,7 +255,7 @@ class SolutionBuffer:
         """Keep the longest beginning that a known solution completes; again if that leads further."""
         along = values_along(trace, self.programs.spell)
         verdict, length = self._keep_completable(trace, along, step)
-        longest = len(trace.states) - trace.has_answer
+        longest = min(len(trace.states) - trace.has_answer, len(along))
         while 0 < length < longest:  # what was kept may be the way for a longer beginning of the same sample
             _, length = self._keep_completable(trace, along, step, beyond=length)
         return verdict

@@ -10,6 +10,8 @@ from partway.execution import Programs
 from partway.execution.variation import Audit
 from partway.solution import Solution
 
+MAX_NUMBERS = 200  # characters of the numbers in a reason
+
 
 def audit_together(
     solutions: Sequence[Solution], question: str, programs: Programs, derived: Sequence[Solution] = ()
@@ -48,4 +50,6 @@ def _belief(size: int, largest: int, is_clear: bool) -> Audit:
 
 def from_nowhere(strange: Sequence[float]) -> str:
     """Why a solution is doubted that has such numbers."""
-    return f"{', '.join(map(str, strange))} stands nowhere in the question"
+    numbers = ", ".join(map(str, strange))
+    shown = numbers if len(numbers) <= MAX_NUMBERS else f"{numbers[:MAX_NUMBERS]}..."
+    return f"{shown} stands nowhere in the question"

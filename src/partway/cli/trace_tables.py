@@ -13,10 +13,13 @@ from rich.table import Table
 from partway.cli.table_style import visible
 from partway.errors import SolutionError
 from partway.execution import PYTHON, Programs, Trace
-from partway.execution.state_tables import values_by_step
+from partway.execution.state_tables import clipped, values_by_step
 from partway.execution.traces import Changed
 
 ABSENT = ("", "", "")
+MAX_ROWS = 200  # of a table: laying out many takes minutes
+MAX_UNREAD = 2_000  # characters shown of what is no program
+MAX_TRIES = 50  # in search of the end of what parses; it nearly always is where the first error is
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,10 @@ class Shown:
     @classmethod
     def of(cls, name: str, text: str, trace: Trace, programs: Programs) -> Shown:
         """What `text` is, also where it does not parse."""
-        is_cut = trace.failure is not None and trace.failure.step == len(trace.solution)
-        return cls(name, trace, visible(unread(text, programs)) if is_cut else "")
+        if trace.failure is None or trace.failure.step < len(trace.solution):
+            return cls(name, trace)
+        rest = unread(text, programs) if trace.solution.steps else text
+        return cls(name, trace, visible(rest if len(rest) <= MAX_UNREAD else f"{rest[:MAX_UNREAD]}..."))
 
 
 def unread(text: str, programs: Programs = PYTHON) -> str:
@@ -41,13 +46,15 @@ def unread(text: str, programs: Programs = PYTHON) -> str:
     'n1 = n0 +\\nanswer = 2'
     """
     lines = text.rstrip("\n").split("\n")
-    for length in range(len(lines), 0, -1):
+    length = len(lines)
+    for _ in range(MAX_TRIES):
         try:
             programs.parse("\n".join(lines[:length]))
-        except SolutionError:
-            continue
-        return "\n".join(lines[length:])
-    return "\n".join(lines)
+        except SolutionError as error:
+            length = min(length - 1, error.line or length)  # nothing behind the line of an error can help
+        else:
+            break
+    return "\n".join(lines[length:])
 
 
 def show(solutions: Sequence[Shown], programs: Programs = PYTHON) -> None:
@@ -75,9 +82,12 @@ def _table(shown: Shown, programs: Programs) -> Table:
     for heading in ("step", "sets", "state"):
         table.add_column(heading, overflow="fold")
     sets = [_sets(changes) for changes in shown.trace.changes]
-    for number, (step, state, style) in enumerate(_rows(shown, programs), 1):
+    rows = _rows(shown, programs)
+    for number, (step, state, style) in enumerate(rows[:MAX_ROWS], 1):
         cells = (step, sets[number - 1] if number <= len(sets) else "", state)
         table.add_row(str(number), *map(escape, cells), style=style)
+    if len(rows) > MAX_ROWS:
+        table.add_row("", f"and {len(rows) - MAX_ROWS:,} more steps")
     table.caption = escape(_answer(shown.trace))
     return table
 
@@ -93,10 +103,13 @@ def _side_by_side(reference: Shown, shown: Shown, programs: Programs) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", caption_justify="left")
     for heading in (escape(reference.name), "state after it", "", escape(shown.name), "state after it"):
         table.add_column(heading, overflow="fold", vertical="bottom")
-    for number, (ours, theirs) in enumerate(zip_longest(left, right, fillvalue=ABSENT), 1):
+    rows = list(zip_longest(left, right, fillvalue=ABSENT))
+    for number, (ours, theirs) in enumerate(rows[:MAX_ROWS], 1):
         is_meeting = bool(matching) and number == meeting
         cells = (*ours[:2], "=" if is_meeting else "", *theirs[:2])
         table.add_row(*map(escape, cells), style="bold green" if is_meeting else theirs[2] or ours[2])
+    if len(rows) > MAX_ROWS:
+        table.add_row(f"and {len(rows) - MAX_ROWS:,} more steps")
     table.caption = escape(_summary(shown.trace, reference.trace, matching, programs))
     return table
 
@@ -118,12 +131,14 @@ def _rows(shown: Shown, programs: Programs) -> list[tuple[str, str, str]]:
 
 
 def _sets(changes: Changed) -> str:
-    parts = (f"{key} = {value[0]!r}" if value else f"{key} removed" for key, value in changes.items())
+    parts = (
+        f"{key} = {clipped(repr(value[0]))}" if value else f"{key} removed" for key, value in changes.items()
+    )
     return ", ".join(parts)
 
 
 def _answer(found: Trace) -> str:
-    return f"answer {found.answer!r}" if found.has_answer else "no answer"
+    return f"answer {clipped(repr(found.answer))}" if found.has_answer else "no answer"
 
 
 def _summary(found: Trace, reference: Trace, matching: int, programs: Programs) -> str:

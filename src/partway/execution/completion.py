@@ -20,6 +20,8 @@ from partway.execution.values import State
 from partway.parsing import parse
 from partway.solution import Solution
 
+MAX_STEPS = 128  # of a beginning that is completed: what was in scope after each of more would fill memory
+
 Equivalence = Literal["exact", "live"]
 Values = Mapping[str, str]  # variables and the texts of their values
 
@@ -50,7 +52,7 @@ def route_of(trace: Trace, spell: Callable[[Any], str], run: tuple[str, ...] | N
     `run` are the steps that are run, where the solution is written otherwise.
     """
     run = trace.solution.steps if run is None else run
-    live_names = live_after(run)
+    live_names = live_after(run) if len(run) <= MAX_STEPS else None
     if live_names is None:
         return None
     live = []
@@ -61,10 +63,10 @@ def route_of(trace: Trace, spell: Callable[[Any], str], run: tuple[str, ...] | N
 
 
 def values_along(trace: Trace, spell: Callable[[Any], str]) -> list[dict[str, str]]:
-    """The variables after each step and the texts of their values."""
+    """The variables after each of the first MAX_STEPS steps and the texts of their values."""
     values: dict[str, str] = {}
     along = []
-    for changes in trace.changes:
+    for changes in trace.changes[:MAX_STEPS]:
         for name, value in changes.items():
             if value is None:
                 values.pop(name, None)
@@ -105,7 +107,7 @@ class Ways:
 
         Completed, none is longer than `limit`.
         """
-        longest = len(trace.states) - trace.has_answer
+        longest = min(len(trace.states) - trace.has_answer, len(along))
         ever = frozenset(text for values in along[:longest] for text in values.values())
         possible = [entry for entry in self._by_needs.items() if entry[0] <= ever]  # most fall here
         for length in range(longest, beyond, -1):

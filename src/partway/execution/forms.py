@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import indent
 
+from partway.parsing import longest_beginning
+
 HEADER = "    "
 UNFINISHED = "="  # no statement: what is cut off in the middle fails at its place as it does elsewhere
 
@@ -41,19 +43,16 @@ def read_written(text: str, answer_variable: str) -> Written | None:
     ('n0 = 5', 'answer = n0 * 2')
     """
     body, is_cut = longest_parsed(text)
-    return _read(body, answer_variable, is_cut) if body else None
+    try:
+        return _read(body, answer_variable, is_cut) if body else None
+    except RecursionError:  # nested too deep to be spelled from here
+        return None
 
 
 def longest_parsed(text: str) -> tuple[list[ast.stmt], bool]:
     """The statements of the longest beginning of whole lines that parses, and whether text is left."""
-    lines = text.split("\n")
-    for length in range(len(lines), 0, -1):
-        try:
-            body = ast.parse("\n".join(lines[:length])).body
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-        return body, any(line.strip() for line in lines[length:])
-    return [], True
+    statements, behind = longest_beginning(text)
+    return [one.node for one in statements if one.node is not None], bool(behind.strip())
 
 
 def _read(body: Sequence[ast.stmt], answer: str, is_cut: bool) -> Written | None:

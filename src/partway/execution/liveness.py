@@ -12,14 +12,16 @@ import builtins
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
+from partway.caching import BoundedCache
 from partway.parsing import Statement, parse
 
 Names = frozenset[str]
 NONE: Names = frozenset()
 BUILTINS = frozenset(dir(builtins))
 NAME = re.compile(r"(?<![\w.])[A-Za-z]\w*")  # in plain arithmetic; the e of 1e-05 is no name
+MAX_CACHED_BYTES = 32 << 20
+BYTES_PER_CHARACTER = 100  # of the sets of names that a step may hold
 REFLECTION = frozenset({"exec", "eval", "compile", "globals", "locals", "vars", "dir", "__import__"})
 
 
@@ -50,7 +52,11 @@ class Effects:
         return Effects(self.reads, NONE, self.binds)
 
 
-@lru_cache(maxsize=100_000)
+_known = BoundedCache[str, tuple["Effects | None"]](
+    MAX_CACHED_BYTES, lambda step, _: 1_000 + BYTES_PER_CHARACTER * len(step)
+)
+
+
 def effects_of(step: str) -> Effects | None:
     """What one step does to variables; None if it cannot be known.
 
@@ -58,8 +64,19 @@ def effects_of(step: str) -> Effects | None:
     >>> sorted(effects.reads), sorted(effects.writes), sorted(effects.binds)
     (['n0', 'n1'], ['t0'], ['t0', 't1'])
     """
+    found = _known.get(step)
+    if found is None:
+        found = (_effects(step),)
+        _known.put(step, found)
+    return found[0]
+
+
+def _effects(step: str) -> Effects | None:
+    parsed = parse(step, "")
+    if parsed.error is not None:  # nested too deep to be read again
+        return None
     try:
-        return _sequence(map(_statement, parse(step, "").statements))
+        return _sequence(map(_statement, parsed.statements))
     except (Unknown, RecursionError):
         return None
 

@@ -6,7 +6,8 @@ Pages, notebooks and reports all show these rows; only how they are painted diff
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from bisect import bisect_left, insort
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -56,11 +57,11 @@ class KnownStates:
             rows.append(row)
         return rows
 
-    def step_rows(self, trace: Trace, programs: Programs) -> list[Row]:
-        """The steps of a solution, each executed one with the state it reaches."""
+    def step_rows(self, trace: Trace, programs: Programs, most: int | None = None) -> list[Row]:
+        """The first `most` steps of a solution, each executed one with the state it reaches."""
         rows: list[Row] = []
         values = values_by_step(trace, programs)
-        for index, step in enumerate(trace.solution.steps):
+        for index, step in enumerate(trace.solution.steps[:most]):
             row: Row = {"text": step}
             if index < len(trace.states):
                 row["values"] = next(values)
@@ -77,25 +78,26 @@ def values_by_step(trace: Trace, programs: Programs) -> Iterator[list[tuple[str,
     >>> list(values_by_step(trace("n0 = 10\\nt0 = n0 - 7.0"), PYTHON))
     [[('10', True)], [('3', True), ('10', False)]]
     """
-    texts: dict[str, str] = {}
+    held: dict[str, str] = {}  # names and the texts of their values
+    counts: Counter[str] = Counter()
+    ordered: list[_Place] = []  # kept in order: to sort anew after every step would take long
+    is_set = programs.state == "set"
     for changes in trace.changes:
         for name, value in changes.items():
-            if value is None:
-                texts.pop(name, None)
-            else:
-                texts[name] = programs.spell(value[0])  # once for all steps that keep it: some are long
-        values = [(text, name in changes) for name, text in texts.items()]
-        if programs.state == "set":
-            fresh = {text for text, is_new in values if is_new}
-            values = [(text, text in fresh) for text in dict(values)]
-        yield _shown(sorted(values, key=_by_size))
-
-
-def _shown(values: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
-    """As much of the values as a reader can take in: what a program computes has no bound."""
-    shown = [(clipped(text), is_new) for text, is_new in values[:MAX_VALUES]]
-    others = len(values) - len(shown)
-    return [*shown, (f"and {others:,} more", False)] if others else shown
+            if (old := held.pop(name, None)) is not None:
+                counts[old] -= 1
+                if not is_set or counts[old] == 0:
+                    del ordered[bisect_left(ordered, _place(old, "" if is_set else name))]
+            if value is not None:
+                text = held[name] = programs.spell(value[0])
+                counts[text] += 1
+                if not is_set or counts[text] == 1:
+                    insort(ordered, _place(text, "" if is_set else name))
+        fresh = {held[name] for name in changes if name in held} if is_set else set()
+        # As much as a reader can take in: what a program computes has no bound.
+        shown = [(clipped(text), name in changes or text in fresh) for *_, text, name in ordered[:MAX_VALUES]]
+        others = len(ordered) - len(shown)
+        yield [*shown, (f"and {others:,} more", False)] if others else shown
 
 
 def clipped(text: str) -> str:
@@ -103,12 +105,16 @@ def clipped(text: str) -> str:
     return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}..."
 
 
-def _by_size(value: tuple[str, bool]) -> tuple[bool, float, str]:
+_Place = tuple[bool, float, str, str]
+
+
+def _place(text: str, name: str) -> _Place:
+    """Where a value stands in a state: numbers by size, then other texts."""
     try:
-        size = float(value[0])
+        size = float(text)
     except ValueError:
         size = math.nan
-    return (True, 0.0, value[0]) if math.isnan(size) else (False, size, value[0])
+    return (True, 0.0, text, name) if math.isnan(size) else (False, size, text, name)
 
 
 def deviation(solution: Solution, first: Solution) -> int | None:

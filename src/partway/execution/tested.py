@@ -76,10 +76,12 @@ def read_function(text: str, answer_variable: str) -> Function | None:
     *before, function = body or [ast.Pass()]
     if not isinstance(function, ast.FunctionDef) or _is_special(function):
         return None
-    written = in_block(before, _header(function), function.body, answer_variable, is_cut)
-    if written is None:
+    try:
+        written = in_block(before, _header(function), function.body, answer_variable, is_cut)
+        earlier = tuple(map(ast.unparse, before))
+    except RecursionError:  # nested too deep to be spelled from here
         return None
-    return Function(function, tuple(map(ast.unparse, before)), written)
+    return None if written is None else Function(function, earlier, written)
 
 
 def unopened(function: Function) -> Trace:

@@ -67,7 +67,7 @@ def shown_text(text: str) -> str:
 
 def _card(card: Card, first: Card, known: KnownStates, marks: Sequence[Row], programs: Programs) -> str:
     trace = card.trace
-    rows = known.step_rows(trace, programs)[:MAX_STEPS]
+    rows = known.step_rows(trace, programs, MAX_STEPS)
     differs = deviation(trace.solution, first.trace.solution) if card is not first else None
     body = [_step_row(row, place, place == differs, trace.failure, marks) for place, row in enumerate(rows)]
     if trace.failure is not None and trace.failure.step >= len(trace.solution):

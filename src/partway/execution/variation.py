@@ -28,6 +28,9 @@ Agree = Callable[[Trace, Any], bool]
 DRAWS = 6  # with all numbers changed, behind one for each number changed alone
 TRIES = 12  # for each draw; those that fail are drawn again
 MAX_MATCHINGS = 64
+MAX_CHARACTERS = 4_000  # of a program that is run a hundred times
+MAX_DIGITS = 300
+LARGEST = 10**MAX_DIGITS  # whole numbers far beyond it are no floats
 FIXED = frozenset({0, 1, 2, 3})
 COMMON = frozenset({0.5, 7, 10, 12, 24, 52, 60, 100, 365, 1000})  # everybody knows them
 ROUNDING = frozenset({"int", "round", "floor", "ceil"})
@@ -61,6 +64,8 @@ class Numbers:
         """The number of the question that a literal comes from, and how; None if it stands nowhere."""
         if literal in self.counts:
             return literal, lambda value: value
+        if not abs(literal) < LARGEST:
+            return None
         for percent in sorted(self.percents):
             for form in (_share, _less, _more):
                 if abs(form(percent) - literal) < 1e-9:
@@ -95,6 +100,8 @@ def numbers_in(question: str) -> Numbers:
     counts: Counter[float] = Counter()
     percents = set()
     for whole, decimals, percent, word, second in _NUMBER.findall(question):
+        if len(whole) > MAX_DIGITS:
+            continue
         if whole:
             number = float(whole.replace(",", "") + decimals) if decimals else int(whole.replace(",", ""))
         elif word.lower() in WORDS:
@@ -122,6 +129,8 @@ def strange_literals(solution: Solution, question: str) -> tuple[float, ...]:
 
 def audit(reference: Solution, solution: Solution, question: str, run: Run, agree: Agree) -> Audit:
     """Whether `solution` answers as `reference` does when the question's numbers are changed."""
+    if max(len(reference.text), len(solution.text)) > MAX_CHARACTERS:
+        return Audit("undecided", f"a program of more than {MAX_CHARACTERS:,} characters is not run again")
     found = _Comparison(reference, solution, question, run, agree).verdict()
     if found.verdict == "spurious" and any(map(_rounds, (reference, solution))):
         exact = _Comparison(reference, solution, question, run, agree, is_smooth=True).verdict()
@@ -143,14 +152,25 @@ def signature(solution: Solution, question: str, run: Run) -> tuple[Any, ...]:
             values.append(literal if source is None else source[1](new[source[0]]))
         texts.append(program.text_with(values))
     answers = [trace.answer if trace.has_answer else None for trace in run(texts)]
-    return tuple(f"{answer:.6g}" if is_number(answer) else repr(answer) for answer in answers)
+    return tuple(_rounded(answer) if is_number(answer) else repr(answer) for answer in answers)
+
+
+def _rounded(number: Any) -> str:
+    try:
+        return f"{float(number):.6g}"
+    except (OverflowError, ValueError):  # beyond floats, or a signalling NaN
+        return str(number)
 
 
 class _Program:
     """A solution whose number literals can be given other values."""
 
     def __init__(self, solution: Solution, is_smooth: bool = False) -> None:
-        self.tree = ast.parse(solution.text)
+        try:
+            self.tree = ast.parse(solution.text)
+        except (SyntaxError, ValueError, MemoryError, RecursionError):  # nested too deep to be read again
+            self.tree = ast.Module([], [])
+        self.text = "" if self.tree.body else solution.text
         if is_smooth:
             self.tree = ast.fix_missing_locations(_Smooth().visit(self.tree))
         nodes = [node for node in ast.walk(self.tree) if isinstance(node, ast.Constant)]
@@ -159,6 +179,8 @@ class _Program:
 
     def text_with(self, values: Sequence[float]) -> str:
         """The program with these values in place of its literals."""
+        if self.text:
+            return self.text
         for literal, value in zip(self.literals, values, strict=True):
             literal.value = value
         text = ast.unparse(self.tree)
@@ -198,6 +220,10 @@ class _Input:
     number: int = 0
 
 
+class _TakesLong(Exception):
+    """A program ran out of time: it would again for the next numbers, a second each."""
+
+
 class _Comparison:
     """The reference and a solution beside each other, run with the same changed numbers."""
 
@@ -229,7 +255,10 @@ class _Comparison:
         left, decided = list(range(len(matchings))), 0
         reason = ""
         for changed in self._changes():
-            told = self._draw(changed, [matchings[index] for index in left])
+            try:
+                told = self._draw(changed, [matchings[index] for index in left])
+            except _TakesLong:
+                return Audit("undecided", "with other numbers it takes too long")
             if told is None:
                 continue
             decided += 1
@@ -287,6 +316,8 @@ class _Comparison:
             new = {one: _drawn(one.value, one.value in self.known.percents, self.rng) for one in changed}
             wholes = [self._with(self.solution, matching, new) for matching in matchings]
             expected, *traces = self.run([self._with(self.reference, self.places, new), *wholes])
+            if any(one.failure and one.failure.kind == "timeout" for one in (expected, *traces)):
+                raise _TakesLong
             fails = not expected.has_answer or (_has_negative(expected) and not self.is_signed)
             if fails or not all(trace.has_answer for trace in traces):
                 continue
@@ -311,7 +342,14 @@ class _Comparison:
 def _has_negative(trace: Trace) -> bool:
     """Whether a variable was ever below zero: for counts and prices such a draw says nothing."""
     values = (value[0] for changes in trace.changes for value in changes.values() if value is not None)
-    return any(is_number(value) and value < 0 for value in values)
+    return any(is_number(value) and _is_negative(value) for value in values)
+
+
+def _is_negative(value: Any) -> bool:
+    try:
+        return bool(value < 0)
+    except ArithmeticError:  # a decimal that is no number
+        return False
 
 
 def _drawn(value: float, is_percent: bool, rng: random.Random) -> float:
