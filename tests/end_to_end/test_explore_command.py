@@ -72,6 +72,8 @@ def test_ctrl_c_does_not_wait_for_programs_that_run(tmp_path):
             assert httpx.get(address + "api/problem", params={"key": key}, timeout=60).status_code == 200
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=20) == 130
+        assert process.stderr is not None
+        assert "Traceback" not in process.stderr.read()
 
 
 def test_a_run_in_progress_shows_what_is_new_after_a_refresh(tmp_path):

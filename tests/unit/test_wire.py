@@ -78,6 +78,16 @@ def test_relatives_of_containers_arrive_as_plain_containers():
         assert through_the_wire(mapping) == {"a": 2, "b": 1}
 
 
+def test_a_tuple_with_a_hash_of_its_own_is_no_plain_tuple_and_may_be_a_key():
+    class Key(tuple):
+        _fields = ()
+
+        def __hash__(self):
+            return 1
+
+    assert through_the_wire({Key(([1],)): 2}) == {Opaque("Key"): 2}
+
+
 def test_objects_arrive_as_the_name_of_their_type():
     class Point:
         def __repr__(self):

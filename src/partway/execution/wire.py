@@ -125,7 +125,7 @@ class _Encoder:
     def encode_other(self, value: Any, kind: type, depth: int) -> Any:
         if kind is list or kind is deque:
             return self.encode_items(value, depth)
-        if kind is tuple or (issubclass(kind, tuple) and "_fields" in kind.__dict__):
+        if kind is tuple or _is_named_tuple(kind):
             return {"t": self.encode_items(tuple.__getitem__(value, slice(None)), depth)}
         if kind is set or kind is frozenset:
             return {"s" if kind is set else "f": self.encode_unordered(value, depth)}
@@ -158,6 +158,11 @@ class _Encoder:
         self.work += work
         if self.work > MAX_WORK:
             raise _TooComplex
+
+
+def _is_named_tuple(kind: type) -> bool:
+    """Not one with a hash of its own: it could be a key here while a tuple like it could not be one."""
+    return issubclass(kind, tuple) and "_fields" in kind.__dict__ and kind.__hash__ in (tuple.__hash__, None)
 
 
 def _checked_integer(value: int) -> int:

@@ -72,6 +72,8 @@ def answering(answer: Callable[[Explorer, Request], Awaitable[object]], explorer
             return Json({"error": str(error)}, 400)
         except PartwayError as error:
             return Json({"error": str(error)}, 500)
+        except asyncio.CancelledError:  # told to stop in the middle; nobody waits for the reply
+            return Json({"error": "the server was stopped"}, 503)
 
     return endpoint
 
