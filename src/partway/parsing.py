@@ -20,7 +20,7 @@ Expression: TypeAlias = "int | float | str | tuple[str, Expression] | tuple[str,
 MAX_CHARACTERS = 16_384  # with the next two, so that no text keeps this process busy for more than 50 ms
 MAX_STATEMENTS = 2_048  # ends of lines and semicolons: statements cost most
 MAX_SIGNS = 4_608  # what is no letter, digit or blank: the other nodes of a tree; people write half as many
-MAX_RETRIED = 3 * MAX_CHARACTERS  # read again in search of the longest beginning that parses
+MAX_READ = 20_480  # characters in all, in search of the longest beginning that parses: of a long text, once
 MAX_CACHED_BYTES = 96 << 20
 MAX_ARITHMETIC = 300  # characters; longer lines are left to `ast`
 
@@ -344,19 +344,38 @@ def longest_beginning(text: str) -> tuple[list[Statement], str]:
 def _longest_beginning(lines: list[str]) -> tuple[list[Statement], int, SyntaxError | None]:
     """Also how many lines that beginning has, and the first error that was met."""
     first_error: SyntaxError | None = None
-    end, tried = len(lines), 0
-    while end > 0 and tried <= MAX_RETRIED:
+    end, read = len(lines), 0
+    while end > 0:
         text = "\n".join(lines[:end])
+        read += len(text)
+        if read > MAX_READ:
+            break
         try:
-            return _ast_statements(text), end, first_error
+            tree = parse_tree(text)
         except UNPARSABLE as error:
             syntax_error = error if isinstance(error, SyntaxError) else SyntaxError(_reason(error))
             first_error = first_error or syntax_error
             # Nothing behind the line of the error can help; the line itself may be whole without what
             # follows.
             end = min(end - 1, syntax_error.lineno or len(lines))
-            tried += len(text)
+        else:
+            return _spelled(tree, end, first_error)
     return [], 0, first_error
+
+
+def _spelled(
+    tree: ast.Module, end: int, first_error: SyntaxError | None
+) -> tuple[list[Statement], int, SyntaxError | None]:
+    """The statements of a tree, up to the line of the first that has no text: it is an error like others."""
+    statements: list[Statement] = []
+    for node in tree.body:
+        try:
+            statements.append(Statement(ast.unparse(node), node=node))
+        except UNPARSABLE as error:
+            place = ("<unknown>", node.lineno, 1, None)
+            whole = [one for one in statements if one.node and (one.node.end_lineno or 0) < node.lineno]
+            return whole, node.lineno - 1, first_error or SyntaxError(_reason(error), place)
+    return statements, end, first_error
 
 
 def _reason(error: BaseException) -> str:

@@ -229,6 +229,8 @@ COSTLY = {
     "texts that cost little to write": "x = ['a'] * 5000\n" + "x.append('b')\n" * 1000,
     "dictionaries": "x = {i: {i: ()} for i in range(1000)}\n" + "x[0] = 1\nx[0] = 2\n" * 700,
     "brackets that never close": "if x:\n" + "  y = (\n" * 1800,
+    "errors one behind the other": "def f():\n" + " a,a=a,a\n" * 1140 + "if a:\nif a:\nif a:\n",
+    "numbers without a text": "if a:\n" + " a=1\n" * 1800 + f"x=0x{'f' * 3600}\n" * 2,
     "a lone surrogate": "raise ValueError('\\ud800')",
     "long texts in a set": "x = {'a' * 40000, 'b'}\nanswer = len(x)",
 }
@@ -325,6 +327,20 @@ def test_trees_in_the_cache_of_lines_are_counted_for_what_they_take():
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert held < 1.5 * found.bytes
+
+
+def test_steps_before_one_that_cannot_be_spelled_are_traced():
+    number = f"0x{'f' * 4000}"
+    found = trace(f"a = 1\nif a:\n    b = 2\nif b:\n    x = {number}\nc = 3")
+    assert found.states == ("1", "1, 2")
+    assert found.failure is not None
+    assert "(line 4, column 1)" in found.failure.message
+    assert len(trace(f"a = 1; x = {number}").solution) == 0
+
+
+def test_long_text_is_read_once_and_short_text_until_it_parses():
+    assert trace("if 1:\n" + "    a = 1\n" * 300 + "(\n" * 3).states == ("1",)
+    assert trace("if 1:\n" + "    a = 1\n" * 1500 + "(\n" * 3).states == ()
 
 
 def test_long_text_that_never_parses_is_given_up_soon():
