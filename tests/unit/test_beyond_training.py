@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from partway import SolutionBuffer, Verdict, trace
-from partway.buffer import Rules, seed_buffers
+from partway import EMPTY, PYTHON, SolutionBuffer, Verdict, trace
+from partway.buffer import Rules, reference_traces, seed_buffers
+from partway.buffer.seeding import SeededBuffers
 from partway.errors import ConfigError
 from partway.models.engine import Draw, Request
 from partway.models.settings import SamplingSettings
@@ -59,6 +60,20 @@ def test_problems_whose_reference_does_not_tell_what_it_reads_are_counted():
         buffers = Buffers(problems, seed_buffers(problems, rules))
         assert buffers.metrics().get("buffer/exact_fallbacks") == count
         assert buffers["late"].consider(trace("m = 2\nanswer = 0")) is Verdict.NEW_PARTIALLY_CORRECT
+
+
+@pytest.mark.parametrize("rules", [Rules(), Rules(length_limit=1), Rules(spurious="flag")])
+def test_buffers_that_are_not_made_yet_are_counted_too(rules):
+    problems = [*apples(3), Problem("weak", "?", 1)]
+    lazy = Buffers(problems, SeededBuffers(problems, rules, PYTHON, reference_traces(problems)))
+    eager = Buffers(problems, seed_buffers(problems, rules))
+    assert lazy.metrics() == eager.metrics()
+    for buffers in (lazy, eager):
+        request = Request(problems[0], EMPTY, 1)
+        solution = problems[0].reference.text.replace("answer", "x = 1\nanswer")
+        buffers.consider(request, Draw.of(EMPTY, solution, 1, True, None, 9, 0), trace("a = 1"), 1, 0)
+        buffers.consider(request, Draw.of(EMPTY, "answer = 5", 1, True, None, 9, 0), trace(solution), 1, 0)
+    assert lazy.metrics() == eager.metrics()
 
 
 def test_a_larger_share_of_references_holds_those_of_a_smaller():

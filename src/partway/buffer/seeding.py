@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TextIO
 
 from partway.buffer.buffer import SolutionBuffer
@@ -17,6 +17,67 @@ from partway.problem import Problem
 USUAL_LENGTH = 0.9  # the quantile of the references' lengths that bounds solutions without one at first
 
 
+class SeededBuffers(Mapping[str, SolutionBuffer]):
+    """A buffer per problem, by id, seeded when it is first asked for: a step needs few of a million.
+
+    Those of which only the buffer itself can tell what it will hold are in `made` from the start. What was
+    not made yet holds the reference, if there is one, and nothing else.
+    """
+
+    def __init__(
+        self, problems: Iterable[Problem], rules: Rules, programs: Programs, traces: Mapping[str, Trace]
+    ) -> None:
+        self.problems = {problem.id: problem for problem in problems}
+        self._rules, self._programs, self._traces = rules, programs, traces
+        self._usual = rules.length_limit or _usual_length(self.problems.values())
+        self.made = {
+            key: self._seeded(key) for key, problem in self.problems.items() if not self._is_certain(problem)
+        }
+
+    def __getitem__(self, key: str) -> SolutionBuffer:
+        if key not in self.made:
+            self.made[key] = self._seeded(key)
+        return self.made[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.problems)
+
+    def __len__(self) -> int:
+        return len(self.problems)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.problems
+
+    def in_passing(self) -> Iterator[tuple[str, SolutionBuffer]]:
+        """All of them, to be looked at; those that were not made yet are not kept."""
+        return ((key, self.made[key] if key in self.made else self._seeded(key)) for key in self)
+
+    def _is_certain(self, problem: Problem) -> bool:
+        """Whether the buffer will hold the reference, if there is one, and nothing else."""
+        if problem.reference is None:
+            return True
+        rules, trace = self._rules, self._traces[problem.id]
+        longest = None if rules.length_limit is None else rules.length_limit + rules.length_tolerance
+        return (
+            bool(trace.states)
+            and not (trace.isolated or rules.completes)
+            and (longest is None or len(problem.reference) <= longest)
+            and self._programs.entered(trace, problem.answer) is trace
+        )
+
+    def _seeded(self, key: str) -> SolutionBuffer:
+        problem = self.problems[key]
+        buffer = SolutionBuffer(problem, self._rules, self._programs)
+        if problem.reference is None:
+            buffer.usual_length = self._usual
+            return buffer
+        trace = self._traces[key]
+        if (flaw := flaw_of(trace, problem.answer, self._programs)) is not None:
+            raise ProblemError(f"problem {key}: the reference {flaw}; correct it or leave the reference out")
+        buffer.consider(trace)
+        return buffer
+
+
 def seed_buffers(
     problems: Iterable[Problem],
     rules: Rules | None = None,
@@ -24,26 +85,13 @@ def seed_buffers(
     traces: Mapping[str, Trace] | None = None,
 ) -> dict[str, SolutionBuffer]:
     """A seeded buffer per problem, by id; `traces` of the references are made here unless there are some."""
-    rules = rules or shared_rules()
     problems = list(problems)
     if traces is None:
         traces = reference_traces(problems, programs)
-    buffers = {problem.id: SolutionBuffer(problem, rules, programs) for problem in problems}
-    usual = rules.length_limit or _usual_length(problems)
-    for problem in problems:
-        if problem.reference is None:
-            buffers[problem.id].usual_length = usual
-            continue
-        trace = traces[problem.id]
-        if (flaw := flaw_of(trace, problem.answer, programs)) is not None:
-            raise ProblemError(
-                f"problem {problem.id}: the reference {flaw}; correct it or leave the reference out"
-            )
-        buffers[problem.id].consider(trace)
-    return buffers
+    return dict(SeededBuffers(problems, rules or shared_rules(), programs, traces))
 
 
-def _usual_length(problems: Sequence[Problem]) -> int | None:
+def _usual_length(problems: Iterable[Problem]) -> int | None:
     """The length that most references keep to, None if there are none."""
     lengths = sorted(len(problem.reference) for problem in problems if problem.reference is not None)
     return lengths[min(len(lengths) - 1, int(USUAL_LENGTH * len(lengths)))] if lengths else None
@@ -98,7 +146,8 @@ def _checked(row: Any) -> Mapping[str, Any]:
 
 def write_buffers(stream: TextIO, buffers: Mapping[str, SolutionBuffer]) -> None:
     """One JSON line per buffer, written as it is made."""
-    for id, buffer in buffers.items():
+    rows = buffers.in_passing() if isinstance(buffers, SeededBuffers) else buffers.items()
+    for id, buffer in rows:
         stream.write(json.dumps({"id": id, **buffer.to_json()}, ensure_ascii=False) + "\n")
 
 

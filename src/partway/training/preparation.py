@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, cast
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from partway.buffer import SolutionBuffer, reconsider, reference_traces, seed_buffers
+from partway.buffer import reconsider, reference_traces
+from partway.buffer.seeding import SeededBuffers
 from partway.datasets import load_problems
 from partway.datasets.columns import without_references
 from partway.datasets.sources import ProblemSource
@@ -152,9 +153,9 @@ def first_buffers(
     config: SelfSamplingConfig,
     programs: Programs,
     traces: Mapping[str, Trace],
-) -> dict[str, SolutionBuffer]:
+) -> SeededBuffers:
     """What every problem begins with: its reference and, run again, the solutions in `buffer_file`."""
-    buffers = seed_buffers(problems, config.rules, programs, traces)
+    buffers = SeededBuffers(problems, config.rules, programs, traces)
     if config.buffer_file is not None:
         path = Path(config.buffer_file)
         if not path.is_file():

@@ -10,6 +10,7 @@ from typing import Any
 from accelerate import Accelerator
 
 from partway.buffer import SolutionBuffer
+from partway.buffer.seeding import SeededBuffers
 from partway.execution import Trace
 from partway.models.engine import Draw, Request
 from partway.problem import Problem
@@ -34,9 +35,15 @@ class Buffers(Mapping[str, SolutionBuffer]):
 
     def __init__(self, problems: Sequence[Problem], buffers: Mapping[str, SolutionBuffer]) -> None:
         self._problems = {problem.id: problem for problem in problems}
-        self._buffers = dict(buffers)
-        self._sizes = {key: _sizes(buffer) for key, buffer in buffers.items()}
-        self._totals = [sum(column) for column in zip(*self._sizes.values(), strict=True)]
+        self._buffers = buffers
+        self._made: dict[str, SolutionBuffer]
+        if isinstance(buffers, SeededBuffers):
+            self._made = buffers.made
+        else:
+            self._buffers = self._made = dict(buffers)
+        self._sizes = {key: _sizes(buffer) for key, buffer in self._made.items()}
+        sizes = (self._sizes_of(key) for key in buffers)
+        self._totals = [sum(column) for column in zip(*sizes, strict=True)]
         self._findings = _Findings()
         self._changed: set[str] = set()
         self._due: set[str] = set()  # explored by any process since the last exchange
@@ -110,32 +117,36 @@ class Buffers(Mapping[str, SolutionBuffer]):
         if rules.stitch:
             line["buffer/stitched_per_problem"] = stitched / len(self)
         if any(problem.reference is None for problem in self._problems.values()):
-            line["buffer/problems_with_a_solution"] = sum(full > 0 for full, *_ in self._sizes.values())
+            line["buffer/problems_with_a_solution"] = sum(self._sizes_of(key)[0] > 0 for key in self)
         if rules.spurious == "flag":
-            line["buffer/flagged"] = sum(len(buffer.doubts) for buffer in self.values())
+            line["buffer/flagged"] = sum(len(buffer.doubts) for buffer in self._made.values())
         if rules.completes:
-            line["buffer/exact_fallbacks"] = sum(buffer.falls_back for buffer in self.values())
+            line["buffer/exact_fallbacks"] = sum(buffer.falls_back for buffer in self._made.values())
         return line
 
     def write(self, directory: Path) -> None:
         """Save every buffer, one line each."""
-        save_buffers(directory, self)
+        save_buffers(directory, self._buffers)
 
     def read(self, directory: Path) -> None:
         """Take up what `write` saved."""
         self._take_over({row.pop("id"): row for row in saved_buffer_rows(directory)})
 
     def _take_over(self, rows: Mapping[str, Mapping[str, Any]]) -> None:
+        programs = next(iter(self.values())).programs
         for key, row in rows.items():
-            programs = self._buffers[key].programs
-            self._buffers[key] = SolutionBuffer.from_json(self._problems[key], row, programs)
+            self._made[key] = SolutionBuffer.from_json(self._problems[key], row, programs)
             self._measure(key)
 
     def _measure(self, key: str) -> None:
         """Count a buffer that changed again, and only that: there may be a million of them."""
-        before, now = self._sizes[key], _sizes(self._buffers[key])
+        before, now = self._sizes_of(key), _sizes(self._buffers[key])
         self._sizes[key] = now
         self._totals = [total - old + new for total, old, new in zip(self._totals, before, now, strict=True)]
+
+    def _sizes_of(self, key: str) -> tuple[int, int, int]:
+        """How many solutions are kept; of a buffer that has not changed yet, its reference."""
+        return self._sizes.get(key) or (int(self._problems[key].reference is not None), 0, 0)
 
 
 def _sizes(buffer: SolutionBuffer) -> tuple[int, int, int]:
