@@ -1,6 +1,5 @@
 """Chat models are asked through their own templates, and what is shipped asks the same."""
 
-import numpy as np
 import pytest
 import torch
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, pipeline
@@ -105,7 +104,7 @@ def test_a_closed_block_ends_a_sample_and_is_no_part_of_it():
     codec = language_model.codec
     watch = AnswerWatch(codec, language_model.model.config.vocab_size, PYTHON)
     for text, ends in (("n0 = 1\n```\n", True), ("n0 = 1\nn1 = 2\n", False), ("answer = 1\n", True)):
-        assert watch.closes(np.array(codec.encode(text), np.int32)) is ends
+        assert watch.closes(codec.encode(text)) is ends
     assert codec.solution_text(codec.encode("n0 = 1\n```\nIt is easy")) == "n0 = 1\n"
     assert codec.solution_text(codec.encode("```")) == ""
 

@@ -1,6 +1,5 @@
 """When a sampled solution is finished."""
 
-import numpy as np
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
@@ -52,7 +51,7 @@ def test_the_answer_variable_can_be_another():
 def watched(codec, size, text):
     """The depth at which watching a row token by token ends it, and how many tokens it has."""
     watch = AnswerWatch(codec, size, PYTHON)
-    tokens = np.array(codec.encode(text), np.int32)
+    tokens = codec.encode(text)
     for depth, token in enumerate(tokens):
         if watch.has_newline[token] and watch.closes(tokens[: depth + 1]):
             return depth + 1, len(tokens)

@@ -322,18 +322,16 @@ class Frontier:
                 finished_C[child] = self.watch.closes(self._path(children, child))
         return finished_C
 
-    def _path(self, children: Children, child: np.intp) -> NDArray[np.int32]:
+    def _path(self, children: Children, child: np.intp) -> list[int]:
         parent = children.parents[child]
         depth = self.rows["depth"][parent] + children.right[child]
-        path = self.tokens_RL[parent, : depth + 1].copy()
-        path[depth] = children.tokens[child]
-        return path
+        return [*self.tokens_RL[parent, :depth].tolist(), int(children.tokens[child])]
 
     def _end(self, children: Children, ended_C: NDArray[np.bool_], finished_C: NDArray[np.bool_]) -> None:
         counts_C = children.counts
         for child in np.flatnonzero(ended_C):
             parent = self.rows[children.parents[child]]
-            path: list[int] = self._path(children, child).tolist()
+            path = self._path(children, child)
             if self.is_end[path[-1]]:
                 path.pop()
             ended, key = self.ended[parent["prompt"]], (tuple(path), bool(finished_C[child]))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partway.models.drafts import CONTEXT, Drafts
-from partway.models.stopping import TOKEN, AnswerWatch
+from partway.models.stopping import AnswerWatch
 
 LONGEST_GUESS = 8
 FORWARD = 60  # tokens that are read in the time a forward takes apart from reading: launching, weights
@@ -52,9 +52,11 @@ class Guesser:
             return
         chances_RQ = np.zeros((len(rows), longest))
         for row, (prompt, depth, limit) in enumerate(rows[["prompt", "depth", "limit"]].tolist()):
-            tokens, length = tokens_RL[row], min(longest, limit - depth - 1)
-            for at, (token, chance) in enumerate(self._guess(prompt, tokens[:depth], length)):
-                tokens[depth + at], chances_RQ[row, at] = token, chance
+            drawn, length = tokens_RL[row, :depth].tolist(), min(longest, limit - depth - 1)
+            if guess := list(self._guess(prompt, drawn, length)):
+                tokens_RL[row, depth : depth + len(guess)], chances_RQ[row, : len(guess)] = zip(
+                    *guess, strict=True
+                )
         if ragged:
             rows["guessed"] = (chances_RQ > least).sum(1)
         else:
@@ -62,18 +64,15 @@ class Guesser:
             rows["guessed"] = (chances_RQ[:, :count] > 0).sum(1)
         self.guessed += int(rows["guessed"].sum())
 
-    def _guess(self, prompt: int, drawn: NDArray[np.int32], length: int) -> Iterator[tuple[int, float]]:
+    def _guess(self, prompt: int, drawn: list[int], length: int) -> Iterator[tuple[int, float]]:
         """Tokens to follow, up to one that would end the solution, and their chances to be drawn."""
         guess, total = list[int](), 1.0
-        for token, chance in self.drafts.guess(prompt, drawn[-CONTEXT:].tolist(), length):
+        for token, chance in self.drafts.guess(prompt, drawn[-CONTEXT:], length):
             guess.append(token)
-            if token in self.may_end and self._ends([*drawn.tolist(), *guess]):
+            if token in self.may_end and self._ends([*drawn, *guess]):
                 return
             total *= chance
             yield token, total
 
     def _ends(self, tokens: list[int]) -> bool:
-        last = tokens[-1]
-        return bool(self.is_end[last]) or (
-            self.watch is not None and self.watch.closes(np.array(tokens, TOKEN))
-        )
+        return bool(self.is_end[tokens[-1]]) or (self.watch is not None and self.watch.closes(tokens))

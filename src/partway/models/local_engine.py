@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -54,6 +55,7 @@ class LocalEngine:
     ) -> None:
         self.model, self.codec = language_model.model, language_model.codec
         self.context_length = language_model.context_length
+        self._question = lru_cache(maxsize=1 << 16)(self.codec.prompt)  # a run asks the same ones again
         self.row_budget = row_budget
         # What lets a tree be scored in one row lets a row be read with guesses: positions and masks count.
         self.longest = layout.longest if isinstance(layout, Tree | TreeRows) else 0
@@ -107,7 +109,7 @@ class LocalEngine:
             self.sampler: Sampler = checked_sampler(self.model, pad_id=self.codec.pad_id)
 
     def _prompt(self, request: Request) -> list[int]:
-        tokens = self.codec.prompt(request.problem.question) + self.codec.steps(request.prefix)
+        tokens = self._question(request.problem.question) + self.codec.steps(request.prefix)
         if len(tokens) >= self.context_length:
             raise ModelError(
                 f"{request.problem.id}: a prompt of {len(tokens)} tokens leaves no room in the context of"

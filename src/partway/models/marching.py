@@ -20,7 +20,6 @@ from partway.models.drawing import draw, uniforms
 from partway.models.frontier import Ended, Integers, Streams
 from partway.models.passes import logits_at
 from partway.models.sampling_task import SamplingTask
-from partway.models.stopping import TOKEN
 
 KEPT = ("past_key_values", "cache_params", "state")  # what models call what they keep of a text
 
@@ -188,7 +187,7 @@ def _is_finished(task: SamplingTask, row: Row) -> bool:
     token, watch = row.drawn[-1], task.watch
     if task.is_end[token] or watch is None:
         return bool(task.is_end[token])
-    return bool(watch.has_newline[token]) and watch.closes(np.array(row.drawn, TOKEN))
+    return bool(watch.has_newline[token]) and watch.closes(row.drawn)
 
 
 def _end(task: SamplingTask, row: Row, finished: bool, ended: Ended) -> None:
