@@ -197,6 +197,22 @@ def test_an_evaluation_says_how_many_tokens_it_drew(tmp_path):
     assert trainer.evaluate()["eval_tokens_drawn"] == drawn > 0
 
 
+def test_problems_that_are_trained_on_are_evaluated_with_drafts(tmp_path):
+    class Noting(ScriptedEngine):
+        def complete(self, requests, settings, seed):
+            drafts.update({request.problem.question: request.drafts for request in requests})
+            return super().complete(requests, settings, seed)
+
+    drafts = {}
+    trainer = small_trainer(tmp_path / "run")
+    trainer.engine = Noting()
+    known, other = trainer.train_dataset[0], trainer.eval_dataset[0]
+    same_id = replace(known, question=f"{known.question} And now?")
+    trainer.evaluate([known])
+    trainer.evaluate([same_id, replace(other, id="other")])
+    assert drafts == {known.question: (known.reference,), same_id.question: (), other.question: ()}
+
+
 def test_problems_without_references_wait_for_their_first_solution(tmp_path):
     with_reference, *others = apples(4)
     problems = [with_reference, *(replace(problem, reference=None) for problem in others)]

@@ -24,7 +24,7 @@ from partway.problem import Problem
 from partway.runs.digests import problems_digest
 from partway.runs.evaluations import journal_beside
 from partway.runs.run import keep_problems
-from partway.solution import EMPTY
+from partway.solution import EMPTY, Solution
 
 
 @runtime_checkable
@@ -56,11 +56,12 @@ def evaluate(
     journal: EvaluationJournal | None = None,
     batch_size: int = 16,
     on_progress: Callable[[EvaluationProgress], None] = lambda progress: None,
+    drafts_for: Callable[[Problem], tuple[Solution, ...]] = lambda problem: (),
 ) -> Evaluation:
     """Draw what `plan` says from every problem and score it.
 
     Finished problems are written to `journal` at once, and taken from it if it has them from the same `model`
-    (a text that changes when the weights or the prompt do).
+    (a text that changes when the weights or the prompt do). `drafts_for` tells what samples may resemble.
     """
     check_problems(problems)
     journal = journal or EvaluationJournal()
@@ -79,7 +80,8 @@ def evaluate(
         done += phase.count * len(of_phase)
         on_progress(EvaluationProgress(done, total, resumed))
         missing = [problem for problem in problems if problem.id not in of_phase]
-        for batch in _drawn(engine, missing, phase, batch_size):
+        requests = [Request(problem, EMPTY, phase.count, drafts_for(problem)) for problem in missing]
+        for batch in _drawn(engine, requests, phase, batch_size):
             for problem, samples in _judged(batch, plan.programs):
                 journal.add(keys[problem.id], samples)
                 of_phase[problem.id] = samples
@@ -133,10 +135,9 @@ def check_problems(problems: Sequence[Problem]) -> None:
 
 
 def _drawn(
-    engine: Engine, problems: Sequence[Problem], phase: Phase, batch_size: int
+    engine: Engine, requests: Sequence[Request], phase: Phase, batch_size: int
 ) -> Iterator[list[tuple[Problem, list[Draw]]]]:
     """The draws of every problem, in batches as they come."""
-    requests = [Request(problem, EMPTY, phase.count) for problem in problems]
     if isinstance(engine, StreamingEngine):
         for index, draws in engine.stream(requests, phase.settings, phase.seed):
             yield [_checked(requests[index], draws)]

@@ -21,7 +21,7 @@ from transformers import EarlyStoppingCallback, PreTrainedModel, PreTrainedToken
 
 from partway.datasets.sources import ProblemSource
 from partway.errors import RunError
-from partway.evaluation import Evaluation, ProblemResult, evaluate
+from partway.evaluation import Evaluation, EvaluationPlan, ProblemResult, evaluate
 from partway.execution import Programs
 from partway.models.engine import Draw, Engine, Metered, Request
 from partway.models.loading import LanguageModel
@@ -31,6 +31,8 @@ from partway.models.servers.server_engine import ServerEngine, Together
 from partway.models.targets import Targets
 from partway.problem import Problem
 from partway.runs import Run
+from partway.sampling import drafts_of
+from partway.solution import Solution
 from partway.training.account import Account
 from partway.training.config import SelfSamplingConfig
 from partway.training.distributed import from_first, gathered, maxima, reducing, whole_weights
@@ -258,7 +260,7 @@ class SelfSamplingTrainer(RecordingTrainer):
             engine = Metered(self.engine)
             results = self._recorded_results(own)
             if results is None:
-                results = evaluate(engine, own, plan, on_progress=self.watch).results if own else ()
+                results = self._results(engine, own, plan) if own else ()
             parts = gathered(self.accelerator, (results, engine.tokens))
             everything = {r.task_id: r for of_process, _ in parts for r in of_process}
             evaluation = Evaluation.of(tuple(everything[problem.id] for problem in problems), plan)
@@ -275,6 +277,19 @@ class SelfSamplingTrainer(RecordingTrainer):
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
+
+    def _results(
+        self, engine: Engine, problems: Sequence[Problem], plan: EvaluationPlan
+    ) -> tuple[ProblemResult, ...]:
+        """Those of an evaluation; what is kept of problems that are trained on too are their drafts."""
+
+        def drafts_for(problem: Problem) -> tuple[Solution, ...]:
+            buffer = self.buffers.get(problem.id)
+            if buffer is None or buffer.problem.question != problem.question:
+                return ()
+            return drafts_of(buffer)
+
+        return evaluate(engine, problems, plan, on_progress=self.watch, drafts_for=drafts_for).results
 
     def _recorded_results(self, problems: Sequence[Problem]) -> tuple[ProblemResult, ...] | None:
         """Those of a run that is replayed, if it was evaluated at this step."""
