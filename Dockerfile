@@ -13,7 +13,7 @@ RUN useradd --create-home --uid 1000 partway && mkdir /data && chown partway /da
 FROM base AS cpu
 RUN pip install --index-url https://download.pytorch.org/whl/cpu torch==2.13.0 \
     && pip install --constraint constraints.txt ".[peft,datasets,tensorboard,plots,explore]"
-USER partway
+USER 1000
 WORKDIR /data
 ENTRYPOINT ["partway"]
 CMD ["doctor"]
@@ -22,7 +22,7 @@ FROM base AS cuda
 # The wheels of torch for Linux bring CUDA; only the driver comes from the machine.
 RUN pip install torch==2.13.0 \
     && pip install --constraint constraints.txt ".[peft,datasets,tensorboard,plots,explore]"
-USER partway
+USER 1000
 WORKDIR /data
 ENTRYPOINT ["partway"]
 CMD ["doctor"]

@@ -55,7 +55,7 @@ def hostile_run(folder: Path) -> Path:
     samples = [f"answer = {text!r}\n" for text in HOSTILE] + [f"answer = '{text}\n" for text in HOSTILE]
     writer.sample([(1, HOSTILE[0], "", text, -1.0) for text in samples])
     writer.save("final")
-    broken = {"id": "half", "question": "half a \ud800 pair", "answer": "\udfff"}
+    broken = {"id": "half", "question": "the answer is half a pair", "answer": "\udfff"}
     with (folder / "problems" / "train.jsonl").open("a") as file:
         file.write(json.dumps(broken) + "\n")
     return folder
