@@ -39,7 +39,7 @@ def test_the_image_has_a_stage_for_cpus_and_one_for_cuda_that_end_as_a_user_with
     for name in ("cpu", "cuda"):
         words = dict(stages()[name])
         assert words["FROM"] == f"base AS {name}"
-        assert words["USER"] == "1000", "model-written programs do not run as root, which Kubernetes sees by number"
+        assert words["USER"] == "1000", "not root, in a form that Kubernetes can check"
         assert words["ENTRYPOINT"] == '["partway"]'
         assert "--constraint constraints.txt" in words["RUN"]
 

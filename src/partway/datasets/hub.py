@@ -56,9 +56,17 @@ def read_hub(wanted: HubName) -> Iterable[Any]:
         with offline_without_network():
             config = wanted.config or _usual(wanted, datasets.get_dataset_config_names(wanted.name))
             rows: Iterable[Any] = datasets.load_dataset(wanted.name, config, split=wanted.split)
-    except (OSError, RuntimeError, ValueError, KeyError, datasets.exceptions.DatasetsError) as error:
-        raise _unusable(wanted, str(error).splitlines()[0] if str(error) else type(error).__name__) from None
+    except ValueError as error:  # it is there, but not a split or a configuration of this name
+        spellings = f"{wanted.name}:SPLIT or {wanted.name}:CONFIGURATION:SPLIT"
+        raise ProblemError(f"{wanted}: {reason_of(error)}; write {spellings}") from None
+    except (OSError, RuntimeError, KeyError, datasets.exceptions.DatasetsError) as error:
+        raise _unusable(wanted, reason_of(error)) from None
     return rows
+
+
+def reason_of(error: Exception) -> str:
+    """What an error of another library says, as a part of a sentence."""
+    return next(iter(str(error).splitlines()), type(error).__name__).removesuffix(".")
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from partway.datasets.hub import offline_without_network
+from partway.datasets.hub import offline_without_network, reason_of
 from partway.datasets.sources import read_rows
 from partway.errors import ProblemError
 
@@ -132,7 +132,7 @@ def _read_hub(data: RawData) -> dict[str, Rows]:
             hub = datasets.load_dataset(data.hub_name, data.hub_config)
         splits = {split: [dict(row) for row in hub[there.name]] for split, there in data.hub_splits.items()}
     except (OSError, RuntimeError, ValueError, KeyError, datasets.exceptions.DatasetsError) as error:
-        raise _unreachable(data, str(error).splitlines()[0]) from None
+        raise _unreachable(data, reason_of(error)) from None
     for split, rows in splits.items():
         _check_rows(data, split, rows)
     return splits
