@@ -142,4 +142,9 @@ def _check_keys(keys: list[yaml.Node]) -> None:
 
 def is_text(text: str) -> bool:
     """Whether a file can hold `text` and a path can be called so."""
-    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+    return "\0" not in text and is_whole(text)
+
+
+def is_whole(text: str) -> bool:
+    """Whether a file can hold `text`: it has no halves of characters. Models do write zeros."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)

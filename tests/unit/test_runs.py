@@ -187,6 +187,14 @@ JUDGED = {"task_id": "a", "completion": "x", "passed": True}
 BUFFER = {"id": "a", "rules": {}, "max_length": 1, "solutions": [KEPT]}
 
 
+def test_whatever_a_model_writes_is_read_again(tmp_path):
+    path = tmp_path / "samples" / "00000001.jsonl"
+    path.parent.mkdir()
+    written = SAMPLE | {"completion": "é\0\x1b\u2028\ufffd", "prefix": "n0 = '\U0001f600'\n"}
+    path.write_text(f"{json.dumps(written)}\n")
+    assert list(read_rows(path)) == [written]
+
+
 @pytest.mark.parametrize(
     ("name", "row", "complaint"),
     [

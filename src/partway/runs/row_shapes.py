@@ -10,7 +10,7 @@ from typing import Any, TypeGuard, get_args
 
 from partway.buffer import Verdict
 from partway.buffer.buffer import Kind
-from partway.documents import is_text
+from partway.documents import is_whole
 from partway.runs.evaluations import PASS1, SAMPLES, SUMMARY, summary_of
 
 BUFFERS = "buffer.jsonl"  # beside the weights, in a checkpoint and in the final model
@@ -181,7 +181,7 @@ def _fits(value: object, shape: Any) -> bool:
     if shape is None:
         return value is None
     if shape is Text:
-        return isinstance(value, str) and (value.isascii() or is_text(value))
+        return isinstance(value, str) and (value.isascii() or is_whole(value))
     if shape is float:
         return _is_number(value) and math.isfinite(value)
     if isinstance(shape, range):  # `type`, not isinstance: True is no count
