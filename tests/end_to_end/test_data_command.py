@@ -183,7 +183,7 @@ def test_check_says_loudly_that_there_is_no_reference_and_takes_named_columns(tm
     assert "columns not used: code" in result.stderr
     better = partway("data", "check", path, "--columns", f"{pairs},solution=code")
     assert (better.returncode, better.stderr) == (0, "")
-    assert better.stdout == f"{path}: 1 problems, 1 of them with a reference\n"
+    assert better.stdout == f"{path}: 1 problem, 1 of them with a reference\n"
 
 
 def test_check_counts_and_shows_answers_that_are_text_although_they_begin_with_a_number(

@@ -6,6 +6,9 @@ import os
 import pytest
 import torch
 
+from partway import trace
+from partway.cli.trace_tables import Shown, show
+from partway.execution import PYTHON
 from partway.models.tiny import build_tiny_model
 from sampling_cases import APPLES
 
@@ -41,6 +44,14 @@ def test_solutions_are_shown_with_counts_traces_and_verdicts(model, partway):
     assert (code, err) == (0, "")
     for shown in ("of 40, new fully correct", "answer = n0 + n1", "{3, 12, 15}", "answer 15"):
         assert shown in out
+
+
+def test_a_sample_without_a_step_is_shown_as_it_was_written(capsys):
+    text = "# three apples\n"
+    show([Shown.of("1 of 1", text, trace(text), PYTHON)])
+    shown = capsys.readouterr().out
+    assert "# three apples" in shown
+    assert "nothing to run" in shown
 
 
 def test_json_counts_every_sample_and_the_seed_repeats_them(model, partway):

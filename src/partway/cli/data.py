@@ -230,7 +230,8 @@ def check(
         rows = len({(row.line, row.item) for row in checked.bad_rows})
         raise ProblemError(f"{file}: {rows:,} bad rows beside {len(checked.problems):,} good ones")
     if not as_json:
-        click.echo(f"{file}: {len(checked.problems):,} problems, {with_reference:,} of them with a reference")
+        noun = "problem" if len(checked.problems) == 1 else "problems"
+        click.echo(f"{file}: {len(checked.problems):,} {noun}, {with_reference:,} of them with a reference")
 
 
 def _finish(conversion: Conversion, out: Path, rejects: Path | None, as_json: bool) -> None:

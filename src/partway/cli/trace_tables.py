@@ -33,9 +33,10 @@ class Shown:
     @classmethod
     def of(cls, name: str, text: str, trace: Trace, programs: Programs) -> Shown:
         """What `text` is, also where it does not parse."""
-        if trace.failure is None or trace.failure.step < len(trace.solution):
+        is_cut = trace.failure is not None and trace.failure.step >= len(trace.solution)
+        if trace.solution.steps and not is_cut:
             return cls(name, trace)
-        rest = unread(text, programs) if trace.solution.steps else text
+        rest = unread(text, programs) if trace.solution.steps else text.strip()
         return cls(name, trace, visible(rest if len(rest) <= MAX_UNREAD else f"{rest[:MAX_UNREAD]}..."))
 
 
@@ -124,7 +125,7 @@ def _rows(shown: Shown, programs: Programs) -> list[tuple[str, str, str]]:
     trace, states = shown.trace, state_texts(shown.trace, programs)
     rows = [(step, state, "") for step, state in zip(trace.solution.steps, states, strict=False)]
     if trace.failure is None:
-        return rows
+        return [(shown.unread, "nothing to run", "red")] if shown.unread else rows
     steps = [*trace.solution.steps[len(states) :], *([shown.unread] if shown.unread else [])] or [""]
     why = f"{trace.failure.kind}: {trace.failure.message}"
     return [*rows, (steps[0], why, "red"), *((step, "not run", "red") for step in steps[1:])]

@@ -76,6 +76,8 @@ def _difference(study: Study, setting: Setting, base: Setting, k: int, where: st
     found = gain(study, setting, base, metric)
     if found is None:
         return f"{begin}; the two were not measured on the same problems and seeds, so there is no interval."
+    if found.low == found.high == 0:  # resampled differences that are all 0 know no spread
+        return f"{begin}. They solve every problem equally often: these runs do not tell the two apart."
     more = "more" if found.value >= 0 else "fewer"
     interval = f"95% interval {100 * found.low:+.1f} to {100 * found.high:+.1f}"
     return f"{begin}: {abs(100 * found.value):.1f} points {more} ({interval}). {judgement(found)}"
