@@ -2,8 +2,9 @@
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from threading import Timer
+from threading import Event, Timer
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from click.testing import CliRunner
 from safetensors.torch import load_file
 
 from partway.cli.doctor import command as doctor
-from partway.errors import EngineError
+from partway.errors import ConfigError, EngineError
 from partway.execution import PYTHON
 from partway.models.engine import Request
 from partway.models.servers import choices
@@ -19,7 +20,7 @@ from partway.models.servers import endpoint as endpoints
 from partway.models.servers.calls import Trouble
 from partway.models.servers.identity import identify
 from partway.models.servers.published import merged_weights, write_weights
-from partway.models.servers.server_engine import ServerEngine
+from partway.models.servers.server_engine import ServerEngine, Together
 from partway.models.settings import SamplingSettings
 from partway.solution import EMPTY, Solution
 from scripted_server import completions, routed_server, too_much
@@ -210,6 +211,24 @@ def test_a_server_that_takes_no_weights_is_refused_unless_it_may_have_its_own(ma
         assert server.asked("/v1/completions")[0]["model"] == "their-model"
 
 
+def test_all_processes_hear_that_weights_were_not_handed_over(made, tmp_path):
+    told = []
+
+    def tell(value):
+        told.append(value)
+        return value
+
+    def listen(value):
+        return told[0]
+
+    with routed_server(serve_routes()) as server:
+        first = made(server.url, tmp_path=tmp_path, weight_sync="lora", together=Together(True, tell))
+        other = made(server.url, tmp_path=tmp_path, weight_sync="lora", together=Together(False, listen))
+        for engine in (first, other):
+            with pytest.raises(ConfigError, match="no adapter is trained"):
+                engine.update(MODEL.model, 0)
+
+
 def vllm_routes(**others):
     """What `vllm serve` has in its developer mode; it remembers its version."""
     state = {"version": "default", "models": ["base"]}
@@ -266,6 +285,33 @@ def test_vllm_reloads_whole_weights_while_paused_after_a_look_that_it_sees_them(
             ("/resume", None),
         ]
         assert server.calls[-2][:2] == ("GET", "/weight_info")  # then its log-probs are compared
+
+
+def test_whole_weights_wait_until_a_server_has_answered_what_it_was_asked(made, tmp_path):
+    routes, is_asked, may_answer = vllm_routes(), Event(), Event()
+    draw = routes["POST /v1/completions"]
+
+    def slowly(payload):
+        if payload["max_tokens"] == SETTINGS.max_completion_length:  # and not a look at its log-probs
+            is_asked.set()
+            may_answer.wait(30)
+        return draw(payload)
+
+    routes["POST /v1/completions"] = slowly
+    with routed_server(routes) as server, ThreadPoolExecutor() as executor:
+        engine = made(server.url, tmp_path=tmp_path)
+        engine.update(MODEL.model, 0)
+        server.calls.clear()
+        drawing = executor.submit(engine.complete, requests()[:1], SETTINGS, 0)
+        assert is_asked.wait(30)
+        updating = executor.submit(engine.update, MODEL.model, 1)
+        _, waiting = wait([updating], timeout=1)
+        early = updates(server)
+        may_answer.set()
+        updating.result(60)
+        assert waiting == {updating}
+        assert early == [], "a sample would be drawn with the weights of two versions"
+        assert {draw.weights for of_one in drawing.result(60) for draw in of_one} == {0}
 
 
 def test_vllm_is_never_left_paused_and_a_path_it_cannot_see_is_not_tried(made, tmp_path):
