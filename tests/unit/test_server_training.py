@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
@@ -9,9 +10,12 @@ import torch
 from safetensors.torch import load_file
 
 from partway.errors import ConfigError, EngineError, RunError
+from partway.models.engine import Request
 from partway.models.servers import endpoint
 from partway.runs import Run
+from partway.solution import EMPTY
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
+from partway.training.ahead import Ahead
 from partway.training.replay import Recording
 from scripted_server import apple_routes, completions, routed_server, solved_apples, too_much
 from training_cases import SMALL, apples, small_trainer, tiny_gpt_neo
@@ -97,6 +101,24 @@ def test_exploring_ahead_learns_while_servers_draw_and_tells_how_late_samples_ar
     assert [line["samples/mean_steps_late"] for line in run.metrics()[:-1]] == [0, 1, 2, 2, 2]
     assert [line["samples/drawn"] for line in run.metrics()[:-1]] == [8, 4, 8, 4, 8]
     replay(run, tmp_path / "replay")
+
+
+def test_batches_ahead_are_drawn_at_the_same_time_and_given_up_without_waiting():
+    together, may_answer = Barrier(4), Event()
+
+    def complete(requests: Any, seed: int) -> Any:
+        together.wait(10)
+        may_answer.wait(10)
+        return [[] for _ in requests]
+
+    ahead = Ahead(complete, steps=2)
+    for step in (1, 2, 3):
+        ahead.send(step, [[Request(PROBLEMS[0], EMPTY, 1)]], seed=0)
+    together.wait(10)  # breaks unless all three are under way
+    started = time.monotonic()
+    ahead.give_up()
+    assert time.monotonic() - started < 5
+    may_answer.set()
 
 
 def test_weights_are_handed_over_every_so_many_steps(tmp_path):
