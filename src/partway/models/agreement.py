@@ -18,13 +18,15 @@ ROUNDINGS = 2  # how often the effect of rounding is measured in shorter floats
 def agrees(model: nn.Module, found: Tensor, plain: Callable[[], Tensor], scale: Tensor) -> bool:
     """Whether `found` is what the `plain` way gives.
 
-    In float32 a difference counts when it is not small beside `scale`, the norm of a difference that matters;
-    in shorter floats, when it is larger than what rounding does to the plain way.
+    In float32 a difference counts when it is not small beside `scale`, the norm of a difference that matters,
+    nor within a unit in the last place of what is compared: small models hardly look at their prompts, so
+    that the difference that matters is small too. In shorter floats it counts when it is larger than what
+    rounding does to the plain way.
     """
     expected = plain()
     error = (found - expected).norm()
     if is_exact(model):
-        return bool(error <= EXACT * scale)
+        return bool(error <= EXACT * scale + torch.finfo(expected.dtype).eps * expected.norm())
     noises = []
     for seed in range(ROUNDINGS):
         with _rounded_otherwise(model, seed):
