@@ -32,9 +32,9 @@ def short_limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def told(found: Trace) -> object:
-    """What must not depend on company; where a program ran out of time may differ by a step."""
-    if found.failure is not None and found.failure.kind == "timeout":
-        return "timeout"
+    """What must not depend on company; which limit is met first, and at which step, may."""
+    if found.failure is not None and found.failure.kind in ("timeout", "memory"):
+        return "exhausted"
     return found.states, found.failure, found.solution
 
 
