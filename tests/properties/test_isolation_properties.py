@@ -52,3 +52,19 @@ def test_a_trace_is_the_same_alone_and_among_hostile_programs(program, before, b
     together = trace_all([*before, program, *behind])
     assert told(together[len(before)]) == alone[0]
     assert [told(found) for found in together[: len(before)]] == alone[1:]
+
+
+def test_when_garbage_would_be_collected_does_not_depend_on_company():
+    """Clean-up code of what is caught in a cycle runs never, instead of at a step that nobody can foresee."""
+    leaves_cycles = (
+        "def g(k):\n    global last\n    try:\n        yield k\n    finally:\n        last = [k]\n"
+        "for i in range(2000):\n    h = g(i)\n    next(h)\n    c = [h]\n    c.append(c)\n    del c, h\n"
+        "answer = 1"
+    )
+    company = "total = {}\nfor i in range(3):\n    total += i"
+    traced = []
+    for size in range(6):
+        forget()
+        traced.append(trace_all([*(company.format(100 * size + n) for n in range(size)), leaves_cycles])[-1])
+    assert {told(found) for found in traced} == {told(traced[0])}
+    assert traced[0].has_answer

@@ -217,6 +217,9 @@ def _live(request: RunRequest, descriptor: int, zygote: int) -> None:
     try:
         sheet = Sheet(descriptor)
         closerange(0, 256)
+        # When garbage is collected hangs on all that was ever allocated, in the zygote too; clean-up code of
+        # the program would run at another step each time.
+        gc.disable()
         _confine(request, zygote)
         setitimer(ITIMER_PROF, request.cpu_seconds)  # its signal ends this process
         _trace(sheet, _NAMESPACE, _RECORDS[request.plain], keep)
