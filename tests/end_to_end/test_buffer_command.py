@@ -117,9 +117,11 @@ def test_an_audit_names_solutions_that_are_right_by_luck(partway, tmp_path):
     assert code == 0
     assert "self-sampled fully-correct solutions" in shown
     code, shown, _ = partway("buffer", run.directory, "--audit", "--json")
-    audited = json.loads(shown)["audited"]
+    told = json.loads(shown)
+    audited = told["audited"]
     assert {one["verdict"] for one in audited} <= {"confirmed", "spurious", "undecided"}
     assert audited
+    assert len(told["dead_ends"]) <= told["beginnings"]
     assert partway("buffer", run.directory, "--audit", "--export", "x.jsonl")[0] == 2
 
 
@@ -130,6 +132,7 @@ def test_an_audit_without_references_believes_what_most_solutions_agree_on(partw
     path.write_text("".join(json.dumps(row | {"solution": None}) + "\n" for row in rows))
     code, shown, _ = partway("buffer", run.directory, "--audit", "--json")
     assert code == 0
-    audited = json.loads(shown)["audited"]
+    told = json.loads(shown)
+    audited = told["audited"]
     assert {one["verdict"] for one in audited} == {"confirmed"}  # they all do the same
     assert len(audited) > len(rows)  # what was the reference is one of them

@@ -122,6 +122,22 @@ def test_dead_ends_are_kept_by_the_papers_letter_and_dropped_on_request():
     assert kept(other, Rules(dead_ends="drop"), problem)[0] is Verdict.NEW_PARTIALLY_CORRECT
 
 
+def test_kept_dead_ends_are_those_that_no_kept_solution_completes():
+    """One ends where the reference ends without its answer, one goes on as it does, one lacks its import."""
+    buffer = SolutionBuffer.seeded(Problem("p", "?", 5, "import math\na=2\nb=9\nc=math.sqrt(b)\nanswer=a+c"))
+    for sample in (
+        "import math\nb=9\na=2\nc=5.0\nd=3.0\nanswer=0",
+        "import math\na=2\nx=9\nanswer=0",
+        "a=2\nb=9\nanswer=0",
+    ):
+        assert consider(buffer, sample) is Verdict.NEW_PARTIALLY_CORRECT
+    ends, leads_on, lacks = buffer.partially_correct
+    assert buffer.dead_ends == (ends, lacks)
+    assert consider(buffer, f"{leads_on}\nanswer=a+math.sqrt(x)") is Verdict.NEW_FULLY_CORRECT
+    assert buffer.dead_ends == (ends, lacks)
+    assert SolutionBuffer.seeded(buffer.problem).dead_ends == ()
+
+
 def test_a_stitched_solution_is_kept_apart_and_its_beginning_can_be_continued():
     buffer = SolutionBuffer.seeded(OIL, STITCH)
     assert consider(buffer, "n2=5\nt0=20\nanswer=0") is Verdict.NEW_STITCHED

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import islice
 from typing import Any, Literal
 
@@ -127,6 +127,17 @@ class SolutionBuffer:
     def beginnings(self) -> tuple[Solution, ...]:
         """What may be continued: the partially-correct ones, and the sampled parts of stitched ones."""
         return tuple(leaf.solution for leaf in (*self._partially_correct, *self._seams))
+
+    @property
+    def dead_ends(self) -> tuple[Solution, ...]:
+        """Kept beginnings that no kept solution completes: what `dead_ends: drop` would not have kept."""
+        rules = replace(self.rules, dead_ends="drop", stitch=False, spurious="keep", max_solutions=None)
+        strict = SolutionBuffer(self.problem, rules, self.programs)
+        kept = (*self.fully_correct, *self.stitched, *self.partially_correct)
+        for trace in self.programs.trace_all([solution.text for solution in kept]):
+            strict.consider(trace)
+        completed = set(strict.partially_correct)
+        return tuple(beginning for beginning in self.partially_correct if beginning not in completed)
 
     @property
     def witnesses(self) -> dict[Solution, Witness]:

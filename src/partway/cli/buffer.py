@@ -30,7 +30,7 @@ from partway.errors import ConfigError, RunError
     show_default=True,
     help="Which of TRL's trainers is to read the export.",
 )
-@click.option("--audit", is_flag=True, help="Find solutions that are right by luck.")
+@click.option("--audit", is_flag=True, help="Find solutions right by luck, and dead ends.")
 @click.option("--import", "source", metavar="SOURCE", help="Begin RUN with the solutions of a run or a file.")
 @click.option("--problems", metavar="FILE", help="The problems of the new run.  [default: those of SOURCE]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -56,7 +56,8 @@ def command(
     --for kto writes the same as single completions with a `label`.
 
     --audit runs every self-sampled fully-correct solution, and the reference, with other numbers in place of
-    the question's: those that then differ from the reference are right by luck.
+    the question's: those that then differ from the reference are right by luck. Of the right beginnings it
+    counts those that no kept solution completes: dead ends, which a model should not learn.
 
     --import runs every solution of SOURCE (a run, its buffer.jsonl or an exported file) again and writes
     those that hold to RUN/imported_buffer.jsonl, for a run that is yet to begin: train it with --buffer_file.
@@ -102,13 +103,13 @@ def _audit(run: str, as_json: bool) -> None:
     from partway.reports.buffers import audit_buffers
     from partway.runs import Run
 
-    audited = list(audit_buffers(Run.at(run)))
+    audit = audit_buffers(Run.at(run))
     if as_json:
-        click.echo(json.dumps({"run": run, "audited": [asdict(one) for one in audited]}, ensure_ascii=False))
+        click.echo(json.dumps({"run": run, **asdict(audit)}, ensure_ascii=False))
         return
     from partway.cli.buffer_tables import show_audit
 
-    show_audit(audited)
+    show_audit(audit)
 
 
 def _export(run: str, path: Path, kind: str, trainer: str, as_json: bool) -> None:

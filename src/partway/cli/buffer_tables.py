@@ -15,7 +15,7 @@ from partway.buffer import Verdict
 from partway.cli.table_style import plain_table
 
 if TYPE_CHECKING:
-    from partway.reports.buffers import Audited, BufferSummary, Explored, Import
+    from partway.reports.buffers import AuditedBuffers, BufferSummary, Explored, Import
 
 
 def show_buffers(run: str, summary: BufferSummary, top: int) -> None:
@@ -47,8 +47,9 @@ def _print(title: str, table: Table | None = None) -> None:
         console.print(table)
 
 
-def show_audit(audited: Sequence[Audited]) -> None:
-    """How many solutions hold with other numbers, and those that do not."""
+def show_audit(audit: AuditedBuffers) -> None:
+    """How many solutions hold with other numbers, and those that do not; how many beginnings lead on."""
+    audited = audit.audited
     counts = Counter(one.verdict for one in audited)
     table = plain_table("with other numbers", "solutions", "share")
     for verdict in ("confirmed", "spurious", "undecided"):
@@ -58,6 +59,12 @@ def show_audit(audited: Sequence[Audited]) -> None:
     for one in audited:
         if one.verdict == "spurious":
             _print(f"\n{_plain(one.problem)}: {_plain(one.reason)}", _listing(one.solution))
+    if audit.beginnings:
+        dead = f"{len(audit.dead_ends):,} ({len(audit.dead_ends) / audit.beginnings:.0%})"
+        _print(
+            f"\n{audit.beginnings:,} right beginnings, of which no kept solution completes {dead}; "
+            "a run with `dead_ends: drop` keeps none of those"
+        )
 
 
 def _listing(solution: str) -> Table:

@@ -117,9 +117,37 @@ class Audited:
     reason: str
 
 
-def audit_buffers(run: Run) -> Iterator[Audited]:
-    """The self-sampled fully-correct solutions of a run, each run with other numbers than the question's."""
-    for buffer in run.buffers().values():
+@dataclass(frozen=True)
+class DeadEnd:
+    """A kept beginning that no kept solution completes."""
+
+    problem: str
+    beginning: str
+
+
+@dataclass(frozen=True)
+class AuditedBuffers:
+    """What of a run's buffers is worth keeping: solutions by what they do with other numbers, beginnings by
+    whether a kept solution completes them."""
+
+    audited: tuple[Audited, ...]
+    beginnings: int
+    dead_ends: tuple[DeadEnd, ...]
+
+
+def audit_buffers(run: Run) -> AuditedBuffers:
+    """Run everything a run has kept once more, with a doubt."""
+    buffers = run.buffers().values()
+    return AuditedBuffers(
+        tuple(_audited(buffers)),
+        sum(len(buffer.partially_correct) for buffer in buffers),
+        tuple(DeadEnd(b.problem.id, beginning.text) for b in buffers for beginning in b.dead_ends),
+    )
+
+
+def _audited(buffers: Iterable[SolutionBuffer]) -> Iterator[Audited]:
+    """The self-sampled fully-correct solutions, each run with other numbers than the question's."""
+    for buffer in buffers:
         problem, whole = buffer.problem, (*buffer.fully_correct, *buffer.stitched)
         together = (
             audit_together(whole, problem.question, buffer.programs) if problem.reference is None else {}
