@@ -1,6 +1,7 @@
 """Throw mutated programs at `trace` and check that nothing crashes, hangs, leaks or escapes.
 
     python tests/fuzz.py --programs 1000000 --seed 7 --curve memory.csv
+    python tests/fuzz.py --curve memory.csv --draw memory.svg
 
 `--curve` writes how the memory of this process develops: it has to be flat once the caches are full. The file
 grows with every batch; Ctrl-C ends a run after the batch under way, with a verdict on what was seen.
@@ -10,6 +11,7 @@ trees. The first one that breaks a rule is printed behind `broken:`, and the exi
 
 import argparse
 import ast
+import csv
 import io
 import json
 import os
@@ -72,7 +74,11 @@ def main() -> None:
     parser.add_argument(
         "--seeds", type=Path, nargs="*", default=[], help="JSONL files with a 'code' per line"
     )
+    parser.add_argument("--draw", type=Path, metavar="FILE.svg", help="only draw the curve that is there")
     options = parser.parse_args()
+    if options.draw:
+        draw(options.curve, options.draw)
+        return
     extra = [json.loads(line)["code"] for path in options.seeds for line in path.read_text().splitlines()]
     curve = options.curve and options.curve.resolve()
     os.chdir(os.environ.get("TMPDIR", "/"))
@@ -83,6 +89,28 @@ def main() -> None:
         print(json.dumps(run(options.programs, options.seed, options.batch, extra, True, curve), indent=1))
     except AssertionError as broken:
         sys.exit(f"broken: {broken}")
+
+
+def draw(curve: Path, picture: Path) -> None:
+    """The memory of the process that traced, against the number of programs."""
+    import matplotlib.pyplot as plt
+
+    with curve.open(encoding="utf-8") as stream:
+        rows = [
+            (int(row["programs"]) / 1e3, int(row["resident_bytes"]) / 1e6) for row in csv.DictReader(stream)
+        ]
+    plt.rcParams["svg.hashsalt"] = "fuzz"
+    figure, axes = plt.subplots(figsize=(8, 2.6), layout="constrained")
+    axes.plot(*zip(*rows, strict=True), color="#0072b2")
+    axes.set(
+        ylim=(0, None),
+        xlim=(0, None),
+        xlabel="thousands of programs",
+        ylabel="MB held",
+    )
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", alpha=0.3)
+    figure.savefig(picture, metadata={"Date": None})
 
 
 def shrink_caches(size: int) -> None:
