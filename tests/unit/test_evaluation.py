@@ -92,6 +92,13 @@ def test_results_depend_on_the_seed_but_not_on_batch_size_or_order():
     )
 
 
+def test_more_problems_are_drawn_together_where_each_has_one_sample():
+    engine = ScriptedEngine()
+    evaluate(engine, problems(70), EvaluationPlan(samples=20, ks=(1,), pass1_samples=1))
+    sizes = {temperature: [n for n, t in engine.calls if t == temperature] for _, temperature in engine.calls}
+    assert sizes == {0.8: [16, 16, 16, 16, 6], 0.2: [64, 6]}
+
+
 def test_judging_tells_right_wrong_silent_and_failing_solutions_apart():
     evaluation = evaluate(ScriptedEngine(), problems(3), EvaluationPlan(samples=40, ks=(1,)))
     seen = {s.completion: (s.passed, s.executable, s.answer) for r in evaluation.results for s in r.samples}

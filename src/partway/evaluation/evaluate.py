@@ -26,6 +26,9 @@ from partway.runs.evaluations import journal_beside
 from partway.runs.run import keep_problems
 from partway.solution import EMPTY, Solution
 
+BATCH = 16  # problems drawn together
+ROWS = 64  # samples worth drawing together: with fewer, a forward pass mostly reads weights
+
 
 @runtime_checkable
 class StreamingEngine(Protocol):
@@ -54,7 +57,7 @@ def evaluate(
     *,
     model: str = "",
     journal: EvaluationJournal | None = None,
-    batch_size: int = 16,
+    batch_size: int | None = None,
     on_progress: Callable[[EvaluationProgress], None] = lambda progress: None,
     drafts_for: Callable[[Problem], tuple[Solution, ...]] = lambda problem: (),
 ) -> Evaluation:
@@ -135,15 +138,16 @@ def check_problems(problems: Sequence[Problem]) -> None:
 
 
 def _drawn(
-    engine: Engine, requests: Sequence[Request], phase: Phase, batch_size: int
+    engine: Engine, requests: Sequence[Request], phase: Phase, batch_size: int | None
 ) -> Iterator[list[tuple[Problem, list[Draw]]]]:
     """The draws of every problem, in batches as they come."""
     if isinstance(engine, StreamingEngine):
         for index, draws in engine.stream(requests, phase.settings, phase.seed):
             yield [_checked(requests[index], draws)]
         return
-    for start in range(0, len(requests), batch_size):
-        batch = requests[start : start + batch_size]
+    size = batch_size or max(BATCH, ROWS // phase.count)
+    for start in range(0, len(requests), size):
+        batch = requests[start : start + size]
         answers = engine.complete(batch, phase.settings, phase.seed)
         yield [_checked(request, draws) for request, draws in zip(batch, answers, strict=True)]
 
