@@ -205,8 +205,47 @@ def test_a_server_that_dies_in_between_is_waited_for_then_given_up(connect, paus
     assert len(pauses) == 2
 
 
+def test_what_a_server_gave_up_is_asked_again_and_is_no_sample(connect, pauses):
+    def script(number, payload):
+        reason = ["abort", "error"][number] if number < 2 else "stop"
+        return 200, completions(*["answer = 6\n"] * payload["n"], finish_reason=reason)
+
+    with scripted_server(script) as server:
+        ((draw,),) = connect(server.url).complete(requests(), SETTINGS, 1)
+    assert (draw.count, len(server.asked), len(pauses)) == (4, 3, 2)
+
+
+def test_a_server_that_goes_on_with_another_model_is_refused(connect):
+    def script(number, payload):
+        names = {"model": ["one", None, "one", "other"][number]}
+        return 200, completions(*["answer = 6\n"] * payload["n"]) | names
+
+    with scripted_server(script) as server:
+        engine = connect(server.url, concurrency=1)
+        engine.complete(requests(problems=3), SETTINGS, 1)
+        with pytest.raises(EngineError, match="it answered as one and now as other"):
+            engine.complete(requests(), SETTINGS, 1)
+
+
+def test_cookies_are_neither_kept_nor_sent_back():
+    def script(number, payload):
+        return 200, {}, {"Set-Cookie": f"cookie-{number}=1"}
+
+    http = bounded_http.BoundedHttp({}, connections=1, timeout=10)
+    with scripted_server(script) as server:
+        for _ in range(2):
+            http.post(server.url, {}, 1000)
+        _, client = http._open()
+        assert not client.cookies
+        http.close()
+
+
 def hang_up(handler):
     handler.connection.close()
+
+
+def broken_headers(handler):
+    handler.wfile.write(f"HTTP/1.1 200 OK\r\nBearer {SECRET} {'x' * 9_000}\r\n\r\n".encode())
 
 
 def half_an_answer(handler):
@@ -245,10 +284,38 @@ def continuing(handler):
         time.sleep(0.002)
 
 
-ENDLESS = [(dripping, 2), (dripping_headers, 2), (continuing, 2)]
+def flooding(handler):
+    while True:
+        handler.wfile.write(b"HTTP/1.1 103 Early Hints\r\n\r\n" * 1000)
 
 
-@pytest.mark.parametrize(("body", "attempts"), [(hang_up, 3), (half_an_answer, 3), *ENDLESS])
+def in_chunks(*chunks):
+    def send(handler):
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for chunk in chunks:
+            handler.wfile.write(chunk)
+
+    return send
+
+
+def of_length(length):
+    def send(handler):
+        handler.wfile.write(f"HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n".encode() + b"{}")
+
+    return send
+
+
+ENDLESS = [(dripping, 2), (dripping_headers, 2), (continuing, 2), (flooding, 2)]
+BROKEN = [
+    hang_up,
+    half_an_answer,
+    broken_headers,
+    *map(in_chunks, (b"zz\r\n", b"-5\r\nhello", b"f" * 18 + b"\r\nhello", b"5\r\nhel")),
+    *map(of_length, (-5, "9" * 30, "5, 6", "five")),
+]
+
+
+@pytest.mark.parametrize(("body", "attempts"), [*((body, 3) for body in BROKEN), *ENDLESS])
 def test_broken_connections_and_endless_waiting_are_given_up(connect, pauses, body, attempts):
     with scripted_server(lambda number, payload: (200, body)) as server:
         engine = connect(server.url, retries=2, timeout=0.3)
@@ -314,6 +381,9 @@ def test_what_a_server_says_does_not_steer_the_terminal(connect):
         (b"", "got nothing"),
         (b"\xff\xfe", "expected JSON"),
         (b"[" * 100_000, "expected JSON"),
+        (b"\xef\xbb\xbf{}", "expected JSON"),
+        (b'{"choices": [{"text": NaN}]}', "expected JSON"),
+        (b'{"choices": [{"text": "", "index": ' + b"9" * 5_000 + b"}]}", "expected JSON"),
         ([], "expected JSON"),
         ({"choices": None}, "expected JSON"),
         ({"choices": [{"message": {"content": "hi"}}]}, "expected JSON"),
@@ -323,7 +393,7 @@ def test_what_a_server_says_does_not_steer_the_terminal(connect):
         (completions(*"abcde"), "5 completions came and 4 were asked for"),
         (endless, "an answer of more than 1 MiB"),
     ],
-    ids=range(12),
+    ids=range(15),
 )
 def test_a_server_that_lies_is_one_clear_line(connect, monkeypatch, pauses, body, message):
     monkeypatch.setattr(completions_client, "LARGEST_BODY", 1 << 20)
@@ -386,19 +456,22 @@ def test_so_many_requests_at_once_and_no_more(connect):
 
 def test_the_key_is_sent_and_shown_nowhere(connect, monkeypatch):
     monkeypatch.setenv("PARTWAY_API_KEY", f" {SECRET}\n")
-
-    def script(number, payload):
-        if number == 0:
-            return 200, completions(f"key = '{SECRET}'\n")
-        return 401, {"error": {"message": f"Incorrect API key provided: {SECRET}"}}
-
-    with scripted_server(script) as server:
-        engine = connect(server.url)
-        (draws,) = engine.complete(requests(count=1), SETTINGS, 1)
-        with pytest.raises(EngineError) as caught:
-            engine.complete(requests(count=1), SETTINGS, 1)
-    assert server.authorizations == [f"Bearer {SECRET}"] * 2
-    assert SECRET not in f"{draws} {caught.value} {engine.clients[0].url}"
+    answers = [
+        (200, completions(f"key = '{SECRET}'\n")),
+        (401, {"error": {"message": f"Incorrect API key provided: {SECRET}"}}),
+        (200, broken_headers),
+        (200, {}, {"Content-Encoding": SECRET}),
+    ]
+    with scripted_server(lambda number, payload: answers[number]) as server:
+        engine = connect(server.url, retries=0)
+        told = str(engine.complete(requests(count=1), SETTINGS, 1))
+        for _ in answers[1:]:
+            with pytest.raises(EngineError) as caught:
+                engine.complete(requests(count=1), SETTINGS, 1)
+            told += str(caught.value)
+    assert server.authorizations == [f"Bearer {SECRET}"] * 4
+    assert (told.count("***"), len(told) < 2_000) == (5, True)  # the sample twice
+    assert SECRET not in f"{told} {engine.clients[0].url}"
 
 
 def test_the_key_for_openai_goes_nowhere_in_the_clear(monkeypatch):
@@ -416,10 +489,32 @@ def test_a_key_that_cannot_be_sent_is_refused_without_showing_it(connect, monkey
     assert SECRET not in str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["localhost:8000/v1", "ftp://host/v1", "", "http://", "http://[::1"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "localhost:8000/v1",
+        "ftp://host/v1",
+        "",
+        "http://",
+        "http://[::1",
+        "http://host:99999/v1",
+        "http://host:-1/v1",
+        "http://xn--/v1",
+        "http://host/\ud800",
+        "http://host/" + "a" * 70_000,
+        "http://host\n/v1",
+        f"htp://user:{SECRET}@host/v1",
+        f"user:{SECRET}@host/v1",
+        f"http://{SECRET}@/v1",
+    ],
+    ids=range(14),
+)
 def test_addresses_that_are_none_are_refused(connect, url):
-    with pytest.raises(EngineError, match=r"expected one like http://localhost:8000/v1"):
+    with pytest.raises(
+        EngineError, match=r"^[ -~]{,250}expected one like http://localhost:8000/v1$"
+    ) as caught:
         connect(url)
+    assert SECRET not in str(caught.value)
 
 
 @pytest.mark.parametrize("url", [f"http://user:{SECRET}@host/v1", f"https://host/v1?key={SECRET}"])
@@ -440,3 +535,28 @@ def test_several_servers_share_the_work_and_one_that_is_gone_leaves_it_to_the_ot
     assert [sum(draw.count for draw in of_one) for of_one in draws] == [4] * 12
     assert min(len(one.asked), len(other.asked)) >= 3
     assert broken.asked
+
+
+def test_a_server_that_refuses_leaves_its_requests_to_the_others(connect):
+    """It may lack the model or the key, or take only single requests; none of it is the others' fault."""
+
+    def single(number, payload):
+        return (400, {}) if payload["n"] > 1 else as_asked(number, payload)
+
+    refusals = [lambda number, payload, status=status: (status, {}) for status in (401, 404, 413)]
+    with ExitStack() as stack:
+        bad = [stack.enter_context(scripted_server(script)) for script in refusals]
+        one, good = (stack.enter_context(scripted_server(script)) for script in (single, as_asked))
+        engine = connect(",".join(server.url for server in (*bad, one, good)), concurrency=4)
+        draws = engine.complete(requests(problems=12), SETTINGS, seed=1)
+        assert [sum(draw.count for draw in of_one) for of_one in draws] == [4] * 12
+        assert all(1 <= len(server.asked) <= 4 for server in bad[:2]), "they are asked no more"
+        assert {payload["n"] for _, payload in good.asked} >= {4}, "it is asked for several"
+        everybody = connect(",".join(server.url for server in bad))
+        with pytest.raises(EngineError, match="status 413"):
+            everybody.complete(requests(), SETTINGS, 1)
+
+
+def test_an_answer_of_more_values_than_memory_is_for_is_not_read():
+    with pytest.raises(ValueError, match="more than 1,000,000 values"):
+        completions_client.parsed("[" + "1," * 1_000_000 + "1]")

@@ -132,6 +132,8 @@ BAD = {
     "no text": lambda payload: (200, {"choices": [{"text": 7}]}),
     "too many": lambda payload: (200, completions(*[GOOD] * 500)),
     "too much": lambda payload: (200, too_much()),
+    "other tokens": lambda payload: (200, choice(token_ids=[5, 10**6])),
+    "given up": lambda payload: (200, completions("", finish_reason="abort")),
     "deep JSON": lambda payload: (200, b"[" * 200_000),
     "silence": lambda payload: time.sleep(20) or (200, completions(GOOD)),
 }
@@ -179,6 +181,28 @@ def test_after_the_timeout_it_gives_up_with_the_reason(made, tmp_path):
     with pytest.raises(EngineError, match=r"no server answered for 0.3 s \(http://127.0.0.1:9: Connect"):
         engine.complete(requests(), SETTINGS, 0)
     assert 0.3 <= time.monotonic() - start < 5
+
+
+@pytest.mark.parametrize("fault", ["an error", "no choices", "silence"])
+def test_a_server_that_takes_weights_but_never_answers_is_given_up(made, tmp_path, monkeypatch, fault):
+    monkeypatch.setattr(endpoints, "LONGEST_PAUSE", 0.2)
+
+    def loads_only(payload):
+        return (200, completions(GOOD)) if "max_tokens" in payload else BAD[fault](payload)
+
+    with routed_server(serve_routes(loads_only)) as server:
+        engine = made(server.url, tmp_path=tmp_path, patience=1.0, call_timeout=0.4)
+        engine.update(MODEL.model, 0)
+        with pytest.raises(EngineError, match=f"no server answered for 1 s .{server.url}: "):
+            engine.complete(requests(1)[:1], SETTINGS, 0)
+
+
+def test_a_paused_server_that_nobody_resumes_says_how_to(made, tmp_path):
+    paused = {"GET /is_paused": lambda payload: (200, {"is_paused": True})}
+    with routed_server(vllm_routes(**paused)) as server:
+        engine = made(server.url, tmp_path=tmp_path, patience=0.3, weight_sync="none")
+        with pytest.raises(EngineError, match=f"to go on: curl -X POST {server.url}/resume"):
+            engine.complete(requests(), SETTINGS, 0)
 
 
 def test_what_every_server_refuses_is_an_error_at_once(made, tmp_path):
@@ -380,9 +404,14 @@ def choice(**fields):
     ("said", "complaint"),
     [
         (choice(token_ids=[5] * 14), "14 tokens came and 12 were asked for"),
-        (choice(token_ids=[5, "six"]), "tokens are no numbers of tokens"),
-        (choice(token_ids=[5, -1]), "tokens are no numbers of tokens"),
-        (choice(token_ids=[5, 1 << 40]), "tokens are no numbers of tokens"),
+        (choice(token_ids=[5, "six"]), "tokens are no numbers of the model's"),
+        (choice(token_ids=[5, -1]), "tokens are no numbers of the model's"),
+        (choice(token_ids=[5, 100]), "tokens are no numbers of the model's 100 tokens"),
+        (choice(token_ids=[5, 10**30]), "tokens are no numbers of the model's"),
+        (choice(token_ids=[5, 6.0]), "tokens are no numbers of the model's"),
+        (choice(token_ids=[5, True]), "tokens are no numbers of the model's"),
+        (choice(finish_reason="abort"), "a completion was given up"),
+        (choice(finish_reason="error"), "a completion was given up"),
         (choice(text=None), "a completion's text is no text"),
         ({"choices": "many"}, "expected choices with texts"),
         ({"choices": [choice()["choices"][0]] * 3}, "3 completions came and 2 were asked for"),
@@ -391,17 +420,29 @@ def choice(**fields):
 )
 def test_an_answer_is_believed_only_within_what_was_asked_for(said, complaint):
     with pytest.raises(Trouble, match=complaint):
-        choices.completions(said, asked=2, longest=12)
+        choices.completions(said, asked=2, longest=12, vocabulary=100)
+
+
+def read(**fields):
+    return choices.completions(choice(**fields), asked=1, longest=12, vocabulary=100)
 
 
 def test_a_text_that_is_too_long_is_cut_and_has_not_ended():
-    (written,) = choices.completions(choice(text="1" * 3_000_000, token_ids=None), asked=1, longest=12)
-    assert (len(written.text), written.finished, written.tokens) == (16_384, False, None)
+    for tokens in (None, [], {}, "5"):  # none that could be all of it
+        (written,) = read(text="1" * 3_000_000, token_ids=tokens)
+        assert (len(written.text), written.finished, written.tokens) == (16_384, False, None)
 
 
-@pytest.mark.parametrize("said", [[0.0], [0.0, float("nan")], [0.0, "low"], None, "low"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        *([0.0], [0.0, float("nan")], [0.0, float("-inf")], [0.0, "low"], [0.0, True], [0.0, None]),
+        *([0.0, 0.5], [0.0, -(10**400)], [-1e308, -1e308], None, "low", {"0": 0.0, "1": 0.0}),
+    ],
+    ids=str,
+)
 def test_log_probs_that_cannot_be_used_are_left_out(said):
-    (written,) = choices.completions(choice(logprobs={"token_logprobs": said}), asked=1, longest=12)
+    (written,) = read(logprobs={"token_logprobs": said})
     assert (written.tokens, written.log_probs) == ((5, 6), None)
 
 
@@ -508,11 +549,23 @@ def test_sglang_takes_weights_from_disk_and_is_asked_with_our_tokens(made, tmp_p
         assert (asked["n"], asked["top_k"], type(asked["prompt"])) == (3, -1, list)
 
 
+def test_a_model_with_half_a_character_or_a_novel_for_a_name_is_asked_all_the_same(made, tmp_path):
+    for name, sent in (("\ud800", "\ud800"), ("x" * 4_000, None)):
+        named = {"GET /v1/models": lambda payload, name=name: (200, {"data": [{"id": name}]})}
+        with routed_server(sglang_routes(**named)) as server:
+            engine = made(server.url, tmp_path=tmp_path)
+            engine.update(MODEL.model, 0)
+            assert total(engine.complete(requests(), SETTINGS, 0)) == [2] * 6
+            assert server.asked("/v1/completions")[-1].get("model") == sent
+
+
 def test_sglang_that_did_not_load_is_not_used(made, tmp_path):
-    failed = {"POST /update_weights_from_disk": lambda payload: (200, {"success": False, "message": "OOM"})}
+    failed = {
+        "POST /update_weights_from_disk": lambda payload: (200, {"success": False, "message": "OO\n\x1b[2JM"})
+    }
     with (
         routed_server(sglang_routes(**failed)) as server,
-        pytest.raises(EngineError, match="did not load the weights: OOM"),
+        pytest.raises(EngineError, match=r"did not load the weights: OO \[2JM"),
     ):
         made(server.url, tmp_path=tmp_path).update(MODEL.model, 0)
 

@@ -194,7 +194,8 @@ def _few_shot_prompt(options: EvaluateOptions, problems: list[Problem]) -> FewSh
 def _extra_body(options: EvaluateOptions) -> dict[str, Any]:
     try:
         fields = json.loads(options.extra_body or "{}")
-    except ValueError:
+        json.dumps(fields, allow_nan=False)  # as it will be sent
+    except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):
         raise ConfigError(f"--extra-body is {options.extra_body!r}, expected a JSON object")

@@ -8,9 +8,11 @@ call anywhere, so the calls run in one, in a thread of its own.
 from __future__ import annotations
 
 import asyncio
+import json
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from threading import Lock, Thread
 from typing import Any
 
@@ -37,7 +39,11 @@ class BoundedHttp:
 
     def __init__(self, headers: Mapping[str, str], *, connections: int, timeout: float) -> None:
         self.timeout = timeout
-        self._headers = {"Accept-Encoding": "identity", **headers}
+        self._headers = {
+            "Accept-Encoding": "identity",
+            "Content-Type": "application/json",
+            **headers,
+        }
         self._limits = httpx.Limits(max_connections=connections)
         self._opened: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
         self._opening = Lock()
@@ -63,7 +69,12 @@ class BoundedHttp:
         with self._opening:
             if self._opened is None:
                 loop = asyncio.new_event_loop()
-                self._opened = loop, httpx.AsyncClient(headers=self._headers, limits=self._limits)
+                # Cookies are not kept: new ones with every answer would grow without end.
+                no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+                self._opened = (
+                    loop,
+                    httpx.AsyncClient(headers=self._headers, limits=self._limits, cookies=no_cookies),
+                )
                 Thread(target=_run, args=(loop,), daemon=True).start()
             return self._opened
 
@@ -84,13 +95,15 @@ class BoundedHttp:
         largest: int,
         timeout: float,
     ) -> Answer:
+        # As ASCII, since half a character has no bytes: a server may have called its model so.
+        content = None if payload is None else json.dumps(payload, allow_nan=False).encode("ascii")
         try:
             async with (
                 asyncio.timeout(timeout),
                 client.stream(
                     method,
                     url,
-                    json=payload,
+                    content=content,
                     timeout=httpx.Timeout(timeout, connect=min(timeout, LONGEST_CONNECTING)),
                 ) as response,
             ):

@@ -27,6 +27,9 @@ LONGEST_PAUSE = 60.0  # seconds we choose to wait
 LONGEST_WAIT = 300.0  # seconds a server may ask us to wait
 MOST_TIMEOUTS = 2
 LARGEST_BODY = 8 * 1024 * 1024  # bytes; 128 completions of 512 tokens are under one MiB
+MOST_VALUES = 1_000_000  # of JSON in one body; each takes up to thirty times its bytes in memory
+MOST_PER_CALL = 128  # the `n` that large providers accept
+ABORTED = ("abort", "error")  # how servers say that they gave up a completion
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,10 @@ class Choice:
 
     text: str
     finished: bool
+
+
+class Aborted(ValueError):
+    """The server gave up a completion in the middle: what came of it is no sample."""
 
 
 class Refusal(EngineError):
@@ -74,6 +81,8 @@ class CompletionsClient:
         self.retries = retries
         self._sleep = sleep
         self._jitter = random.Random()
+        self._per_call = MOST_PER_CALL  # lowered to what the server turns out to give
+        self._served: str | None = None  # the model it says it answers with
         self._has_answered = False
         self._key = api_key(self.url)
         authorization = {"Authorization": f"Bearer {self._key}"} if self._key else {}
@@ -81,6 +90,23 @@ class CompletionsClient:
 
     def complete(self, prompt: str, count: int, settings: SamplingSettings, seed: int) -> list[Choice]:
         """Between one and `count` completions of `prompt`; a server may give fewer than it is asked for."""
+        count = min(count, self._per_call)
+        try:
+            choices = self._post(self._payload(prompt, count, settings, seed), count)
+        except Refusal as refusal:
+            if count == 1 or refusal.status not in (400, 422):
+                raise
+            self._per_call = 1  # perhaps it only minds being asked for several
+            return self.complete(prompt, count, settings, seed)
+        if len(choices) < count:
+            self._per_call = min(self._per_call, len(choices))
+        return choices
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._http.close()
+
+    def _payload(self, prompt: str, count: int, settings: SamplingSettings, seed: int) -> dict[str, Any]:
         payload: dict[str, Any] = {
             "prompt": prompt,
             "n": count,
@@ -94,18 +120,14 @@ class CompletionsClient:
             payload["model"] = self.model
         if settings.top_k:
             payload["top_k"] = settings.top_k
-        return self._choices(self._post(payload | self.extra_body), count)
+        return payload | self.extra_body
 
-    def close(self) -> None:
-        """Close all connections."""
-        self._http.close()
-
-    def _post(self, payload: Mapping[str, Any]) -> str:
-        """The body of a good answer; what may pass by waiting is tried again, later each time."""
+    def _post(self, payload: Mapping[str, Any], count: int) -> list[Choice]:
+        """What a good answer holds; what may pass by waiting is tried again, later each time."""
         timeouts = 0
         for attempt in itertools.count():
             try:
-                return self._answer(payload)
+                return self._choices(self._answer(payload), count)
             except _Trouble as trouble:
                 timeouts += trouble.is_timeout
                 if attempt >= self.retries or timeouts >= MOST_TIMEOUTS:
@@ -126,13 +148,12 @@ class CompletionsClient:
             raise _Trouble(f"no connection ({error})") from error
         except httpx.RequestError as error:
             is_timeout = isinstance(error, httpx.TimeoutException)
-            raise _Trouble(f"{type(error).__name__} {error}".strip(), is_timeout=is_timeout) from error
+            raise _Trouble(what_failed(error, self._key), is_timeout=is_timeout) from error
         self._has_answered = True
         return self._accepted(answer)
 
     def _accepted(self, answer: Answer) -> str:
-        body = answer.body.decode("utf-8", "replace")
-        body = body.replace(self._key, "***") if self._key else body
+        body = without_key(answer.body.decode("utf-8", "replace"), self._key)
         if answer.status == 200:
             return body
         reason = f"status {answer.status}: {what_it_says(body)}"
@@ -143,16 +164,29 @@ class CompletionsClient:
 
     def _choices(self, body: str, count: int) -> list[Choice]:
         try:
-            choices = json.loads(body)["choices"]
-            read = [_choice(choice) for choice in choices[: count + 1]]
+            said = parsed(body)
+            choices = said["choices"]
+            read = [read_choice(choice) for choice in choices[: count + 1]]
+        except Aborted as error:
+            raise _Trouble(str(error)) from error
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise self._error(f"expected JSON with choices and texts, got {shortened(body)}") from error
         if not 1 <= len(read) <= count:
             raise self._error(f"{len(choices)} completions came and {count} were asked for")
+        self._check_model(said.get("model"))
         return read
 
+    def _check_model(self, name: Any) -> None:
+        """Refuse a server that goes on with another model: results would be those of neither."""
+        served, self._served = self._served, name if isinstance(name, str) else self._served
+        if served not in (None, self._served):
+            raise self._error(
+                f"it answered as {shortened(served or '', 60)} and now as {shortened(name, 60)}; "
+                "samples of two models do not go together, start again with the one you mean"
+            )
+
     def _error(self, reason: str) -> EngineError:
-        return EngineError(f"{self.url}: {reason}")
+        return EngineError(f"{self.url}: {without_key(reason, self._key)}")
 
 
 def api_key(url: str) -> str | None:
@@ -169,10 +203,13 @@ def checked_url(url: str) -> str:
     """`url` without a slash at its end; secrets in it are refused, as it is written to files."""
     try:
         parts = httpx.URL(url)
-    except (httpx.InvalidURL, TypeError):
-        parts = httpx.URL()
-    if parts.scheme not in ("http", "https") or not parts.host:
-        raise EngineError(f"{url}: no address of a server, expected one like http://localhost:8000/v1")
+        is_address = parts.scheme in ("http", "https") and bool(parts.host)
+        is_address = is_address and (parts.port or 80) in range(1 << 16)
+    except (httpx.InvalidURL, TypeError, UnicodeError):
+        is_address = False
+    if not is_address:
+        shown = shortened(str(url).rpartition("@")[2])  # what is before it may be a password
+        raise EngineError(f"{shown}: no address of a server, expected one like http://localhost:8000/v1")
     if parts.userinfo or parts.query or parts.fragment:
         raise EngineError(
             f"{parts.scheme}://{parts.host}: the address holds more than host, port and path; "
@@ -181,20 +218,40 @@ def checked_url(url: str) -> str:
     return url.rstrip("/")
 
 
-def _choice(said: Mapping[str, Any]) -> Choice:
+def parsed(body: str) -> Any:
+    """The JSON of an answer; a ValueError if it is none, or if it would fill the memory."""
+    if body.count(",") + body.count("[") + body.count("{") > MOST_VALUES:
+        raise ValueError(f"more than {MOST_VALUES:,} values")
+    return json.loads(body)
+
+
+def read_choice(said: Mapping[str, Any]) -> Choice:
     """What a server says about one completion; of an endless text only as much as is ever parsed."""
     text = said["text"]
     if not isinstance(text, str):
         raise TypeError("a completion's text is no text")
-    is_whole = said.get("finish_reason") != "length" and len(text) <= MAX_CHARACTERS
+    reason = said.get("finish_reason")
+    if reason in ABORTED:
+        raise Aborted(f"a completion was given up ({reason})")
+    is_whole = reason != "length" and len(text) <= MAX_CHARACTERS
     half_pairs_replaced = text[:MAX_CHARACTERS].encode("utf-8", "replace").decode()
     return Choice(half_pairs_replaced, is_whole)
+
+
+def without_key(text: str, key: str | None) -> str:
+    """`text` with the API key blackened, wherever a server says it back."""
+    return text.replace(key, "***") if key else text
+
+
+def what_failed(error: Exception, key: str | None) -> str:
+    """An error of the connection, which may quote what the server sent."""
+    return shortened(without_key(f"{type(error).__name__} {error}", key))
 
 
 def what_it_says(body: str) -> str:
     """What a server says about an error, wherever it says it."""
     try:
-        said = json.loads(body)
+        said = parsed(body)
     except (ValueError, RecursionError):
         return shortened(body)
     for key in ("error", "detail", "message"):

@@ -23,7 +23,7 @@ from partway.models.settings import SamplingSettings
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-MOST_PER_CALL = 128  # the `n` that large providers accept
+REQUEST_AT_FAULT = (400, 413, 422)  # statuses; with any other the server refuses whatever it is asked
 
 
 class RemoteEngine:
@@ -68,7 +68,6 @@ class RemoteEngine:
         self._under_way = dict.fromkeys(range(len(self.clients)), 0)
         self._gone: set[int] = set()  # servers that gave up on a call after all its retries
         self._choosing = Lock()
-        self._per_call = MOST_PER_CALL  # lowered to what the server turns out to give
 
     def __enter__(self) -> Self:
         return self
@@ -136,17 +135,8 @@ class RemoteEngine:
         prompt = self.prompt.text(request.problem.question) + prefix
         completions: list[tuple[str, bool]] = []
         while len(completions) < request.count:
-            asked = min(self._per_call, request.count - len(completions))
             call_seed = _call_seed(seed, request.problem.id, prefix, len(completions))
-            try:
-                choices = self._ask(prompt, asked, settings, call_seed)
-            except Refusal as refusal:
-                if asked == 1 or refusal.status not in (400, 422):
-                    raise
-                self._per_call = 1  # perhaps it only minds being asked for several
-                continue
-            if len(choices) < asked:
-                self._per_call = min(self._per_call, len(choices))
+            choices = self._ask(prompt, request.count - len(completions), settings, call_seed)
             completions += (cut_completion(c.text, c.finished, self.programs) for c in choices)
         return [
             Draw.of(request.prefix, completion, count, finished)
@@ -154,19 +144,23 @@ class RemoteEngine:
         ]
 
     def _ask(self, prompt: str, count: int, settings: SamplingSettings, seed: int) -> list[Choice]:
-        """Ask the server with the fewest calls under way; if it is gone, the next."""
+        """Ask the server with the fewest calls under way; if it is gone or refuses this, the next."""
+        refused: dict[int, Refusal] = {}
         while True:
             with self._choosing:
-                here = [number for number in self._under_way if number not in self._gone]
+                here = self._under_way.keys() - self._gone - refused.keys()
+                if not here:
+                    raise next(iter(refused.values()))
                 number = min(here, key=self._under_way.__getitem__)
                 self._under_way[number] += 1
             try:
                 return self.clients[number].complete(prompt, count, settings, seed)
-            except Refusal:
-                raise
-            except EngineError:
+            except EngineError as error:
+                if isinstance(error, Refusal) and error.status in REQUEST_AT_FAULT:
+                    refused[number] = error
+                    continue
                 with self._choosing:
-                    if not {*self._under_way} - self._gone - {number}:
+                    if not self._under_way.keys() - self._gone - {number}:
                         raise
                     self._gone.add(number)
             finally:

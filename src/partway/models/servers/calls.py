@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +9,16 @@ import httpx
 
 from partway.errors import EngineError
 from partway.models.bounded_http import BoundedHttp, UnusableAnswer
-from partway.models.completions_client import LARGEST_BODY, api_key, checked_url, shortened, what_it_says
+from partway.models.completions_client import (
+    LARGEST_BODY,
+    api_key,
+    checked_url,
+    parsed,
+    shortened,
+    what_failed,
+    what_it_says,
+    without_key,
+)
 
 LOOKING = 60.0  # seconds for a question about the server itself, which may be busy
 
@@ -59,17 +67,16 @@ class Calls:
             else:
                 answer = self._http.post(url, payload, LARGEST_BODY, timeout=timeout)
         except UnusableAnswer as error:
-            raise Trouble(str(error)) from error
+            raise Trouble(without_key(str(error), self._key)) from error
         except httpx.RequestError as error:
-            raise Trouble(f"{type(error).__name__} {error}".strip()) from error
-        body = answer.body.decode("utf-8", "replace")
-        body = body.replace(self._key, "***") if self._key else body
+            raise Trouble(what_failed(error, self._key)) from error
+        body = without_key(answer.body.decode("utf-8", "replace"), self._key)
         if answer.status != 200:
             raise Trouble(f"{path} gave status {answer.status}: {what_it_says(body)}", answer.status)
         return body
 
     def _parsed(self, path: str, body: str) -> Any:
         try:
-            return json.loads(body) if body.strip() else {}
+            return parsed(body) if body.strip() else {}
         except (ValueError, RecursionError):
             raise Trouble(f"{path} gave no JSON but {shortened(body)}") from None

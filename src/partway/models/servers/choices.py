@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from partway.models.completions_client import read_choice
 from partway.models.servers.calls import Trouble
-from partway.parsing import MAX_CHARACTERS
+
+LEAST_LOG_PROB, MOST_LOG_PROB = -1e5, 1e-3  # vLLM says -9999 for nothing; a rounded 0 may be above it
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +25,14 @@ class Written:
     log_probs: tuple[float, ...] | None = None
 
 
-def completions(said: Any, asked: int, longest: int) -> list[Written]:
-    """Between one and `asked` completions of at most `longest` tokens; a `Trouble` for anything else."""
+def completions(said: Any, asked: int, longest: int, vocabulary: int) -> list[Written]:
+    """Between one and `asked` completions of at most `longest` tokens; a `Trouble` for anything else.
+
+    `vocabulary` is how many tokens the model has: a number beyond them would be lost in the text.
+    """
     try:
         choices = said["choices"]
-        read = [_written(choice, longest) for choice in choices[: asked + 1]]
+        read = [_written(choice, longest, vocabulary) for choice in choices[: asked + 1]]
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise Trouble(f"expected choices with texts ({type(error).__name__}: {str(error)[:80]})") from None
     if not 1 <= len(read) <= asked:
@@ -36,31 +40,28 @@ def completions(said: Any, asked: int, longest: int) -> list[Written]:
     return read
 
 
-def _written(choice: Mapping[str, Any], longest: int) -> Written:
-    text = choice["text"]
-    if not isinstance(text, str):
-        raise TypeError("a completion's text is no text")
-    is_whole = choice.get("finish_reason") != "length" and len(text) <= MAX_CHARACTERS
-    shown = text[:MAX_CHARACTERS].encode("utf-8", "replace").decode()
-    tokens = _tokens(choice.get("token_ids"), longest)
-    return Written(shown, is_whole, tokens, _log_probs(choice.get("logprobs"), tokens))
+def _written(choice: Mapping[str, Any], longest: int, vocabulary: int) -> Written:
+    read = read_choice(choice)
+    tokens = _tokens(choice.get("token_ids"), longest, vocabulary)
+    tokens = None if read.text and not tokens else tokens  # it has a text, so these are not all
+    return Written(read.text, read.finished, tokens, _log_probs(choice.get("logprobs"), tokens))
 
 
-def _tokens(said: Any, longest: int) -> tuple[int, ...] | None:
-    if not isinstance(said, Sequence) or isinstance(said, str):
+def _tokens(said: Any, longest: int, vocabulary: int) -> tuple[int, ...] | None:
+    if not isinstance(said, list):
         return None
     if len(said) > longest + 1:
         raise ValueError(f"{len(said)} tokens came and {longest} were asked for")
-    if not all(isinstance(token, int) and 0 <= token < 1 << 31 for token in said):
-        raise ValueError("tokens are no numbers of tokens")
+    if not all(type(token) is int and 0 <= token < vocabulary for token in said):
+        raise ValueError(f"tokens are no numbers of the model's {vocabulary} tokens")
     return tuple(said)
 
 
 def _log_probs(said: Any, tokens: tuple[int, ...] | None) -> tuple[float, ...] | None:
     """The log-prob of each token, if there is a usable one for each."""
     values = said.get("token_logprobs") if isinstance(said, Mapping) else None
-    if tokens is None or not isinstance(values, Sequence) or len(values) != len(tokens):
+    if tokens is None or not isinstance(values, list) or len(values) != len(tokens):
         return None
-    if not all(isinstance(value, int | float) and math.isfinite(value) for value in values):
+    if not all(type(value) in (int, float) and LEAST_LOG_PROB <= value <= MOST_LOG_PROB for value in values):
         return None
     return tuple(map(float, values))

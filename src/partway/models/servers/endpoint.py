@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from partway.models.completions_client import MOST_PER_CALL
 from partway.models.servers.calls import Calls, Trouble
 from partway.models.servers.choices import Written, completions
 from partway.models.servers.identity import Identity, identify
@@ -12,7 +13,6 @@ from partway.models.servers.kinds import Asked
 from partway.models.servers.published import Published
 from partway.models.settings import SamplingSettings
 
-MOST_PER_CALL = 128
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0  # seconds before a server that failed is tried again
 
 
@@ -69,7 +69,7 @@ class Endpoint:
                 raise
             self.per_call = 1  # perhaps it only minds being asked for several
             return self.complete(asked, wanted, settings, seed)
-        written = completions(said, count, settings.max_completion_length)
+        written = completions(said, count, settings.max_completion_length, asked.vocabulary)
         self.per_call = min(self.per_call, len(written)) if len(written) < count else self.per_call
         return written, weights
 

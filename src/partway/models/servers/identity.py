@@ -10,6 +10,8 @@ from partway.models.servers.kinds import Kind, Plain, TransformersServe
 from partway.models.servers.sglang import Sglang
 from partway.models.servers.vllm import Vllm
 
+LONGEST_NAME = 2_000  # characters; it is sent with every request
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:
@@ -56,7 +58,7 @@ def _model(calls: Calls) -> str | None:
         return None
     except (LookupError, TypeError):
         return None
-    return name if isinstance(name, str) else None
+    return name if isinstance(name, str) and len(name) <= LONGEST_NAME else None
 
 
 def _version(calls: Calls, path: str) -> str:

@@ -14,11 +14,12 @@ from partway.models.settings import SamplingSettings
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is to be completed, as text and as our own tokens, and the tokens that end a completion."""
+    """What is to be completed, as text and as our own tokens of so many, and those that end a completion."""
 
     text: str
     tokens: Sequence[int]
     ends: Sequence[int]
+    vocabulary: int
 
 
 class Kind(Protocol):

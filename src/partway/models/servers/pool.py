@@ -38,7 +38,7 @@ class Pool:
         self._prepare = prepare
         self._say = say
         self._changed = Condition()
-        self._alone_since: float | None = None  # since when no server is live
+        self._alone_since: float | None = None  # since when no server answered
         self._is_stopped = False
 
     @property
@@ -156,7 +156,7 @@ class Pool:
                 endpoint.is_closed = False
                 was_asked = endpoint.failures > 0
                 if trouble is None:
-                    endpoint.is_live, endpoint.failures, self._alone_since = True, 0, None
+                    endpoint.is_live = True  # only an answer shows more: patience goes on until then
                 else:
                     self._fail(endpoint, str(trouble))
                 self._changed.notify_all()

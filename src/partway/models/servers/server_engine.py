@@ -84,6 +84,7 @@ class ServerEngine:
         self.together = together or Together()
         self.current: Published | None = None
         self._ends = end_ids(language_model)
+        self._vocabulary = language_model.model.config.get_text_config(decoder=True).vocab_size
         self._say = say
         self._doubted: set[str] = set()
         self._shelf = Shelf(directory_of, self.codec.tokenizer)
@@ -150,7 +151,7 @@ class ServerEngine:
 
         Nothing worse follows: its samples are late at most.
         """
-        asked = Asked(PROBE.text, self.codec.steps(PROBE), self._ends)
+        asked = Asked(PROBE.text, self.codec.steps(PROBE), self._ends, self._vocabulary)
         try:
             (written,), _ = endpoint.complete(asked, 1, PROBING, 0)
         except (Trouble, ValueError):
@@ -220,6 +221,8 @@ class ServerEngine:
 
     def _bring_up_to_date(self, endpoint: Endpoint) -> None:
         endpoint.weights = endpoint.before = None
+        if self.weight_sync == "none":
+            self._check_goes_on(endpoint)
         if self.current is None:
             return
         assert endpoint.identity is not None, "a server is identified first"
@@ -229,6 +232,14 @@ class ServerEngine:
             endpoint.weights = self.current
         else:
             raise Trouble(f"it does not have the weights of step {self.current.version} yet")
+
+    def _check_goes_on(self, endpoint: Endpoint) -> None:
+        """Ask nothing of a server that lets requests wait for ever; one that takes weights goes on then."""
+        assert endpoint.identity is not None, "a server is identified first"
+        if endpoint.identity.kind.is_paused():
+            raise Trouble(
+                f"it is paused and lets requests wait; to go on: curl -X POST {endpoint.url}/resume"
+            )
 
     def _draws(self, request: Request, settings: SamplingSettings, seed: int) -> list[Draw]:
         """Every sample that was asked for, however many calls and servers it takes."""
@@ -253,7 +264,7 @@ class ServerEngine:
         prefix = "".join(f"{step}\n" for step in request.prefix.steps)
         text = self.codec.question.text(request.problem.question) + prefix
         tokens = self.codec.prompt(request.problem.question) + self.codec.steps(request.prefix)
-        return Asked(text, tokens, self._ends)
+        return Asked(text, tokens, self._ends, self._vocabulary)
 
     def _draw(self, request: Request, written: Written) -> Draw:
         """A draw of what a server wrote, cut where a solution ends, as the sampling tree would have."""

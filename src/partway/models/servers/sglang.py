@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from partway.models.completions_client import shortened
 from partway.models.servers.calls import Calls, Trouble
 from partway.models.servers.kinds import Asked, openai_body
 from partway.models.servers.published import Form, Published
@@ -79,4 +80,4 @@ class Sglang:
     def _must_succeed(self, said: Any) -> None:
         if not (isinstance(said, Mapping) and said.get("success")):
             reason = said.get("message") or said.get("error_message") if isinstance(said, Mapping) else said
-            raise Trouble(f"it did not load the weights: {str(reason)[:200]}")
+            raise Trouble(f"it did not load the weights: {shortened(str(reason))}")
