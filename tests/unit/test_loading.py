@@ -2,10 +2,15 @@
 
 import importlib.util
 import json
+import os
 import shutil
+import struct
+import time
 
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 from transformers import AutoTokenizer, RwkvConfig, RwkvForCausalLM
 
 from partway.errors import ModelError
@@ -17,6 +22,8 @@ from partway.models.settings import SamplingSettings
 from partway.models.tiny import build_tiny_model
 from partway.solution import EMPTY
 from sampling_cases import APPLES
+
+PICKLE = b"\x80\x04cos\nsystem\n(S'touch ran'\ntR."  # runs a command when it is read
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +102,7 @@ def test_a_file_of_another_kind_is_one_line(copy, name, content):
 
 def test_pickled_weights_are_refused_unread(copy):
     (copy / "model.safetensors").unlink()
-    (copy / "pytorch_model.bin").write_bytes(b"\x80\x04cos\nsystem\n(S'touch ran'\ntR.")
+    (copy / "pytorch_model.bin").write_bytes(PICKLE)
     assert "its weights are pickled (pytorch_model.bin), and reading a pickle can run any code" in failure(
         copy
     )
@@ -108,18 +115,127 @@ def test_pickled_weights_are_refused_unread(copy):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"num_hidden_layers": 10**6}, "num_hidden_layers 1000000, which no model has"),
+        ({"num_hidden_layers": 10**9}, "num_hidden_layers 1000000000, which no model has"),
+        ({"model_type": "qwen2", "num_hidden_layers": 10**9}, "which no model has"),
+        ({"num_labels": 10**9}, "num_labels 1000000000, which no model has"),
+        ({"model_type": "gpt_neo", "attention_types": [[["global"], 10**9]]}, "attention_types 1000000000"),
+        ({"intermediate_size": 10**8}, "which are not in files of"),
+        ({"head_dim": 10**8}, "which are not in files of"),
+        ({"model_type": "gpt2", "max_position_embeddings": 2 * 10**5}, "which are not in files of"),
+        ({"attn_implementation": "some/kernel"}, "attn_implementation 'some/kernel', which is code"),
         ({"hidden_size": 10**9}, "which are not in files of"),
         ({"vocab_size": 10**12}, "which are not in files of"),
         ({"hidden_size": 60_000, "vocab_size": 60_000}, "which are not in files of"),
-        ({"vocab_size": -5}, "vocab_size -5"),
+        ({"vocab_size": -5}, ""),
         ({"hidden_size": "large"}, "hidden_size"),
         ({"num_attention_heads": 0}, ""),
     ],
     ids=str,
 )
 def test_sizes_that_no_model_has_are_refused_before_memory_is_taken(copy, changes, message):
+    began = time.monotonic()
     edited(copy / "config.json", **changes)
+    assert message in failure(copy)
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["../copy/part.safetensors", "/dev/zero", "part.bin", "missing/part.safetensors", 5, None],
+)
+def test_parts_of_the_weights_are_safetensors_beside_their_index(copy, file):
+    (copy / "model.safetensors").rename(copy / "part.safetensors")
+    with safe_open(copy / "part.safetensors", "pt") as weights:
+        names = list(weights.keys())
+    index = {"metadata": {}, "weight_map": dict.fromkeys(names, "part.safetensors")}
+    (copy / "model.safetensors.index.json").write_text(json.dumps(index))
+    load_model(copy)
+    index["weight_map"] |= {names[-1]: file}
+    (copy / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert f"names {file!r}, expected .safetensors files beside it" in failure(copy)
+    (copy / "model.safetensors.index.json").write_text('{"weight_map": ["part.safetensors"]}')
+    assert "expected .safetensors files beside it" in failure(copy)
+
+
+def header(said, length=None):
+    text = json.dumps(said).encode()
+    return struct.pack("<Q", len(text) if length is None else length) + text + b"\0" * 200_000
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        header({}, 1 << 60),
+        header({}, 0),
+        header({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 10**15]}}),
+        header({"a": {"dtype": "F32", "shape": [1 << 40, 1 << 40], "data_offsets": [0, 8]}}),
+        header({"a": {"dtype": "F32", "shape": [-2], "data_offsets": [-8, 0]}}),
+        header({"a": {"dtype": "no", "shape": [2], "data_offsets": [0, 8]}}),
+        b"PK\x03\x04" + b"\0" * 200_000,
+    ],
+    ids=["long", "none", "beyond", "overflow", "negative", "dtype", "pickle"],
+)
+def test_weights_that_lie_about_themselves_are_one_line(copy, content):
+    (copy / "model.safetensors").write_bytes(content)
+    assert "header" in failure(copy)
+
+
+def test_what_never_ends_or_is_larger_than_any_is_not_opened(copy):
+    for name in ("tokenizer.json", "generation_config.json", "more.json"):
+        moved = (copy / name).exists() and (copy / name).rename(copy / "away")
+        os.mkfifo(copy / name)
+        assert f"{name} is neither a file nor a directory" in failure(copy)
+        (copy / name).unlink()
+        if moved:
+            moved.rename(copy / name)
+    for name, size in (("tokenizer.json", 1 << 27), ("chat_template.jinja", 1 << 21)):
+        with (copy / name).open("a") as file:
+            file.truncate(size)
+        assert f"{name} has more than" in failure(copy)
+        (copy / name).unlink()
+
+
+@pytest.mark.parametrize("ends", [["x"], {"a": 1}, 10**30, [[5]], -5, 400])
+def test_ends_that_are_no_tokens_of_the_model_are_refused(copy, ends):
+    edited(copy / "generation_config.json", eos_token_id=ends)
+    assert "eos_token_id" in failure(copy)
+
+
+def test_code_beside_a_model_is_not_run(copy, tmp_path):
+    for name in ("evil.py", "modeling_llama.py", "tokenizers.py", "custom_generate/generate.py"):
+        (copy / name).parent.mkdir(exist_ok=True)
+        (copy / name).write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Evil: pass")
+    (copy / "training_args.bin").write_bytes(PICKLE)
+    (copy / "pytorch_model.bin").write_bytes(PICKLE)
+    assert load_model(copy).context_length == 512
+    evil = {
+        "AutoConfig": "evil.Evil",
+        "AutoModelForCausalLM": "evil.Evil",
+        "AutoTokenizer": ["evil.Evil"] * 2,
+    }
+    for name in ("config.json", "tokenizer_config.json"):
+        edited(copy / name, auto_map=evil, model_type="evil", tokenizer_class="Evil")
+    assert "custom code" in failure(copy)
+    assert not (tmp_path / "ran").exists()
+
+
+ROLES = "{% for m in messages %}{{ m['role'] + m['content'] }}{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{{ 'a' * 10**10 }}", "its chat template takes too long or too much memory"),
+        ("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}", "too long"),
+        ("{{ messages.__class__.__mro__ }}", "its chat template cannot be given"),
+        ("{% include '/etc/passwd' %}", "its chat template cannot be given"),
+        ("{{ 1 // 0 }}", "zero"),
+        ("{%", "its chat template cannot be given"),
+        ("{% generation %}{{ 'a' * 10**10 }}{% endgeneration %}", "too much memory"),
+    ],
+)
+def test_a_chat_template_ends_or_is_refused(copy, template, message):
+    (copy / "chat_template.jinja").write_text(ROLES + template)
     assert message in failure(copy)
 
 
@@ -175,6 +291,7 @@ def test_of_a_run_the_final_model_is_loaded_else_the_best_else_the_last(saved, t
     assert load_model(run).context_length == 512
 
 
+@pytest.mark.filterwarnings("ignore:Found missing adapter keys")
 def test_an_adapter_is_loaded_upon_its_base(saved, tmp_path):
     peft = pytest.importorskip("peft")
     base = load_model(saved)
@@ -194,8 +311,26 @@ def test_an_adapter_is_loaded_upon_its_base(saved, tmp_path):
         assert not torch.allclose(logits, load_model(saved).model(prompt).logits)
     (draws,) = LocalEngine(loaded).complete([Request(APPLES, EMPTY, 3)], SamplingSettings(), 0)
     assert sum(draw.count for draw in draws) == 3
-    edited(tmp_path / "adapter" / "adapter_config.json", base_model_name_or_path=None)
-    assert "does not name its base" in failure(tmp_path / "adapter")
+    said = (tmp_path / "adapter" / "adapter_config.json").read_text()
+    for changes, message in (
+        ({"base_model_name_or_path": None}, "does not name its base"),
+        ({"base_model_name_or_path": str(tmp_path / "adapter")}, "recursion"),
+        ({"r": 10**9}, "says 1000000000, and its weights are"),
+        ({"rank_pattern": {"q_proj": 10**9}}, "says 1000000000, and its weights are"),
+        ({"peft_type": "PROMPT_TUNING", "num_virtual_tokens": 10**9}, "says 1000000000, and"),
+        ({"init_lora_weights": "pissa_niter_1000000000"}, "says 1000000000, and"),
+        ({"target_modules": "(.*)*(.*)*(.*)*X"}, "has a pattern that takes too long"),
+        ({"megatron_config": {"a": 1}, "megatron_core": "evil"}, "cannot be loaded"),
+    ):
+        edited(tmp_path / "adapter" / "adapter_config.json", **changes)
+        assert message in failure(tmp_path / "adapter")
+        (tmp_path / "adapter" / "adapter_config.json").write_text(said)
+    for content, message in (("[1]", "expected names with values"), ("[" * 50_000, "nested too deeply")):
+        (tmp_path / "adapter" / "adapter_config.json").write_text(content)
+        assert message in failure(tmp_path / "adapter")
+    (tmp_path / "adapter" / "adapter_config.json").write_text(said)
+    save_file({}, tmp_path / "adapter" / "adapter_model.safetensors")
+    assert "weights of the adapter are missing" in failure(tmp_path / "adapter")
 
 
 def test_smollm2_says_what_to_install(monkeypatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,10 +13,12 @@ from typing import Any, Literal
 import torch
 from huggingface_hub import HfApi
 from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]  # httpx's or httpx2's
+from safetensors import safe_open
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoTokenizer,
+    PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -25,6 +26,14 @@ from transformers.utils import logging as transformers_logging
 
 from partway.errors import ModelError, PartwayError
 from partway.models import smollm2
+from partway.models.directory_check import (
+    adapter_config,
+    check_chat_template,
+    check_config,
+    check_files,
+    check_patterns,
+    check_sizes,
+)
 from partway.models.prompts import AS_TRAINED, Asking
 from partway.models.quantizing import Bits, keep_gradients, quantization
 from partway.models.text import Codec
@@ -33,8 +42,6 @@ from partway.runs import Run
 PRETRAINED_TINY = "tiny-storyproblems"  # the demo's: made by `partway demo --pretrain`
 HUB_TIMEOUT = 10.0
 HUB_ERRORS = (OSError, HTTPError)  # no network, no such name, no right to it
-DEEPEST = 2_000  # layers
-MOST_WEIGHTS_PER_BYTE = 16  # four bits a weight are two
 UNLIMITED = 1 << 20  # the context of models that state none
 
 Precision = torch.dtype | Literal["auto"]
@@ -62,7 +69,7 @@ class LanguageModel:
         config = model.config.get_text_config(decoder=True)
         context_length = getattr(config, "max_position_embeddings", None) or UNLIMITED
         codec = Codec.of(tokenizer, eos_id=_first(config.eos_token_id), vocabulary_size=config.vocab_size)
-        _stop_at(model, codec.eos_id)
+        _stop_at(model, codec.eos_id, config.vocab_size)
         return cls(model, codec, context_length)
 
 
@@ -80,12 +87,17 @@ def _leave_weights_alone(model: PreTrainedModel) -> None:
         model.config.rescale_every = 0
 
 
-def _stop_at(model: PreTrainedModel, end: int) -> None:
+def _stop_at(model: PreTrainedModel, end: int, vocabulary_size: int) -> None:
     """Let whoever generates with the model stop where its answers end: in a chat, at the end of a turn."""
     settings = model.generation_config
     if settings is not None:
         ends = settings.eos_token_id
-        ends = [] if ends is None else [ends] if isinstance(ends, int) else list(ends)
+        ends = [] if ends is None else [ends] if not isinstance(ends, list) else ends
+        if not all(isinstance(one, int) and 0 <= one < vocabulary_size for one in ends):
+            raise ModelError(
+                f"generation_config.json says eos_token_id {ends!r:.60}, expected some of the model's "
+                f"{vocabulary_size} tokens"
+            )
         settings.eos_token_id = ends if end in ends else [*ends, end]
 
 
@@ -159,9 +171,11 @@ def _is_adapter(path: Path) -> bool:
 def _load_pretrained(
     name: str, precision: Precision, packed: Mapping[str, Any] = NOT_PACKED
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    _check_weights(Path(name), "model")
-    _check_sizes(Path(name), AutoConfig.from_pretrained(name, trust_remote_code=False))
+    check_files(Path(name), "model")
+    check_config(PreTrainedConfig.get_config_dict(name)[0])
+    check_sizes(Path(name), AutoConfig.from_pretrained(name, trust_remote_code=False))
     tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+    check_chat_template(tokenizer)
     model, report = AutoModelForCausalLM.from_pretrained(
         name,
         dtype=precision,
@@ -176,60 +190,38 @@ def _load_pretrained(
     return model, tokenizer
 
 
-def _check_weights(directory: Path, name: str) -> None:
-    """Refuse weights in a pickle: reading one can run any code."""
-    pickles = [path.name for suffix in ("bin", "pt", "pth") for path in directory.glob(f"*model*.{suffix}")]
-    if pickles and not list(directory.glob(f"{name}*.safetensors")):
-        raise ModelError(
-            f"its weights are pickled ({pickles[0]}), and reading a pickle can run any code; "
-            "save them as safetensors where you trust them, with save_pretrained"
-        )
-
-
-def _check_sizes(directory: Path, config: Any) -> None:
-    """Refuse a config that describes far more than the files beside it hold, before it takes memory."""
-    text = config.get_text_config(decoder=True)
-    vocabulary, width, depth = (
-        getattr(text, key, 0) for key in ("vocab_size", "hidden_size", "num_hidden_layers")
-    )
-    if not all(isinstance(size, int) and size >= 0 for size in (vocabulary, width, depth)) or depth > DEEPEST:
-        raise ModelError(
-            f"config.json says vocab_size {vocabulary!r:.40}, hidden_size {width!r:.40} and "
-            f"num_hidden_layers {depth!r:.40}, which no model has"
-        )
-    least = vocabulary * width + depth * width * width  # models have several times as many weights
-    held = sum(path.stat().st_size for path in directory.glob("*.safetensors"))
-    if held and least > MOST_WEIGHTS_PER_BYTE * held:
-        raise ModelError(
-            f"config.json describes more than {least:.1e} weights, which are not in files of {held:,} bytes"
-        )
-
-
 def _load_adapter(
     name: str, precision: Precision, packed: Mapping[str, Any] = NOT_PACKED
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     try:
-        from peft import PeftModel
+        from peft import PeftModel, get_peft_model_state_dict
     except ImportError:
         raise ModelError(
             "an adapter, which needs the package peft; try: pip install 'partway[peft]'"
         ) from None
-    _check_weights(Path(name), "adapter_model")
-    base = _base_of(Path(name))
+    check_files(Path(name), "adapter_model")
+    said = adapter_config(Path(name))
+    base = _base_of(Path(name), said)
     try:
         model, tokenizer = _load(base, precision, packed)
     except ModelError as error:
         raise ModelError(f"an adapter whose base model is {base}: {error}") from error
     if (Path(name) / "tokenizer_config.json").is_file():
         tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-    return PeftModel.from_pretrained(model, name), tokenizer
+        check_chat_template(tokenizer)
+    check_patterns(said, [module for module, _ in model.named_modules()])
+    adapted = PeftModel.from_pretrained(model, name)
+    with safe_open(Path(name) / "adapter_model.safetensors", "pt") as weights:
+        if missing := sorted(get_peft_model_state_dict(adapted).keys() - {*weights.keys()}):
+            raise ModelError(f"{len(missing)} weights of the adapter are missing, {missing[0]} for one")
+    return adapted, tokenizer
 
 
-def _base_of(adapter: Path) -> str:
+def _base_of(adapter: Path, said: Mapping[str, Any]) -> str:
     """The model that an adapter belongs to: by name, or kept in the run that the adapter is of."""
-    named = json.loads((adapter / "adapter_config.json").read_text("utf-8")).get("base_model_name_or_path")
+    named = said.get("base_model_name_or_path")
     kept = Run(adapter.parent).base
-    if kept.is_dir() and (not named or not Path(named).exists()):
+    if kept.is_dir() and (not named or not Path(str(named)).exists()):
         return str(kept)
     if not named:
         raise ModelError("an adapter that does not name its base model (base_model_name_or_path)")
@@ -239,7 +231,7 @@ def _base_of(adapter: Path) -> str:
 def _look_up(name: str) -> None:
     """Fail soon if a name is neither in the cache nor on the Hub; downloading would try many times."""
     try:
-        AutoConfig.from_pretrained(name, local_files_only=True, trust_remote_code=False)
+        PreTrainedConfig.get_config_dict(name, local_files_only=True)
     except OSError:
         try:
             HfApi().model_info(name, timeout=HUB_TIMEOUT)
@@ -251,7 +243,7 @@ def _look_up(name: str) -> None:
 
 
 def _first(ids: int | list[int] | None) -> int | None:
-    return ids[0] if isinstance(ids, list) else ids
+    return ids if not isinstance(ids, list) else ids[0] if ids else None
 
 
 def _one_line(error: Exception) -> str:
