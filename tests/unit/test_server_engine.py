@@ -439,7 +439,7 @@ def test_a_text_that_is_too_long_is_cut_and_has_not_ended():
         *([0.0], [0.0, float("nan")], [0.0, float("-inf")], [0.0, "low"], [0.0, True], [0.0, None]),
         *([0.0, 0.5], [0.0, -(10**400)], [-1e308, -1e308], None, "low", {"0": 0.0, "1": 0.0}),
     ],
-    ids=str,
+    ids=range(12),
 )
 def test_log_probs_that_cannot_be_used_are_left_out(said):
     (written,) = read(logprobs={"token_logprobs": said})
