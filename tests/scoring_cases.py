@@ -125,6 +125,33 @@ def reference_loss(
     return torch.stack(losses).detach().float(), gradients(model)
 
 
+class EachAlone:
+    """Every target scored in a row of its own, once for any number of objectives."""
+
+    def __init__(self, model: PreTrainedModel, problems: list[Targets]) -> None:
+        self.problems = problems
+        self.log_probs: list[Tensor] = []  # of each problem
+        found: list[dict[str, Tensor]] = []  # of each target
+        for problem in problems:
+            scored = []
+            for target in problem.sequences:
+                model.zero_grad()
+                scored.append(alone(model, problem.prompt, target))
+                scored[-1].backward()
+                found.append(gradients(model))
+            self.log_probs.append(torch.stack(scored).detach())
+        self.gradients = {name: torch.stack([one[name] for one in found]) for name in found[0]}
+
+    def loss(self, objective: LossFunction) -> tuple[Tensor, dict[str, Tensor]]:
+        """What `reference_loss` gives, by the chain rule."""
+        log_probs = [one.clone().requires_grad_() for one in self.log_probs]
+        pairs = zip(log_probs, self.problems, strict=True)
+        losses = torch.stack([objective(one, problem.targets) for one, problem in pairs])
+        weights = torch.cat(torch.autograd.grad(losses.mean(), log_probs))
+        expected = {name: torch.tensordot(weights, each, 1) for name, each in self.gradients.items()}
+        return losses.detach().float(), expected
+
+
 def learn(
     scorer: Scorer, model: nn.Module, plan: LearningPlan, loss: Objective, **options: Any
 ) -> tuple[Tensor, dict[str, Tensor]]:

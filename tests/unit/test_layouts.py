@@ -150,7 +150,7 @@ def test_a_frozen_model_can_be_checked() -> None:
 def sliding(window: int | None, dtype: torch.dtype) -> MistralForCausalLM:
     """A model deep enough that rounding adds up, and whose attention ends after `window` tokens."""
     torch.manual_seed(0)
-    sizes = {"vocab_size": 500, "hidden_size": 96, "intermediate_size": 192, "num_hidden_layers": 12}
+    sizes = {"vocab_size": 100, "hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 8}
     heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
     return MistralForCausalLM(MistralConfig(**sizes, **heads, sliding_window=window)).to(dtype).eval()
 

@@ -283,9 +283,13 @@ def drawn_texts(figure, monkeypatch):
 
 
 @pytest.mark.volume
-def test_a_run_of_5000_problems_and_2500_log_lines_stays_small(tmp_path):
+def test_a_run_of_5000_problems_and_2500_log_lines_stays_small(tmp_path, monkeypatch):
+    # The page has no PNGs in it.
+    monkeypatch.setattr("partway.reports.report._save_png", lambda figure, path: path.touch())
     run = write_run(tmp_path / "large", steps=20, finished=False)
-    save_buffers(tmp_path / "large" / "final", seed_buffers(apples(5000)))
+    problems = apples(5000)
+    run.write_problems("train", problems)
+    save_buffers(tmp_path / "large" / "final", seed_buffers(problems))
     line = json.loads((run.directory / "metrics.jsonl").read_text().splitlines()[0])
     with (run.directory / "metrics.jsonl").open("a") as stream:
         for step in range(50, 25_000, 10):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import random
 from collections.abc import Sequence
+from functools import cache
 from importlib.util import find_spec
 
 import pytest
@@ -16,7 +17,7 @@ from partway.models.layouts import Flat, Layout, SharedPrompt, Tree
 from partway.models.scoring import Scorer
 from partway.models.targets import Target, Targets
 from partway.objectives import OBJECTIVES, Objective, objective
-from scoring_cases import TOLERANCE, alone, branching, largest_error, learn, reference_loss, tiny
+from scoring_cases import TOLERANCE, EachAlone, alone, branching, largest_error, learn, reference_loss, tiny
 
 NAMES = operator.attrgetter("name")
 FAMILIES = ["gpt_neo", "gpt2", "llama", "qwen3", "gpt_neox", "mistral", "gemma2", "bloom"]
@@ -33,8 +34,9 @@ def assert_same(
     model: PreTrainedModel,
     batch: list[Targets],
     loss: Objective,
+    each: EachAlone | None = None,
 ) -> None:
-    expected_losses, expected = reference_loss(model, batch, loss)
+    expected_losses, expected = each.loss(loss) if each else reference_loss(model, batch, loss)
     losses, found = learn(scorer, model, scorer.plan(batch), loss)
     torch.testing.assert_close(losses, expected_losses, rtol=TOLERANCE, atol=0)
     assert largest_error(found, expected) < TOLERANCE
@@ -44,8 +46,9 @@ def assert_same(
 def test_losses_and_gradients_are_those_of_each_target_alone(family: str) -> None:
     model = tiny(family)
     scorer = Scorer(model, 0, tokens_per_pass=512)
+    each = EachAlone(model, problems())
     for name in OBJECTIVES:
-        assert_same(scorer, model, problems(), objective(name))
+        assert_same(scorer, model, problems(), objective(name), each)
 
 
 @pytest.mark.parametrize("layout", [SharedPrompt(), Flat()], ids=NAMES)
@@ -54,8 +57,9 @@ def test_fallbacks_are_as_right_as_trees(family: str, layout: Layout) -> None:
     model = tiny(family)
     scorer = Scorer(model, 0, layout=layout, tokens_per_pass=512)
     assert scorer.layout == layout
+    each = EachAlone(model, problems())
     for name in ("mle_aug", "beta_mml"):
-        assert_same(scorer, model, problems(), objective(name))
+        assert_same(scorer, model, problems(), objective(name), each)
 
 
 @pytest.mark.parametrize(("attention", "layout"), [("sdpa", "tree"), ("eager", "tree_rows")])
@@ -66,6 +70,18 @@ def test_both_kinds_of_attention_are_right(attention: str, layout: str) -> None:
     assert_same(scorer, model, problems(), objective("mml"))
 
 
+@cache
+def scorer_in_parts(layout: Layout) -> tuple[PreTrainedModel, Scorer]:
+    """The layout is checked once, not for every objective."""
+    model = tiny("llama")
+    return model, Scorer(model, 0, layout=layout, tokens_per_pass=120)
+
+
+@cache
+def each_alone() -> EachAlone:
+    return EachAlone(tiny("llama"), problems()[:3])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("normalization", ["sum", "length", "solutions"])
 @pytest.mark.parametrize("name", OBJECTIVES)
@@ -73,11 +89,10 @@ def test_both_kinds_of_attention_are_right(attention: str, layout: str) -> None:
 def test_a_problem_larger_than_a_pass_is_learned_in_parts(
     layout: Layout, name: str, normalization: str
 ) -> None:
-    model = tiny("llama")
-    scorer = Scorer(model, 0, layout=layout, tokens_per_pass=90)
+    model, scorer = scorer_in_parts(layout)
     batch = problems()[:3]
     assert 2 in scorer.plan(batch).split
-    assert_same(scorer, model, batch, objective(name, 0.5, normalization))
+    assert_same(scorer, model, batch, objective(name, 0.5, normalization), each_alone())
 
 
 def reinforce(log_probs_S: Tensor, targets: Sequence[Target]) -> Tensor:
