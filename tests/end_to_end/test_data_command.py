@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,14 @@ from partway import load_problems, trace
 OPTIONS = "a ) 6 , b ) 7 , c ) none"
 
 
-def partway(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "partway", *map(str, arguments)]
-    variables = {**os.environ, "COLUMNS": "160", **environment}
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=variables)
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(partway: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs the command line in this process."""
+    monkeypatch.setenv("COLUMNS", "160")
+    return lambda *words: subprocess.CompletedProcess(words, *partway(*words))
 
 
 @pytest.fixture
@@ -45,9 +50,11 @@ def mathqa_source(tmp_path: Path) -> Path:
     return source
 
 
-def test_mathqa_writes_three_files_and_says_what_was_left_out(mathqa_source: Path, tmp_path: Path) -> None:
+def test_mathqa_writes_three_files_and_says_what_was_left_out(
+    run: Run, mathqa_source: Path, tmp_path: Path
+) -> None:
     out, rejects = tmp_path / "deep" / "out", tmp_path / "rejects.jsonl"
-    result = partway("data", "mathqa", "--source", mathqa_source, "--out", out, "--rejects", rejects)
+    result = run("data", "mathqa", "--source", mathqa_source, "--out", out, "--rejects", rejects)
     assert result.returncode == 0, result.stderr
     assert "converting MathQA: 40 of 40 rows" in result.stderr
     assert "result is not the declared answer" in result.stdout
@@ -63,21 +70,21 @@ def test_mathqa_writes_three_files_and_says_what_was_left_out(mathqa_source: Pat
     assert (left_out[0]["split"], left_out[0]["row"]) == ("train", 4)
 
 
-def test_gsm8k_is_counted_as_json_too(tmp_path: Path) -> None:
+def test_gsm8k_is_counted_as_json_too(run: Run, tmp_path: Path) -> None:
     row = {
         "question": "Ann has 48 clips and gets half as many. How many now?",
         "answer": "Half are 48/2 = <<48/2=24>>24.\nTogether 48+24 = <<48+24=72>>72.\n#### 72",
     }
     for name in ("train.jsonl", "test.jsonl"):
         (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for _ in range(5)))
-    result = partway("-q", "data", "gsm8k", "--source", tmp_path, "--out", tmp_path / "out", "--json")
+    result = run("-q", "data", "gsm8k", "--source", tmp_path, "--out", tmp_path / "out", "--json")
     assert (result.returncode, result.stderr) == (0, "")
     assert isinstance(json.loads(result.stdout), dict)
     assert len(load_problems(tmp_path / "out" / "train.jsonl")) == 4
 
 
-def test_json_has_the_counts_and_quiet_is_quiet(mathqa_source: Path, tmp_path: Path) -> None:
-    result = partway("-q", "data", "mathqa", "--source", mathqa_source, "--out", tmp_path / "out", "--json")
+def test_json_has_the_counts_and_quiet_is_quiet(run: Run, mathqa_source: Path, tmp_path: Path) -> None:
+    result = run("-q", "data", "mathqa", "--source", mathqa_source, "--out", tmp_path / "out", "--json")
     assert result.stderr == ""
     counted = json.loads(result.stdout)
     assert counted["problems"] == counted["with_reference"] == {"train": 20, "dev": 8, "test": 4}
@@ -85,16 +92,16 @@ def test_json_has_the_counts_and_quiet_is_quiet(mathqa_source: Path, tmp_path: P
     assert counted["notes"]["template_overlap"]["test"] == {"train": 0, "dev": 4}
 
 
-def test_filtered_mathqa_has_no_near_copies(mathqa_source: Path, tmp_path: Path) -> None:
+def test_filtered_mathqa_has_no_near_copies(run: Run, mathqa_source: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    result = partway("data", "mathqa", "--source", mathqa_source, "--out", out, "--filtered", "--json")
+    result = run("data", "mathqa", "--source", mathqa_source, "--out", out, "--filtered", "--json")
     assert result.returncode == 0, result.stderr
     kept = load_problems(out / "train.jsonl")
     lengths = [problem.question.count("very") for problem in kept if "train" in problem.question]
     assert lengths == [0, 3, 6, 10, 13, 16, 20, 23]
 
 
-def test_a_split_index_needs_filtered(mathqa_source: Path, tmp_path: Path) -> None:
+def test_a_split_index_needs_filtered(run: Run, mathqa_source: Path, tmp_path: Path) -> None:
     index = tmp_path / "index.json"
     index.write_text('{"train": [], "dev": []}')
     arguments = (
@@ -107,14 +114,14 @@ def test_a_split_index_needs_filtered(mathqa_source: Path, tmp_path: Path) -> No
         "--split-index",
         index,
     )
-    result = partway(*arguments)
+    result = run(*arguments)
     assert (result.returncode, "--split-index needs --filtered" in result.stderr) == (2, True)
-    result = partway(*arguments, "--filtered")
+    result = run(*arguments, "--filtered")
     assert result.returncode == 1
     assert result.stderr.splitlines()[-1].startswith("partway: error: the split index needs 2822 dev rows")
 
 
-def test_gsm8k_from_its_files(tmp_path: Path) -> None:
+def test_gsm8k_from_its_files(run: Run, tmp_path: Path) -> None:
     source, out = tmp_path / "source", tmp_path / "out"
     source.mkdir()
     row = {
@@ -124,7 +131,7 @@ def test_gsm8k_from_its_files(tmp_path: Path) -> None:
     row["answer"] += "\nAll in all 48+24 = <<48+24=72>>72.\n#### 72"
     (source / "train.jsonl").write_text((json.dumps(row) + "\n") * 5)
     (source / "test.jsonl").write_text(json.dumps({**row, "answer": "Who knows?\n#### 5"}) + "\n")
-    result = partway("data", "gsm8k", "--source", source, "--out", out, "--json")
+    result = run("data", "gsm8k", "--source", source, "--out", out, "--json")
     assert result.returncode == 0, result.stderr
     counted = json.loads(result.stdout)
     assert counted["problems"] == {"train": 4, "dev": 1, "test": 1}
@@ -133,17 +140,17 @@ def test_gsm8k_from_its_files(tmp_path: Path) -> None:
     assert load_problems(out / "test.jsonl")[0].reference is None
 
 
-def test_storyproblems_are_the_same_bytes_for_the_same_seed(tmp_path: Path) -> None:
+def test_storyproblems_are_the_same_bytes_for_the_same_seed(run: Run, tmp_path: Path) -> None:
     counts = ("--train", 20, "--dev", 5, "--test", 5)
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        result = partway("data", "storyproblems", *counts, "--seed", seed, "--out", tmp_path / name)
+        result = run("data", "storyproblems", *counts, "--seed", seed, "--out", tmp_path / name)
         assert result.returncode == 0, result.stderr
     a, b, c = ((tmp_path / name / "train.jsonl").read_bytes() for name in "abc")
     assert a == b != c
     assert len(load_problems(tmp_path / "a" / "train.jsonl")) == 20
 
 
-def test_check_reports_every_bad_row_and_exits_with_1(tmp_path: Path) -> None:
+def test_check_reports_every_bad_row_and_exits_with_1(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "problems.jsonl"
     rows = [
         {"question": "1 + 1?", "answer": 2, "solution": "answer = 1 + 1"},
@@ -151,7 +158,7 @@ def test_check_reports_every_bad_row_and_exits_with_1(tmp_path: Path) -> None:
         {"question": "1 + 1?", "answer": 2, "solution": "answer = 3"},
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows) + "{\n")
-    result = partway("data", "check", path)
+    result = run("data", "check", path)
     assert result.returncode == 1
     assert result.stdout.splitlines() == [
         f"{path}:2: question: the question is empty",
@@ -160,34 +167,36 @@ def test_check_reports_every_bad_row_and_exits_with_1(tmp_path: Path) -> None:
         f"{path}:4: row: not JSON: Expecting property name enclosed in double quotes at column 2",
     ]
     assert result.stderr == f"partway: error: {path}: 3 bad rows beside 1 good ones\n"
-    as_json = partway("data", "check", path, "--json")
+    as_json = run("data", "check", path, "--json")
     assert as_json.returncode == 1
     assert [row["line"] for row in json.loads(as_json.stdout)["bad_rows"]] == [2, 2, 3, 4]
 
 
-def test_check_of_a_good_file_counts_and_exits_with_0(tmp_path: Path) -> None:
+def test_check_of_a_good_file_counts_and_exits_with_0(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "problems.jsonl"
     path.write_text('{"question": "1 + 1?", "answer": 2}\n{"question": "2 + 1?", "solution": "answer = 3"}\n')
-    result = partway("data", "check", path)
+    result = run("data", "check", path)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout == f"{path}: 2 problems, 1 of them with a reference\n"
 
 
-def test_check_says_loudly_that_there_is_no_reference_and_takes_named_columns(tmp_path: Path) -> None:
+def test_check_says_loudly_that_there_is_no_reference_and_takes_named_columns(
+    run: Run, tmp_path: Path
+) -> None:
     path = tmp_path / "rows.tsv"
     path.write_text("ask\tgoal\tcode\n1 + 1?\t2\tanswer = 1 + 1\n")
     pairs = "question=ask,answer=goal"
-    result = partway("data", "check", path, "--columns", pairs)
+    result = run("data", "check", path, "--columns", pairs)
     assert result.returncode == 0
     assert result.stderr.startswith(f"partway: {path}: NONE of the 1 problems has a reference")
     assert "columns not used: code" in result.stderr
-    better = partway("data", "check", path, "--columns", f"{pairs},solution=code")
+    better = run("data", "check", path, "--columns", f"{pairs},solution=code")
     assert (better.returncode, better.stderr) == (0, "")
     assert better.stdout == f"{path}: 1 problem, 1 of them with a reference\n"
 
 
 def test_check_counts_and_shows_answers_that_are_text_although_they_begin_with_a_number(
-    tmp_path: Path,
+    run: Run, tmp_path: Path
 ) -> None:
     path = tmp_path / "units.jsonl"
     rows = [
@@ -198,40 +207,41 @@ def test_check_counts_and_shows_answers_that_are_text_although_they_begin_with_a
         {"question": "Which one?", "answer": "2nd", "solution": "answer = '2nd'"},
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    result = partway("data", "check", path)
+    result = run("data", "check", path)
     assert result.returncode == 0
     assert result.stderr.startswith(f"partway: {path}: 2 of 5 answers begin with a number but are text")
     assert "'7 apples', '$5 each'; if the number" in result.stderr
-    counts = json.loads(partway("data", "check", path, "--json").stdout)
+    counts = json.loads(run("data", "check", path, "--json").stdout)
     assert counts["numbers_left_text"] == 2
 
 
-def test_check_runs_the_tests_of_mbpp_if_told_to(tmp_path: Path) -> None:
+def test_check_runs_the_tests_of_mbpp_if_told_to(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "mbpp.jsonl"
     code = "def half(n):\n    return n / 2"
     path.write_text(json.dumps({"text": "Halve.", "code": code, "test_list": ["assert half(4) == 2"]}) + "\n")
-    result = partway("data", "check", path)
+    result = run("data", "check", path)
     assert result.returncode == 1
     assert "--checker tests" in result.stdout
-    assert partway("data", "check", path, "--checker", "tests").returncode == 0
+    assert run("data", "check", path, "--checker", "tests").returncode == 0
 
 
-def test_missing_files_are_named_with_where_they_come_from(tmp_path: Path) -> None:
-    result = partway("data", "gsm8k", "--source", tmp_path, "--out", tmp_path / "out")
+def test_missing_files_are_named_with_where_they_come_from(run: Run, tmp_path: Path) -> None:
+    result = run("data", "gsm8k", "--source", tmp_path, "--out", tmp_path / "out")
     assert result.returncode == 1
     assert result.stderr.startswith(
         f"partway: error: {tmp_path}: there is no train.jsonl; put train.jsonl and"
     )
     assert result.stderr.count("\n") == 1
-    result = partway("data", "mathqa", "--source", tmp_path / "absent", "--out", tmp_path / "out")
+    result = run("data", "mathqa", "--source", tmp_path / "absent", "--out", tmp_path / "out")
     assert "no such directory; put train.json or" in result.stderr
 
 
 @pytest.mark.parametrize("name", ["gsm8k", "mathqa"])
 def test_offline_the_error_says_which_files_to_put_where(tmp_path: Path, name: str) -> None:
-    result = partway(
-        "data", name, "--out", tmp_path / "out", HF_HUB_OFFLINE="1", HF_HOME=str(tmp_path / "home")
-    )
+    # A process of its own: the library reads these when it is imported.
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "home")}
+    command = [sys.executable, "-m", "partway", "data", name, "--out", str(tmp_path / "out")]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
     assert result.returncode == 1
     assert result.stderr.startswith("partway: error: cannot use ")
     assert "and test.json" in result.stderr
@@ -241,7 +251,7 @@ def test_offline_the_error_says_which_files_to_put_where(tmp_path: Path, name: s
 
 @pytest.mark.parametrize("kill_at", [1, 3, 5])
 def test_a_killed_conversion_leaves_whole_files_only(
-    mathqa_source: Path, tmp_path: Path, kill_at: int
+    run: Run, mathqa_source: Path, tmp_path: Path, kill_at: int
 ) -> None:
     out = tmp_path / "out"
     arguments = ["data", "mathqa", "--source", str(mathqa_source), "--out", str(out)]
@@ -260,7 +270,7 @@ def test_a_killed_conversion_leaves_whole_files_only(
     assert killed.returncode == -signal.SIGKILL
     visible = {path.name: len(load_problems(path)) for path in out.iterdir() if not path.name.startswith(".")}
     assert visible == dict([("train.jsonl", 20), ("dev.jsonl", 8)][: kill_at // 2])
-    again = partway(*arguments)
+    again = run(*arguments)
     assert again.returncode == 0
     assert len(load_problems(out / "test.jsonl")) == 4
 
@@ -282,7 +292,7 @@ def test_an_interrupted_conversion_leaves_nothing(mathqa_source: Path, tmp_path:
 
 
 @pytest.mark.parametrize("name", ["gsm8k", "mathqa", "storyproblems", "check"])
-def test_every_help_has_examples(name: str) -> None:
-    result = partway("data", name, "--help")
+def test_every_help_has_examples(run: Run, name: str) -> None:
+    result = run("data", name, "--help")
     assert result.returncode == 0
     assert f"  partway data {name} " in result.stdout

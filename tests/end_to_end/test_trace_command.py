@@ -1,7 +1,9 @@
+import io
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,16 +12,32 @@ REFERENCE = "n0=2\nn1=10\nn2=5\nt0=n0*n1\nanswer=t0+n2"
 SAMPLE = "n0=10\nn1=5\nn2=2\nt0=n0/n1\nanswer=t0*3"
 
 
-def partway(*arguments: object, text: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "partway", *map(str, arguments)]
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(partway: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs the command line in this process."""
+    monkeypatch.setenv("COLUMNS", "160")
+
+    def run_with(*words: object, text: bytes = b"") -> subprocess.CompletedProcess[str]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+        return subprocess.CompletedProcess(words, *partway(*words))
+
+    return run_with
+
+
+def start(*words: str, text: bytes) -> subprocess.CompletedProcess[bytes]:
+    """A process of its own: its standard output refuses what cannot be encoded, its switches end with it."""
+    command = [sys.executable, "-m", "partway", *words]
     return subprocess.run(
         command, input=text, capture_output=True, timeout=60, env={**os.environ, "COLUMNS": "160"}
     )
 
 
-def test_a_table_shows_steps_values_states_and_the_failure():
-    result = partway("trace", "-", text=b"x = 4\ny = x / 0\nanswer = y")
-    shown = result.stdout.decode()
+def test_a_table_shows_steps_values_states_and_the_failure(run: Run):
+    result = run("trace", "-", text=b"x = 4\ny = x / 0\nanswer = y")
+    shown = result.stdout
     assert result.returncode == 0
     assert "x = 4" in shown
     assert "{4}" in shown
@@ -27,11 +45,11 @@ def test_a_table_shows_steps_values_states_and_the_failure():
     assert "not run" in shown
 
 
-def test_against_marks_the_last_state_in_common(tmp_path: Path):
+def test_against_marks_the_last_state_in_common(run: Run, tmp_path: Path):
     (tmp_path / "reference.py").write_text(REFERENCE)
     (tmp_path / "sample.py").write_text(SAMPLE)
-    result = partway("trace", tmp_path / "sample.py", "--against", tmp_path / "reference.py")
-    lines = result.stdout.decode().splitlines()
+    result = run("trace", tmp_path / "sample.py", "--against", tmp_path / "reference.py")
+    lines = result.stdout.splitlines()
     (meeting,) = [line.split("  ") for line in lines if " = " in line and line.split().count("=") == 3]
     assert [part.strip() for part in meeting if part.strip()] == [
         "n2 = 5", "{2, 5, 10}", "=", "n2 = 2", "{2, 5, 10}"
@@ -40,13 +58,15 @@ def test_against_marks_the_last_state_in_common(tmp_path: Path):
     assert "right up to step 3" in lines[-1]
 
 
-def test_a_state_met_at_another_length_stands_in_one_row_and_80_columns_are_enough(tmp_path: Path):
+def test_a_state_met_at_another_length_stands_in_one_row_and_80_columns_are_enough(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     (tmp_path / "reference.py").write_text("n0 = 100\nn1 = 20\nn2 = 3\nanswer = n0 + n1 + n2")
     (tmp_path / "sample.py").write_text("n0, n1 = (100, 20)\nn2 = 3\nanswer = n0 -\n")
-    command = [sys.executable, "-m", "partway", "trace", "sample.py", "--against", "reference.py"]
-    environment = {**os.environ, "COLUMNS": "80"}
-    result = subprocess.run(command, capture_output=True, timeout=60, env=environment, cwd=tmp_path)
-    lines = result.stdout.decode().splitlines()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    result = run("trace", "sample.py", "--against", "reference.py")
+    lines = result.stdout.splitlines()
     assert max(map(len, lines)) <= 80
     (row,) = [line for line in lines if "{3, 20, 100}" in line]
     assert row.count("{3, 20, 100}") == 2
@@ -54,30 +74,30 @@ def test_a_state_met_at_another_length_stands_in_one_row_and_80_columns_are_enou
     assert any("SyntaxError" in line for line in lines)
 
 
-def test_json_is_one_object_per_solution(tmp_path: Path):
+def test_json_is_one_object_per_solution(run: Run, tmp_path: Path):
     (tmp_path / "reference.py").write_text(REFERENCE)
     (tmp_path / "sample.py").write_text(SAMPLE)
     files = [tmp_path / "sample.py", tmp_path / "reference.py"]
-    result = partway("trace", *files, "--against", tmp_path / "reference.py", "--json")
-    sample, same = map(json.loads, result.stdout.decode().splitlines())
+    result = run("trace", *files, "--against", tmp_path / "reference.py", "--json")
+    sample, same = map(json.loads, result.stdout.splitlines())
     assert (sample["matching_length"], sample["is_correct"]) == (3, False)
     assert sample["steps"][3] == {"step": "t0 = n0 / n1", "set": {"t0": "2.0"}, "state": "10, 2, 2, 5"}
     assert same["is_correct"] is True
 
 
-def test_a_function_that_returns_is_looked_into_when_asked_and_pointed_out_when_not():
+def test_a_function_that_returns_is_looked_into_when_asked_and_pointed_out_when_not(run: Run):
     written = b"def solution():\n    n0 = 3\n    return n0 * 2"
-    result = partway("trace", "-", "--program-forms", "written", "--json", text=written)
+    result = run("trace", "-", "--program-forms", "written", "--json", text=written)
     found = json.loads(result.stdout)
     assert [step["state"] for step in found["steps"]] == ["3", "3, 6"]
-    assert (found["answer"], result.stderr) == ("6", b"")
-    result = partway("trace", "-", text=written)
-    assert b"no answer" in result.stdout
-    assert result.stderr == b"partway: - returns or prints its answer; try --program-forms written\n"
+    assert (found["answer"], result.stderr) == ("6", "")
+    result = run("trace", "-", text=written)
+    assert "no answer" in result.stdout
+    assert result.stderr == "partway: - returns or prints its answer; try --program-forms written\n"
 
 
-def test_general_programs_go_through_the_workers():
-    result = partway("trace", "-", "--json", text=b"x = [1, 2]\nfor i in x:\n    y = i\nanswer = len(x)")
+def test_general_programs_go_through_the_workers(run: Run):
+    result = run("trace", "-", "--json", text=b"x = [1, 2]\nfor i in x:\n    y = i\nanswer = len(x)")
     found = json.loads(result.stdout)
     assert [step["state"] for step in found["steps"]] == ["[1, 2]", "2, 2, [1, 2]", "2, 2, 2, [1, 2]"]
 
@@ -91,22 +111,22 @@ def test_general_programs_go_through_the_workers():
         (b"x = 1\n" * 1_700_000, "standard input: more than 1,000,000 bytes"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_1(text: bytes, message: str):
-    result = partway("trace", "-", text=text)
+def test_bad_input_is_one_line_and_exit_code_1(run: Run, text: bytes, message: str):
+    result = run("trace", "-", text=text)
     assert result.returncode == 1
-    assert message in result.stderr.decode()
-    assert result.stderr.decode().count("\n") == 1
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
 
 
-def test_a_missing_file_is_one_line_and_exit_code_1(tmp_path: Path):
-    result = partway("trace", tmp_path / "nothing.py")
+def test_a_missing_file_is_one_line_and_exit_code_1(run: Run, tmp_path: Path):
+    result = run("trace", tmp_path / "nothing.py")
     assert result.returncode == 1
-    assert result.stderr.decode().endswith("nothing.py: No such file or directory\n")
+    assert result.stderr.endswith("nothing.py: No such file or directory\n")
 
 
 @pytest.mark.parametrize("text", [b"x = 1\x00\n", b"x = " + b"(" * 5000, b"x = " + b"[" * 150 + b"]" * 150])
 def test_monstrous_programs_are_recorded_failures_not_tracebacks(text: bytes):
-    result = partway("trace", "-", "--json", text=text)
+    result = start("trace", "-", "--json", text=text)
     assert result.returncode == 0
     assert b"Traceback" not in result.stderr
     assert (
@@ -115,15 +135,15 @@ def test_monstrous_programs_are_recorded_failures_not_tracebacks(text: bytes):
     )
 
 
-def test_a_misspelled_command_gets_a_suggestion():
-    result = partway("trce", "x.py")
+def test_a_misspelled_command_gets_a_suggestion(run: Run):
+    result = run("trce", "x.py")
     assert result.returncode == 2
-    assert "did you mean 'trace'?" in result.stderr.decode()
+    assert "did you mean 'trace'?" in result.stderr
 
 
-def test_help_is_quick_and_has_examples():
-    assert b"Examples:" in partway("trace", "--help").stdout
-    assert partway("--help").returncode == 0
+def test_help_is_quick_and_has_examples(run: Run):
+    assert "Examples:" in run("trace", "--help").stdout
+    assert run("--help").returncode == 0
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
@@ -138,27 +158,27 @@ def test_help_is_quick_and_has_examples():
     ],
 )
 def test_nothing_a_program_says_reaches_the_terminal_as_a_command(text: bytes, options: list[str]):
-    result = partway("trace", "-", *options, text=text)
+    result = start("trace", "-", *options, text=text)
     assert result.returncode == 0, result.stderr
     assert not set(result.stdout.decode()) & set("\x1b\x07\x9b\u202e")
 
 
 def test_the_switch_for_weak_sandboxes_may_stand_behind_any_command():
-    assert partway("trace", "-", "--allow-weak-sandbox", text=b"x = [1]").returncode == 0
+    assert start("trace", "-", "--allow-weak-sandbox", text=b"x = [1]").returncode == 0
 
 
 @pytest.mark.parametrize("text", [b"x = 1\n" * 150_000, b"if x:\n" + b"  y = (\n" * 1800])
-def test_text_that_is_no_program_is_shown_in_part(text: bytes):
-    result = partway("trace", "-", text=text)
+def test_text_that_is_no_program_is_shown_in_part(run: Run, text: bytes):
+    result = run("trace", "-", text=text)
     assert result.returncode == 0
     assert len(result.stdout) < 100_000
 
 
-def test_a_table_has_so_many_rows(tmp_path: Path):
+def test_a_table_has_so_many_rows(run: Run, tmp_path: Path):
     reference = tmp_path / "reference.py"
     reference.write_text("a0 = 1\nanswer = 1")
     text = "".join(f"a{n} = 1\n" for n in range(1500)).encode()
     for options in ((), ("--against", reference)):
-        result = partway("trace", "-", *options, text=text)
+        result = run("trace", "-", *options, text=text)
         assert result.returncode == 0
-        assert b"and 1,300 more steps" in result.stdout
+        assert "and 1,300 more steps" in result.stdout

@@ -83,7 +83,7 @@ def test_log_probs_are_those_of_a_plain_forward_whatever_the_budget(name, caplog
             completion = [*tokens_of(draw), *[END] * draw.finished]
             plain = plain_log_probs(language_model.model, prompt, completion)
             assert draw.log_prob == pytest.approx(sum(plain), abs=1e-4 * len(plain))
-    engine = LocalEngine(language_model, programs=None, row_budget=4)
+    engine.row_budget = 4
     assert outlines(engine.complete(REQUESTS[::-1], LONG, 3))[::-1] == outlines(results)
 
 
