@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -70,6 +71,21 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
     finally:
         tracer.start()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def known_models() -> Iterator[None]:
+    """The tiny model of most tests is checked once, not at the start of every run; a third of their time."""
+    if "training_cases" not in sys.modules:  # nothing trains
+        yield
+        return
+    from known_models import remembered
+    from partway.models import local_engine, scoring
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scoring, "checked_layout", remembered(scoring.checked_layout))
+        patch.setattr(local_engine, "checked_sampler", remembered(local_engine.checked_sampler))
+        yield
 
 
 @pytest.fixture
