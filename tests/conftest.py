@@ -104,6 +104,12 @@ def unrendered(monkeypatch: pytest.MonkeyPatch) -> None:
     leave_unpainted(monkeypatch)
 
 
+@pytest.fixture
+def no_pngs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are drawn as SVG only, which is what a page shows: painting takes longer."""
+    monkeypatch.setattr("partway.reports.report._save_png", lambda figure, path: path.touch())
+
+
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The folder of real data sets; tests that need it are skipped where it is absent."""

@@ -47,7 +47,7 @@ def test_the_example_works(name, run_file):
 
 
 @pytest.mark.slow
-def test_a_figure_of_ones_own_is_in_the_report(tmp_path, run_file, capsys):
+def test_a_figure_of_ones_own_is_in_the_report(tmp_path, run_file, capsys, no_pngs):
     write_run(tmp_path / "run")
     run_file("own_figure.py", tmp_path / "run")
     assert "report.html" in capsys.readouterr().out

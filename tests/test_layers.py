@@ -26,15 +26,22 @@ def source(path: Path) -> str:
 
 
 @functools.cache
-def imported(path: Path) -> set[str]:
-    names = set()
+def imported_and_spelled(path: Path) -> tuple[set[str], set[str]]:
+    """What a file imports, and its texts."""
+    names, texts = set(), set()
     for node in ast.walk(ast.parse(source(path))):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             names.add(node.module)
             names |= {f"{node.module}.{alias.name}" for alias in node.names if node.module == "partway"}
-    return names
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            texts.add(node.value)
+    return names, texts
+
+
+def imported(path: Path) -> set[str]:
+    return imported_and_spelled(path)[0]
 
 
 @pytest.mark.parametrize("path", [p for p in MODULES if layer(p) != "__init__"], ids=str)
@@ -57,11 +64,10 @@ def test_only_runs_knows_the_names_of_a_run_directory():
     names |= {"buffer.jsonl", "imported_buffer.jsonl", "checkpoint-", "final", "step-", "nan_batch_step-"}
     names |= {"manifest.json", "progress.json", ".lock"}
     spelled = {
-        f"{path.relative_to(PACKAGE)}: {node.value}"
+        f"{path.relative_to(PACKAGE)}: {text}"
         for path in MODULES
         if layer(path) != "runs"
-        for node in ast.walk(ast.parse(source(path)))
-        if isinstance(node, ast.Constant) and node.value in names
+        for text in imported_and_spelled(path)[1] & names
     }
     assert spelled == set()
 

@@ -42,7 +42,9 @@ def test_one_run_gets_its_report_inside_it(partway, trained):
     assert len(list((page.parent / "figures").iterdir())) == 4 * 6  # of one setting, nothing is compared
 
 
-def test_several_runs_give_one_report_here_and_json_says_where(partway, trained, tmp_path, monkeypatch):
+def test_several_runs_give_one_report_here_and_json_says_where(
+    partway, trained, tmp_path, monkeypatch, no_pngs
+):
     monkeypatch.chdir(tmp_path)
     code, shown, _ = partway(
         "report", trained / "first", trained / "second", "--title", "Two seeds", "--json"

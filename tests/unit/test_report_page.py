@@ -283,9 +283,7 @@ def drawn_texts(figure, monkeypatch):
 
 
 @pytest.mark.volume
-def test_a_run_of_5000_problems_and_2500_log_lines_stays_small(tmp_path, monkeypatch):
-    # The page has no PNGs in it.
-    monkeypatch.setattr("partway.reports.report._save_png", lambda figure, path: path.touch())
+def test_a_run_of_5000_problems_and_2500_log_lines_stays_small(tmp_path, no_pngs):
     run = write_run(tmp_path / "large", steps=20, finished=False)
     problems = apples(5000)
     run.write_problems("train", problems)

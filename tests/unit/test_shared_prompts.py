@@ -55,8 +55,9 @@ def test_samples_are_those_of_whole_rows(name):
     made = engine(language_model, TreeSampler())
     whole = made.complete(requests(9), SETTINGS, 3)
     made.sampler = SHARED
-    for made.row_budget in (None, 3, 10):
-        assert outlines(made.complete(requests(9), SETTINGS, 3)) == outlines(whole), made.row_budget
+    for budget in (None, 3, 10):
+        made.row_budget = budget
+        assert outlines(made.complete(requests(9), SETTINGS, 3)) == outlines(whole), budget
 
 
 @pytest.mark.parametrize("longest", [44, 96])
