@@ -18,7 +18,7 @@ from partway.documents import LARGEST_JSON, Unreadable, parse_json, read_object
 from partway.errors import ModelError
 from partway.models import trial
 
-MOST_PARTS = 500  # layers, heads, labels and experts of each; modules are made for every one
+MOST_PARTS = 1_024  # layers, heads, labels and experts of each; modules are made for every one
 MOST_WEIGHTS_PER_BYTE = 16  # four bits a weight are two
 LARGEST_TABLES = 1 << 30  # bytes of masks and positions beside the weights
 LARGEST_CHAT_TEMPLATE = 1 << 20  # bytes; those of well-known models have a few thousand
