@@ -122,6 +122,7 @@ def test_an_audit_names_solutions_that_are_right_by_luck(partway, tmp_path):
     assert {one["verdict"] for one in audited} <= {"confirmed", "spurious", "undecided"}
     assert audited
     assert len(told["dead_ends"]) <= told["beginnings"]
+    assert len(told["renamings"]) <= told["beginnings"]
     assert partway("buffer", run.directory, "--audit", "--export", "x.jsonl")[0] == 2
 
 

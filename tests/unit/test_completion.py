@@ -138,6 +138,14 @@ def test_kept_dead_ends_are_those_that_no_kept_solution_completes():
     assert SolutionBuffer.seeded(buffer.problem).dead_ends == ()
 
 
+def test_kept_renamings_are_known_beginnings_with_other_names():
+    buffer = SolutionBuffer.seeded(OIL)
+    for sample in ("x=2\ny=10\nanswer=0", "n1=10\nn0=2\nanswer=0", "a=10\nb=2\nanswer=0"):
+        assert consider(buffer, sample) is Verdict.NEW_PARTIALLY_CORRECT
+    of_reference, _, of_another = buffer.partially_correct
+    assert buffer.renamings == (of_reference, of_another)
+
+
 def test_a_stitched_solution_is_kept_apart_and_its_beginning_can_be_continued():
     buffer = SolutionBuffer.seeded(OIL, STITCH)
     assert consider(buffer, "n2=5\nt0=20\nanswer=0") is Verdict.NEW_STITCHED

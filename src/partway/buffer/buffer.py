@@ -140,6 +140,20 @@ class SolutionBuffer:
         return tuple(beginning for beginning in self.partially_correct if beginning not in completed)
 
     @property
+    def renamings(self) -> tuple[Solution, ...]:
+        """Kept beginnings that only rename what was known: what `dedup: alpha` would not have kept."""
+        whole = (*self.fully_correct, *self.stitched)
+        prefixes = (solution.prefix(length) for solution in whole for length in range(1, len(solution) + 1))
+        known = set(map(self.programs.renamed, prefixes))
+        found = []
+        for beginning in self.partially_correct:
+            form = self.programs.renamed(beginning)
+            if form in known:
+                found.append(beginning)
+            known.add(form)
+        return tuple(found)
+
+    @property
     def witnesses(self) -> dict[Solution, Witness]:
         """Why partially-correct solutions are right, where the rules asked."""
         return {leaf.solution: witness for leaf, witness in self._routes.witnesses.items()}

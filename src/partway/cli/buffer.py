@@ -30,7 +30,7 @@ from partway.errors import ConfigError, RunError
     show_default=True,
     help="Which of TRL's trainers is to read the export.",
 )
-@click.option("--audit", is_flag=True, help="Find solutions right by luck, and dead ends.")
+@click.option("--audit", is_flag=True, help="Find solutions right by luck, and useless beginnings.")
 @click.option("--import", "source", metavar="SOURCE", help="Begin RUN with the solutions of a run or a file.")
 @click.option("--problems", metavar="FILE", help="The problems of the new run.  [default: those of SOURCE]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -57,7 +57,8 @@ def command(
 
     --audit runs every self-sampled fully-correct solution, and the reference, with other numbers in place of
     the question's: those that then differ from the reference are right by luck. Of the right beginnings it
-    counts those that no kept solution completes: dead ends, which a model should not learn.
+    counts those that no kept solution completes, and those that only rename the variables of others: neither
+    is worth learning.
 
     --import runs every solution of SOURCE (a run, its buffer.jsonl or an exported file) again and writes
     those that hold to RUN/imported_buffer.jsonl, for a run that is yet to begin: train it with --buffer_file.

@@ -60,11 +60,13 @@ def show_audit(audit: AuditedBuffers) -> None:
         if one.verdict == "spurious":
             _print(f"\n{_plain(one.problem)}: {_plain(one.reason)}", _listing(one.solution))
     if audit.beginnings:
-        dead = f"{len(audit.dead_ends):,} ({len(audit.dead_ends) / audit.beginnings:.0%})"
-        _print(
-            f"\n{audit.beginnings:,} right beginnings, of which no kept solution completes {dead}; "
-            "a run with `dead_ends: drop` keeps none of those"
-        )
+        table = plain_table("right beginnings", "solutions", "share", "kept by no run with")
+        for name, found, setting in (
+            ("that no kept solution completes", audit.dead_ends, "dead_ends: drop"),
+            ("known ones with other names", audit.renamings, "dedup: alpha"),
+        ):
+            table.add_row(name, f"{len(found):,}", f"{len(found) / audit.beginnings:.1%}", setting)
+        _print(f"\n{audit.beginnings:,} right beginnings", table)
 
 
 def _listing(solution: str) -> Table:

@@ -118,8 +118,8 @@ class Audited:
 
 
 @dataclass(frozen=True)
-class DeadEnd:
-    """A kept beginning that no kept solution completes."""
+class Beginning:
+    """A kept beginning that is of little use."""
 
     problem: str
     beginning: str
@@ -128,11 +128,12 @@ class DeadEnd:
 @dataclass(frozen=True)
 class AuditedBuffers:
     """What of a run's buffers is worth keeping: solutions by what they do with other numbers, beginnings by
-    whether a kept solution completes them."""
+    whether a kept solution completes them and whether they are more than known ones with other names."""
 
     audited: tuple[Audited, ...]
     beginnings: int
-    dead_ends: tuple[DeadEnd, ...]
+    dead_ends: tuple[Beginning, ...]
+    renamings: tuple[Beginning, ...]
 
 
 def audit_buffers(run: Run) -> AuditedBuffers:
@@ -141,7 +142,8 @@ def audit_buffers(run: Run) -> AuditedBuffers:
     return AuditedBuffers(
         tuple(_audited(buffers)),
         sum(len(buffer.partially_correct) for buffer in buffers),
-        tuple(DeadEnd(b.problem.id, beginning.text) for b in buffers for beginning in b.dead_ends),
+        tuple(Beginning(b.problem.id, beginning.text) for b in buffers for beginning in b.dead_ends),
+        tuple(Beginning(b.problem.id, beginning.text) for b in buffers for beginning in b.renamings),
     )
 
 

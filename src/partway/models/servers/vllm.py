@@ -39,10 +39,16 @@ class Vllm:
     def body(
         self, asked: Asked, count: int, settings: SamplingSettings, seed: int, weights: Published | None
     ) -> dict[str, Any]:
-        """Our own tokens there, and theirs with their log-probs back."""
+        """Our own tokens there, and theirs with their log-probs back.
+
+        Without the seed: each sample with one is drawn apart, which is slow, and on a CPU vLLM 0.32 ends with
+        an error as soon as such a request has to wait in the middle of its prompt.
+        """
         is_adapter = weights is not None and weights.form == "lora"
         model = weights.name if is_adapter and weights is not None else self.model
-        return openai_body(asked.tokens, count, settings, seed, model) | {
+        body = openai_body(asked.tokens, count, settings, seed, model)
+        del body["seed"]
+        return body | {
             "top_k": settings.top_k,
             "stop_token_ids": list(asked.ends),
             "return_token_ids": True,
