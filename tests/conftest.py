@@ -11,9 +11,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PROCESSES = {"end_to_end", "benchmarks", "test_docs.py"}
-PROCESSES |= {"test_workers.py", "test_isolation.py", "test_takeover.py"}
+PROCESSES |= {"test_workers.py", "test_isolation.py", "test_takeover.py", "test_doctor.py"}
 MODELS = {"test_drafts.py", "test_layouts.py", "test_scoring.py", "test_sampling_tree.py", "test_prompts.py"}
-MODELS |= {"test_stateful_models.py"}
+MODELS |= {"test_stateful_models.py", "test_shared_prompts.py", "test_loading.py", "test_model_settings.py"}
 TRAINERS = {"SelfSamplingTrainer", "small_trainer", "watched_trainer"}  # who imports these trains models
 
 # Tests run side by side, one process to a core; before torch is imported, and for the processes they start.
