@@ -9,6 +9,7 @@ import pytest
 from languages import Expressions
 from partway import PYTHON, Problem, Solution, SolutionBuffer, Verdict, trace
 from partway.buffer import Rules
+from partway.buffer.useless import dead_ends, renamings
 
 OIL = Problem("oil", "Ellie has found an old bicycle ...", 25, "n0=2\nn1=10\nn2=5\nt0=n0*n1\nanswer=t0+n2")
 LIVE = Rules(equivalence="live")
@@ -132,10 +133,10 @@ def test_kept_dead_ends_are_those_that_no_kept_solution_completes():
     ):
         assert consider(buffer, sample) is Verdict.NEW_PARTIALLY_CORRECT
     ends, leads_on, lacks = buffer.partially_correct
-    assert buffer.dead_ends == (ends, lacks)
+    assert dead_ends(buffer) == (ends, lacks)
     assert consider(buffer, f"{leads_on}\nanswer=a+math.sqrt(x)") is Verdict.NEW_FULLY_CORRECT
-    assert buffer.dead_ends == (ends, lacks)
-    assert SolutionBuffer.seeded(buffer.problem).dead_ends == ()
+    assert dead_ends(buffer) == (ends, lacks)
+    assert dead_ends(SolutionBuffer.seeded(buffer.problem)) == ()
 
 
 def test_kept_renamings_are_known_beginnings_with_other_names():
@@ -143,7 +144,7 @@ def test_kept_renamings_are_known_beginnings_with_other_names():
     for sample in ("x=2\ny=10\nanswer=0", "n1=10\nn0=2\nanswer=0", "a=10\nb=2\nanswer=0"):
         assert consider(buffer, sample) is Verdict.NEW_PARTIALLY_CORRECT
     of_reference, _, of_another = buffer.partially_correct
-    assert buffer.renamings == (of_reference, of_another)
+    assert renamings(buffer) == (of_reference, of_another)
 
 
 def test_a_stitched_solution_is_kept_apart_and_its_beginning_can_be_continued():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import islice
 from typing import Any, Literal
 
@@ -127,31 +127,6 @@ class SolutionBuffer:
     def beginnings(self) -> tuple[Solution, ...]:
         """What may be continued: the partially-correct ones, and the sampled parts of stitched ones."""
         return tuple(leaf.solution for leaf in (*self._partially_correct, *self._seams))
-
-    @property
-    def dead_ends(self) -> tuple[Solution, ...]:
-        """Kept beginnings that no kept solution completes: what `dead_ends: drop` would not have kept."""
-        rules = replace(self.rules, dead_ends="drop", stitch=False, spurious="keep", max_solutions=None)
-        strict = SolutionBuffer(self.problem, rules, self.programs)
-        kept = (*self.fully_correct, *self.stitched, *self.partially_correct)
-        for trace in self.programs.trace_all([solution.text for solution in kept]):
-            strict.consider(trace)
-        completed = set(strict.partially_correct)
-        return tuple(beginning for beginning in self.partially_correct if beginning not in completed)
-
-    @property
-    def renamings(self) -> tuple[Solution, ...]:
-        """Kept beginnings that only rename what was known: what `dedup: alpha` would not have kept."""
-        whole = (*self.fully_correct, *self.stitched)
-        prefixes = (solution.prefix(length) for solution in whole for length in range(1, len(solution) + 1))
-        known = set(map(self.programs.renamed, prefixes))
-        found = []
-        for beginning in self.partially_correct:
-            form = self.programs.renamed(beginning)
-            if form in known:
-                found.append(beginning)
-            known.add(form)
-        return tuple(found)
 
     @property
     def witnesses(self) -> dict[Solution, Witness]:

@@ -19,6 +19,7 @@ from partway.buffer import (
     write_buffers,
 )
 from partway.buffer.buffer import KINDS
+from partway.buffer.useless import dead_ends, renamings
 from partway.errors import ConfigError, ProblemError, RunError
 from partway.execution import PYTHON, Programs
 from partway.execution.programs import programs_of
@@ -142,8 +143,8 @@ def audit_buffers(run: Run) -> AuditedBuffers:
     return AuditedBuffers(
         tuple(_audited(buffers)),
         sum(len(buffer.partially_correct) for buffer in buffers),
-        tuple(Beginning(b.problem.id, beginning.text) for b in buffers for beginning in b.dead_ends),
-        tuple(Beginning(b.problem.id, beginning.text) for b in buffers for beginning in b.renamings),
+        tuple(Beginning(b.problem.id, beginning.text) for b in buffers for beginning in dead_ends(b)),
+        tuple(Beginning(b.problem.id, beginning.text) for b in buffers for beginning in renamings(b)),
     )
 
 
