@@ -187,6 +187,10 @@ def test_two_results_are_compared(partway, folder, tmp_path):
     assert shown.split("pass@2")[1].split()[:3] == ["12.5%", "12.5%", "+0.0%"]
     code, shown, _ = partway("evaluate", "--compare", tmp_path / "a.json", tmp_path / "b.json", "--json")
     assert json.loads(shown)["metrics"]["pass@2"]["difference"]["value"] == 0
+    two = tmp_path / "two.jsonl"
+    two.write_text("".join((folder / "test.jsonl").read_text().splitlines(keepends=True)[:2]))
+    results = (tmp_path / "a.json", tmp_path / "b.json")
+    assert "2 problems in common" in partway("evaluate", "--compare", *results, "--problems", two)[1]
 
 
 def by_prompt_and_seed(payload):

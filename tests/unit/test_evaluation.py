@@ -306,6 +306,16 @@ def test_comparing_takes_differences_problem_by_problem(tmp_path):
     assert 0 < gain.low < gain.value < gain.high
 
 
+def test_only_the_problems_asked_for_are_compared(tmp_path):
+    write_foreign(tmp_path / "a.jsonl", {"easy": [True], "hard": [False], "lost": [False]})
+    write_foreign(tmp_path / "b.jsonl", {"easy": [True], "hard": [True], "found": [True]})
+    comparison = compare(tmp_path / "a.jsonl", tmp_path / "b.jsonl", only={"hard", "lost"})
+    assert (comparison.problems, comparison.left_out) == (1, 1)
+    assert comparison.difference["pass@1"].value == 1
+    with pytest.raises(RunError, match="no such problem in common"):
+        compare(tmp_path / "a.jsonl", tmp_path / "b.jsonl", only={"found"})
+
+
 def test_comparing_different_numbers_of_samples_leaves_out_what_cannot_be_compared(tmp_path):
     write_foreign(tmp_path / "a.jsonl", {"p": [True] * 4})
     write_foreign(tmp_path / "b.jsonl", {"p": [True] * 20})

@@ -1,5 +1,7 @@
 """Offline rounds train on what their papers say: which right samples, which references."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from partway.comparing import rounds, running
@@ -114,6 +116,22 @@ def test_every_round_samples_with_the_model_before_it_and_trains_from_the_first_
     assert sampled == [trial.experiment.model, *(str(run.final) for run in runs[:3])]
     assert begun == [(trial.experiment.model, str(run.directory)) for run in runs]
     assert (run, spent) == (runs[-1], Spent(steps=2, samples=1))
+
+
+@pytest.mark.parametrize(("name", "temperature"), [("rft", 0.8), ("star", 0.2)])
+def test_a_round_draws_at_the_arms_temperature(tmp_path, monkeypatch, name, temperature):
+    plans = []
+
+    def drawn(trial, sampler, summary, problems, plan):
+        plans.append(plan)
+        Evaluation.of((ProblemResult(SOLVED.id, judged(SOLVED, DRAWN), ()),), plan).write(summary)
+
+    monkeypatch.setattr(Trial, "draw", drawn)
+    monkeypatch.setattr(rounds, "loaded", lambda model: SimpleNamespace(codec=SimpleNamespace(encode=list)))
+    trial = trial_of(name, tmp_path)
+    prepared(trial, 1, "no model is needed", [SOLVED])
+    (plan,) = plans
+    assert (plan.settings.temperature, plan.samples) == (temperature, samples_per_problem(trial))
 
 
 def test_what_rounds_sampled_is_part_of_what_they_spent(tmp_path, monkeypatch):

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @takes(EvaluateOptions)
-@click.option("--compare", nargs=2, metavar="A B", help="Compare two results: what B has over A.")
+@click.option(
+    "--compare",
+    nargs=2,
+    metavar="A B",
+    help="Compare two results: what B has over A. With --problems, on the problems of that file only.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def command(ctx: click.Context, /, compare: tuple[str, str] | None, as_json: bool, **options: Any) -> None:
@@ -36,13 +41,18 @@ def command(ctx: click.Context, /, compare: tuple[str, str] | None, as_json: boo
       partway evaluate ./my-model --problems test.jsonl --samples 20 --k 1,5,20 --json
       partway evaluate --engine http://localhost:8000/v1 --few-shot train.jsonl --problems test.jsonl
       partway evaluate --compare runs/mle/evaluations/test.json runs/pcs/evaluations/test.json
+      partway evaluate --compare mle/test.json pcs/test.json --problems hard.jsonl
     """
     from partway.cli import evaluation_tables as tables
 
     if compare:
+        from partway.datasets import load_problems
         from partway.evaluation import compare as compare_results
 
-        comparison = compare_results(*compare)
+        given = EvaluateOptions(**options)
+        file, programs = given.problems, given.programs
+        only = {problem.id for problem in load_problems(file, programs=programs)} if file else None
+        comparison = compare_results(*compare, only=only)
         if as_json:
             click.echo(json.dumps({"first": compare[0], "second": compare[1], **comparison.to_json()}))
         else:

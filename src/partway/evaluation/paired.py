@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -36,14 +36,21 @@ class Comparison:
         return {"problems": self.problems, "left_out": self.left_out, "metrics": metrics}
 
 
-def compare(first: str | Path, second: str | Path) -> Comparison:
-    """Compare two evaluations: summaries, samples files, or directories that hold one of them."""
+def compare(first: str | Path, second: str | Path, *, only: Container[str] | None = None) -> Comparison:
+    """Compare two evaluations: summaries, samples files, or directories that hold one of them.
+
+    `only` names the problems to compare; without it all that both have are compared.
+    """
     sides = [read_results(Path(path)) for path in (first, second)]
-    results = [{result.task_id: result for result in of_side} for of_side, _ in sides]
+    results = [
+        {result.task_id: result for result in of_side if only is None or result.task_id in only}
+        for of_side, _ in sides
+    ]
     common = sorted(results[0].keys() & results[1].keys())  # by id: an interval belongs to an order
     if not common:
         raise RunError(
-            f"{first} and {second} have no problem in common, expected two evaluations of one file"
+            f"{first} and {second} have no {'such ' if only is not None else ''}problem in common, "
+            "expected two evaluations of one file"
         )
     plans = [plan for _, plan in sides]
     # A k that one side has too few samples for cannot be compared.
