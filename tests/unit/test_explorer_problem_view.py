@@ -17,8 +17,7 @@ from partway.problem import Problem
 from partway.reports.explorer import groups
 from partway.reports.explorer.explorer import Explorer
 from partway.reports.explorer.index import Query
-from partway.reports.explorer.problem_view import answer_of
-from partway.reports.explorer.tree import tree_of
+from partway.reports.explorer.problem_view import answer_of, tree_of
 from partway.runs.run import keep_problems
 from partway.solution import Solution
 

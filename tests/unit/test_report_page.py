@@ -20,7 +20,7 @@ from partway.reports.curves import training_progress
 from partway.reports.page import page
 from partway.reports.report import read_study
 from partway.reports.sections import SECTIONS
-from partway.reports.theme import DARK, LIGHT, THEMES, drawing
+from partway.reports.theme import DARK, LIGHT, drawing
 from partway.runs import Run, json_line
 from report_cases import apples, save_buffers, write_run
 
@@ -126,11 +126,11 @@ def test_ids_are_unique_and_every_link_leads_to_one(report):
 def test_colours_of_inline_figures_follow_the_theme(report):
     text = report.read_text(encoding="utf-8")
     body = text[text.index("<body>") :]
-    assert not [colour for theme in THEMES for colour in theme.colours.values() if colour in body]
+    assert not [colour for theme in (LIGHT, DARK) for colour in theme.values() if colour in body]
     figures = "".join(re.findall(r"<svg.*?</svg>", body, re.DOTALL))
-    assert set(re.findall(r"var\(--(\w+)\)", figures)) <= LIGHT.colours.keys() == DARK.colours.keys()
-    for theme in THEMES:
-        assert len(set(theme.colours.values())) == len(theme.colours)
+    assert set(re.findall(r"var\(--(\w+)\)", figures)) <= LIGHT.keys() == DARK.keys()
+    for theme in (LIGHT, DARK):
+        assert len(set(theme.values())) == len(theme)
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from partway.buffer import Verdict
 from partway.errors import RunError
 from partway.reports.averages import mean_band, pooled_shares, smoothed, thinned
 from partway.reports.study import study_of
-from partway.reports.summaries import Curve, chosen_step, summarize
+from partway.reports.summaries import chosen_step, summarize
 from partway.runs import Run
 from report_cases import write_run
 
@@ -28,8 +28,8 @@ def test_a_run_is_read_from_its_directory_alone(tmp_path):
     run = write_run(tmp_path / "run", seed=3, tested=True)
     summary = summarize(run.directory)
     assert (summary.seed, summary.step, summary.is_finished, summary.missing) == (3, 40, True, ())
-    assert summary.curves["num_tokens"] == Curve((10, 20, 30, 40), (1000.0, 2000.0, 3000.0, 4000.0))
-    assert summary.curves["eval_pass@6"].steps == (20, 40)
+    assert summary.curves["num_tokens"] == {10: 1000.0, 20: 2000.0, 30: 3000.0, 40: 4000.0}
+    assert list(summary.curves["eval_pass@6"]) == [20, 40]
     assert summary.results.keys() == {"dev", "test"}
 
 
@@ -38,10 +38,11 @@ def test_kept_solutions_are_those_of_the_buffers(tmp_path):
     kept = summarize(run).kept
     buffers = run.buffers()
     assert kept.step == 40
-    assert kept.fully_correct == {id: len(buffer.fully_correct) for id, buffer in buffers.items()}
-    assert kept.partially_correct == {id: len(buffer.partially_correct) for id, buffer in buffers.items()}
-    assert sum(kept.fully_correct.values()) > len(kept.fully_correct)
-    assert sum(kept.partially_correct.values()) > 0
+    assert list(kept.kinds) == list(buffers)
+    assert kept.of_kind("fully_correct") == [len(buffer.fully_correct) for buffer in buffers.values()]
+    assert kept.of_kind("partially_correct") == [len(buffer.partially_correct) for buffer in buffers.values()]
+    assert sum(kept.of_kind("fully_correct")) > len(buffers)
+    assert sum(kept.of_kind("partially_correct")) > 0
 
 
 def test_scores_of_problems_average_to_the_recorded_metrics(tmp_path):
@@ -200,11 +201,11 @@ def test_steps_that_differ_between_runs_are_told_in_the_order_of_the_runs(tmp_pa
 
 
 def test_a_band_is_the_mean_of_the_runs_that_have_the_step():
-    band = mean_band([Curve((1, 2), (0.0, 1.0)), Curve((2, 3), (3.0, 5.0))])
+    band = mean_band([{1: 0.0, 2: 1.0}, {2: 3.0, 3: 5.0}])
     assert (band.steps, band.means) == ((1, 2, 3), (0.0, 2.0, 5.0))
     assert (band.lows[0], band.highs[0]) == (0.0, 0.0)
     assert (band.lows[1], band.highs[1]) == (1.0, 3.0)
-    assert not mean_band([Curve((1, 2), (0.0, 1.0))]).has_width
+    assert not mean_band([{1: 0.0, 2: 1.0}]).has_width
 
 
 def test_smoothing_keeps_constants_and_dampens_jumps():

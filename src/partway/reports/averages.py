@@ -13,7 +13,7 @@ from partway.reports.summaries import Curve
 
 MAX_POINTS = 400
 MAX_STRETCHES = 60
-SMOOTHING = 0.6
+SMOOTHING = 0.6  # the weight of what came before
 FEW_POINTS = 30  # are shown as they are
 
 
@@ -45,20 +45,19 @@ def smoothed(values: Sequence[float], weight: float = SMOOTHING) -> tuple[float,
     average, result = 0.0, []
     for count, value in enumerate(values, 1):
         average = weight * average + (1 - weight) * value
-        result.append(average / (1 - weight**count))
+        result.append(average / (1 - weight**count))  # the weights so far add up to this
     return tuple(result)
 
 
 def mean_band(curves: Sequence[Curve]) -> Band:
     """The mean over runs at every step that some run has, at most so many as can be seen."""
-    by_run = [dict(zip(curve.steps, curve.values, strict=True)) for curve in curves]
-    steps = thinned(sorted({step for points in by_run for step in points}))
+    steps = thinned(sorted({step for curve in curves for step in curve}))
     together: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)  # steps by the runs that have them
     for step in steps:
-        together[tuple(run for run, points in enumerate(by_run) if step in points)].append(step)
+        together[tuple(run for run, curve in enumerate(curves) if step in curve)].append(step)
     found: dict[str, Estimate] = {}
     for runs, those in together.items():  # a run has one number at a step, so only runs are resampled
-        found |= estimates([{str(step): [by_run[run][step]] for step in those} for run in runs])
+        found |= estimates([{str(step): [curves[run][step]] for step in those} for run in runs])
     at_steps = [found[str(step)] for step in steps]
     means, lows, highs = ([getattr(e, end) for e in at_steps] for end in ("value", "low", "high"))
     return Band(tuple(steps), tuple(means), tuple(lows), tuple(highs))
@@ -83,14 +82,14 @@ def pooled_shares(runs: Sequence[Mapping[str, Curve]]) -> Shares:
     drawn: defaultdict[int, float] = defaultdict(float)
     counts: dict[Verdict, defaultdict[int, float]] = {verdict: defaultdict(float) for verdict in Verdict}
     for curves in runs:
-        total = curves.get("samples/drawn", Curve())
-        at_step = dict(zip(total.steps, total.values, strict=True))
-        for step, count in at_step.items():
+        total = curves.get("samples/drawn", {})
+        for step, count in total.items():
             drawn[step] += count
+        # Shares are logged; runs that drew more count for more once these are numbers of samples again.
         for verdict in Verdict:
-            curve = curves.get(f"samples/frac_{verdict}", Curve())
-            for step, share in zip(curve.steps, curve.values, strict=True):
-                counts[verdict][step] += share * at_step.get(step, 0)
+            for step, share in curves.get(f"samples/frac_{verdict}", {}).items():
+                counts[verdict][step] += share * total.get(step, 0)
+    # A stretch ends where something was drawn, so that none is empty.
     ends = thinned([step for step in sorted(drawn) if drawn[step]], MAX_STRETCHES)
     edges = (0, *ends)
     return Shares(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,12 @@ from partway.buffer.useless import dead_ends, renamings
 from partway.errors import ConfigError, ProblemError, RunError
 from partway.execution import PYTHON, Programs
 from partway.execution.programs import programs_of
-from partway.execution.variation import Belief
+from partway.execution.variation import Audit, Belief
 from partway.files import atomic_path, atomic_writer
 from partway.models.prompts import PLAIN
 from partway.problem import Problem
 from partway.runs import Row, Run, read_rows
+from partway.solution import Solution
 
 COLUMNS = ("prompt", "completion", "problem_id", "kind")
 
@@ -79,18 +80,18 @@ def summarize_buffers(run: Run) -> BufferSummary:
         kept[row["id"]] = Counter(solution["kind"] for solution in row["solutions"])
         for solution in row["solutions"]:
             lengths[solution["kind"]][len(solution["steps"])] += 1
-    if not lengths["stitched"]:
+    if not lengths["stitched"]:  # beyond the paper, so told of where there are any
         del lengths["stitched"]
     drawn, verdicts = _drawn(run)
-    questions = {row["id"]: row for row in _problem_rows(run)}
+    problems = {row["id"]: row for row in read_rows(run.problems_file("train"))}
     explored = [
-        Explored(id, questions.get(id, {}).get("question", ""), drawn[id], *(kinds[kind] for kind in KINDS))
+        Explored(id, problems.get(id, {}).get("question", ""), drawn[id], *(kinds[kind] for kind in KINDS))
         for id, kinds in kept.items()
     ]
     explored.sort(key=lambda p: (-p.fully_correct - p.partially_correct, -p.samples, p.problem))
     return BufferSummary(
         run.buffer_step(file) or run.last_step(),
-        sum(row.get("solution") is not None for row in questions.values()),
+        sum(row.get("solution") is not None for row in problems.values()),
         {kind: sum(counts.values()) for kind, counts in lengths.items()},
         {kind: dict(sorted(counts.items())) for kind, counts in lengths.items()},
         verdicts,
@@ -141,59 +142,57 @@ def audit_buffers(run: Run) -> AuditedBuffers:
     """Run everything a run has kept once more, with a doubt."""
     buffers = run.buffers().values()
     return AuditedBuffers(
-        tuple(_audited(buffers)),
+        tuple(
+            Audited(buffer.problem.id, solution.text, found.verdict, found.reason)
+            for buffer in buffers
+            for solution, found in audits_of(buffer).items()
+        ),
         sum(len(buffer.partially_correct) for buffer in buffers),
         tuple(Beginning(b.problem.id, beginning.text) for b in buffers for beginning in dead_ends(b)),
         tuple(Beginning(b.problem.id, beginning.text) for b in buffers for beginning in renamings(b)),
     )
 
 
-def _audited(buffers: Iterable[SolutionBuffer]) -> Iterator[Audited]:
+def audits_of(buffer: SolutionBuffer) -> Mapping[Solution, Audit]:
     """The self-sampled fully-correct solutions, each run with other numbers than the question's."""
-    for buffer in buffers:
-        problem, whole = buffer.problem, (*buffer.fully_correct, *buffer.stitched)
-        together = (
-            audit_together(whole, problem.question, buffer.programs) if problem.reference is None else {}
-        )
-        for solution in whole:
-            if solution == problem.reference:
-                continue
-            if problem.reference is None:
-                found = together[solution]
-            else:
-                found = buffer.programs.audit(problem.reference, solution, problem.question)
-            yield Audited(problem.id, solution.text, found.verdict, found.reason)
+    problem, programs = buffer.problem, buffer.programs
+    whole = (*buffer.fully_correct, *buffer.stitched)
+    if problem.reference is None:  # then only the others can say what is right
+        return audit_together(whole, problem.question, programs)
+    own = [solution for solution in whole if solution != problem.reference]
+    return {solution: programs.audit(problem.reference, solution, problem.question) for solution in own}
 
 
-def _problem_rows(run: Run) -> Iterator[Row]:
-    return read_rows(run.problems_file("train"))
-
-
-def export_buffers(run: Run, path: Path, kinds: Iterable[str] = KINDS) -> Counter[str]:
+def export_buffers(run: Run, path: Path, kinds: Collection[str] = KINDS) -> Counter[str]:
     """Write the kept solutions as a data set, JSONL or Parquet by the name of the file; returns their kinds.
 
     A prompt is what the model reads, a completion the text of the steps; it holds no end-of-text token.
     """
     rows = export_rows(run, kinds)
     if path.suffix == ".jsonl":
-        with atomic_writer(path) as stream:
-            counts: Counter[str] = Counter()
-            for row in rows:
-                stream.write(json.dumps(row, ensure_ascii=False) + "\n")
-                counts[row["kind"]] += 1
-        return counts
+        return write_counted(path, rows, lambda row: str(row["kind"]))
     if path.suffix == ".parquet":
         return _write_parquet(path, list(rows))
     raise ConfigError(f"{path}: cannot tell what to write; take a name that ends in .jsonl or .parquet")
 
 
-def export_rows(run: Run, kinds: Iterable[str] = KINDS) -> Iterator[dict[str, str]]:
+def write_counted(path: Path, rows: Iterable[Row], kind_of: Callable[[Row], str]) -> Counter[str]:
+    """Write rows as JSONL; returns how many there are of each kind."""
+    counts: Counter[str] = Counter()
+    with atomic_writer(path) as stream:
+        for row in rows:
+            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+            counts[kind_of(row)] += 1
+    return counts
+
+
+def export_rows(run: Run, kinds: Collection[str] = KINDS) -> Iterator[Row]:
     """The kept solutions of every problem, in the order of the buffers."""
-    prompts = {row["id"]: PLAIN.text(row["question"]) for row in _problem_rows(run)}
-    wanted = set(kinds)
+    problems = read_rows(run.problems_file("train"))
+    prompts = {row["id"]: PLAIN.text(row["question"]) for row in problems}
     for row in read_rows(run.saved_buffers()):
         for solution in row["solutions"]:
-            if solution["kind"] in wanted:
+            if solution["kind"] in kinds:
                 if row["id"] not in prompts:
                     raise RunError(f"{run.directory}: there is no problem {row['id']!r}; was a file changed?")
                 completion = "".join(f"{step}\n" for step in solution["steps"])
@@ -201,7 +200,7 @@ def export_rows(run: Run, kinds: Iterable[str] = KINDS) -> Iterator[dict[str, st
                 yield dict(zip(COLUMNS, values, strict=True))
 
 
-def _write_parquet(path: Path, rows: list[dict[str, str]]) -> Counter[str]:
+def _write_parquet(path: Path, rows: list[Row]) -> Counter[str]:
     arrow, parquet = _pyarrow()
     schema = arrow.schema([(column, arrow.string()) for column in COLUMNS])
     with atomic_path(path) as temporary:
@@ -256,11 +255,12 @@ def saved_rows(source: Path) -> Iterator[Row]:
     if not source.is_file():
         raise RunError(f"{source}: no such file; expected a run, a buffer.jsonl or an exported data set")
     rows = _parquet_rows(source) if source.suffix == ".parquet" else read_rows(source)
-    exported: defaultdict[str, list[Row]] = defaultdict(list)
+    exported: defaultdict[str, list[Row]] = defaultdict(list)  # a row for each solution, not each problem
     for number, row in enumerate(rows, 1):
         if isinstance(row, dict) and "solutions" in row:
             yield row
         elif isinstance(row, dict) and isinstance(row.get("completion"), str) and "problem_id" in row:
+            # All lines as one step: solutions are parsed again before they are run again.
             exported[str(row["problem_id"])].append({"steps": [row["completion"].removesuffix("\n")]})
         else:
             raise RunError(

@@ -24,9 +24,9 @@ LEGEND_CHARACTERS = 112  # that fit side by side
 LEGEND_LINE = 0.24  # inches
 SPARE_LINES = 2  # of a legend that panels have room for
 BOTTOM = 0.06  # inches below the small print
-ORIGIN_CHARACTERS = 150
-TITLE_CHARACTERS = 96
-MOST_MARKED = 12
+ORIGIN_CHARACTERS = 150  # of a line of the small print
+TITLE_CHARACTERS = 96  # of a line of titles, shared by all panels side by side
+MOST_MARKED = 12  # points of a curve; more markers would hide it
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,9 @@ class Canvas:
     foot: float  # inches for it
 
     def colour(self, setting: Setting) -> str:
-        """The setting's colour."""
         return self.theme[self.styles[setting.label].colour]
 
     def marker(self, setting: Setting) -> str:
-        """The setting's marker."""
         return self.styles[setting.label].marker
 
     def line(self, setting: Setting) -> dict[str, Any]:
@@ -75,13 +73,11 @@ class Canvas:
     def finished(self, settings: Sequence[Setting], *, bars: bool = False) -> Figure:
         """The figure with a legend of settings, as bars or as lines."""
         from matplotlib.lines import Line2D
-        from matplotlib.patches import Patch
 
-        handles: list[Artist] = [
-            Patch(color=self.colour(s), linewidth=0) if bars else Line2D([], [], **self.line(s))
-            for s in settings
-        ]
-        return self._with_legend(handles, [setting.label for setting in settings], 1.2 if bars else 2.6)
+        if bars:
+            return self.finished_with([(setting.label, self.colour(setting)) for setting in settings])
+        lines = [Line2D([], [], **self.line(setting)) for setting in settings]
+        return self._with_legend(lines, [setting.label for setting in settings], 2.6)
 
     def finished_with(self, patches: Sequence[tuple[str, str]]) -> Figure:
         """The figure with a legend of names and colours."""
@@ -92,6 +88,7 @@ class Canvas:
         )
 
     def _with_legend(self, handles: Sequence[Artist], labels: Sequence[str], handle: float) -> Figure:
+        # In characters: the text, the space around it, and the handle, measured in letters twice as wide.
         longest = max(len(label) for label in labels) + 4 + 2 * handle
         columns = max(1, min(len(labels), int(LEGEND_CHARACTERS // longest)))
         self.figure.legend(handles, labels, loc="outside upper left", ncols=columns, handlelength=handle)
@@ -120,9 +117,9 @@ def open_canvas(
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     panels = panels or columns
-    lines = [part for origin in origins for part in _wrapped(origin)]
+    lines = [line for one in origins for line in wrap(one, ORIGIN_CHARACTERS, subsequent_indent="    ")]
     rows = ceil(panels / columns)
-    foot = LINE * (len(lines) + 1)
+    foot = LINE * (len(lines) + 1)  # kept free below the panels, which matplotlib lays out by itself
     total = rows * height + foot
     layout = ConstrainedLayoutEngine(rect=_above(foot, total), w_pad=0.08, h_pad=0.06)
     figure = Figure(figsize=(WIDTH, total), layout=layout)
@@ -146,7 +143,3 @@ def open_canvas(
 def _above(foot: float, total: float) -> tuple[float, float, float, float]:
     """The part of a figure above its foot: left, bottom, width and height as shares."""
     return 0, foot / total, 1, 1 - foot / total
-
-
-def _wrapped(text: str) -> list[str]:
-    return wrap(text, ORIGIN_CHARACTERS, subsequent_indent="    ")

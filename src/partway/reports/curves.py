@@ -38,11 +38,12 @@ def training_progress(study: Study, theme: Theme) -> Figure | None:
 
 def logged_ks(setting: Setting) -> tuple[int, ...]:
     """Every k whose pass@k is logged while training."""
-    names = {key.removeprefix("eval_"): None for run in setting.runs for key in run.curves if "eval_" in key}
-    return passes_in(names)
+    keys = [key for run in setting.runs for key in run.curves if key.startswith("eval_")]
+    return passes_in(key.removeprefix("eval_") for key in keys)
 
 
 def _columns(panels: int) -> int:
+    # Four are two by two: three and one would look like a mistake.
     return {1: 1, 2: 2, 4: 2}.get(panels, 3)
 
 
@@ -50,13 +51,9 @@ def _smooth_line(axes: Axes, canvas: Canvas, setting: Setting, band: Band) -> No
     if len(band.steps) <= FEW_POINTS:
         _line(axes, canvas, setting, band, scale=100)
         return
-    smooth = band.smoothed()
-    colour = canvas.colour(setting)
-    axes.plot(band.steps, [100 * v for v in band.means], color=colour, alpha=0.3, linewidth=1.0)
-    axes.plot(smooth.steps, [100 * v for v in smooth.means], **canvas.curve(setting, len(smooth.steps)))
-    if smooth.has_width:
-        lows, highs = ([100 * v for v in ends] for ends in (smooth.lows, smooth.highs))
-        axes.fill_between(smooth.steps, lows, highs, color=colour, alpha=0.13, linewidth=0)
+    means = [100 * value for value in band.means]
+    axes.plot(band.steps, means, color=canvas.colour(setting), alpha=0.3, linewidth=1.0)
+    _line(axes, canvas, setting, band.smoothed(), scale=100, shade=0.13)
 
 
 def loss(study: Study, theme: Theme) -> Figure | None:
@@ -72,7 +69,7 @@ def loss(study: Study, theme: Theme) -> Figure | None:
         for setting in settings:
             _line(axes, canvas, setting, setting.band(key))
         canvas.title(axes, panels[key])
-        axes.set_ylim(bottom=min(0.0, axes.dataLim.y0))
+        axes.set_ylim(bottom=min(0.0, axes.dataLim.y0))  # that of a policy gradient may be below 0
     canvas.label_outer(STEPS, "")
     return canvas.finished(settings)
 
@@ -104,12 +101,14 @@ def buffer_growth(study: Study, theme: Theme) -> Figure | None:
     return canvas.finished(settings)
 
 
-def _line(axes: Axes, canvas: Canvas, setting: Setting, band: Band, scale: float = 1.0) -> None:
+def _line(
+    axes: Axes, canvas: Canvas, setting: Setting, band: Band, scale: float = 1.0, shade: float = 0.15
+) -> None:
     means = [scale * value for value in band.means]
     axes.plot(band.steps, means, **canvas.curve(setting, len(band.steps)))
     if band.has_width:
         lows, highs = ([scale * value for value in ends] for ends in (band.lows, band.highs))
-        axes.fill_between(band.steps, lows, highs, color=canvas.colour(setting), alpha=0.15, linewidth=0)
+        axes.fill_between(band.steps, lows, highs, color=canvas.colour(setting), alpha=shade, linewidth=0)
 
 
 def outcomes(study: Study, theme: Theme) -> Figure | None:
@@ -124,7 +123,7 @@ def outcomes(study: Study, theme: Theme) -> Figure | None:
     canvas = open_canvas(study, theme, origins, height=height, columns=columns, panels=len(settings))
     for axes, setting in zip(canvas.axes, settings, strict=True):
         shares = setting.shares
-        bottom = [0.0] * (len(shares.edges) - 1)
+        bottom = [0.0] * (len(shares.edges) - 1)  # verdicts are stacked, stretch by stretch
         for verdict, (colour, _) in verdicts.items():
             top = [low + 100 * share for low, share in zip(bottom, shares.shares[verdict], strict=True)]
             axes.stairs(top, shares.edges, baseline=bottom, fill=True, color=theme[colour], linewidth=0)

@@ -14,7 +14,7 @@ from partway.reports.summaries import RunSummary
 from partway.runs import Row, Run, read_rows
 
 SHOWN = {"fully_correct": 2, "stitched": 1, "partially_correct": 2}  # at most, of each kind
-LONG_QUESTION, LONG_SOLUTION = 260, 7
+LONG_QUESTION, LONG_SOLUTION = 260, 7  # characters, steps
 RIGHT = (Verdict.NEW_FULLY_CORRECT, Verdict.KNOWN_FULLY_CORRECT)
 
 
@@ -47,7 +47,8 @@ def example_of(study: Study) -> Example | None:
             file = run.buffer_file()
             problems = {row["id"]: row for row in read_rows(run.problems_file("train"))}
             rows = [row for row in read_rows(file) if row["id"] in problems] if file is not None else []
-            telling = [row for row in rows if _found(row) and problems[row["id"]].get("solution")]
+            found = [row for row in rows if any(kept["found"] for kept in row["solutions"])]
+            telling = [row for row in found if problems[row["id"]].get("solution")]
             if telling:
                 row = max(telling, key=lambda row: _worth(row, problems[row["id"]]))
                 problem = problem_of(problems[row["id"]], run.programs.parse)
@@ -56,16 +57,13 @@ def example_of(study: Study) -> Example | None:
     return None
 
 
-def _found(row: Row) -> bool:
-    return any(solution["found"] for solution in row["solutions"])
-
-
 def _worth(row: Row, problem: Row) -> tuple[bool, bool, int]:
     """Short problems with solutions of every kind first, then those with many."""
     kinds = Counter(solution["kind"] for solution in row["solutions"])
     longest = max(len(solution["steps"]) for solution in row["solutions"])
     is_short = len(problem["question"]) <= LONG_QUESTION and longest <= LONG_SOLUTION
     has_all = kinds["fully_correct"] > 1 and kinds["partially_correct"] > 0
+    # Beyond four of a kind nothing is gained: only a few are shown.
     return is_short, has_all, min(kinds["fully_correct"], 4) + min(kinds["partially_correct"], 4)
 
 

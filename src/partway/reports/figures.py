@@ -10,7 +10,7 @@ from partway.evaluation import Estimate
 from partway.objectives import label_of
 from partway.reports.canvas import Canvas, open_canvas
 from partway.reports.study import STRATEGIES, Setting, Study
-from partway.reports.theme import SMALL, SPANS, Theme
+from partway.reports.theme import SMALL, SPAN_COLOURS, Theme
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 Draw = Callable[[Study, Theme], "Figure | None"]
 
 MOST_LABELLED_BARS = 24
-LEAST_BAR_WIDTHS = 7.0
+LEAST_BAR_WIDTHS = 7.0  # across a figure, or two bars would fill it
+MOST_SOLUTIONS = 20  # of a problem, beyond which hardly any has more
 SOLVED = "problems solved (%)"
 TIME_UNITS = {"hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
 TOKEN_UNITS = {"billions": 1e9, "millions": 1e6, "thousands": 1e3, "": 1.0}
@@ -32,7 +33,7 @@ def pass_at_k(study: Study, theme: Theme) -> Figure | None:
         return None
     canvas = open_canvas(study, theme, _result_origins(study, settings), height=3.6)
     axes = canvas.axes[0]
-    width = min(0.84 / len(settings), 0.4)
+    width = min(0.84 / len(settings), 0.4)  # of the room of one k, the rest is the gap to the next
     for index, setting in enumerate(settings):
         estimates = study.estimates[setting.label]
         shown = [(place, estimates[f"pass@{k}"]) for place, k in enumerate(ks) if f"pass@{k}" in estimates]
@@ -56,6 +57,7 @@ def _bars(
     total: int,
 ) -> None:
     heights = [100 * e.value for e in estimates]
+    # A bootstrap interval may lie beside the mean; an error bar cannot point the other way.
     below = [max(0.0, 100 * (e.value - e.low)) for e in estimates]
     above = [max(0.0, 100 * (e.high - e.value)) for e in estimates]
     ink = canvas.theme["ink"]
@@ -63,7 +65,15 @@ def _bars(
     axes.errorbar(places, heights, [below, above], fmt="none", ecolor=ink, elinewidth=0.8, capsize=2)
     if total <= MOST_LABELLED_BARS:
         for place, height, up in zip(places, heights, above, strict=True):
-            note(axes, f"{height:.1f}".replace("100.0", "100"), (place, height + up), (0, 3), ha="center")
+            axes.annotate(
+                f"{height:.1f}".replace("100.0", "100"),  # the one number too wide for its bar
+                (place, height + up),
+                (0, 3),
+                textcoords="offset points",
+                fontsize=SMALL,
+                ha="center",
+                va="baseline",
+            )
 
 
 def objectives(study: Study, theme: Theme) -> Figure | None:
@@ -86,6 +96,7 @@ def objectives(study: Study, theme: Theme) -> Figure | None:
     for strategy in dict.fromkeys(setting.strategy for setting in own):
         middle = fmean(places[s.label] for s in own if s.strategy == strategy)
         _below_ticks(axes, STRATEGIES.get(strategy, strategy), middle)
+    # Few bars stand in the middle of a wide axis instead of becoming as wide as it.
     middle, room = max(places.values()) / 2, max(max(places.values()) + 1.6, LEAST_BAR_WIDTHS) / 2
     axes.set_xlim(middle - room, middle + room)
     axes.set_ylabel(f"{metric}, {SOLVED}")
@@ -136,37 +147,15 @@ def solutions(study: Study, theme: Theme) -> Figure | None:
     canvas = open_canvas(study, theme, origins, height=3.0)
     axes = canvas.axes[0]
     for setting in settings:
-        _survival(axes, canvas, setting)
+        totals = [k.total() for run in setting.runs if run.kept for k in run.kept.kinds.values()]
+        numbers = list(range(1, min(max(totals, default=1), MOST_SOLUTIONS) + 1))
+        shares = [100 * sum(total >= number for total in totals) / len(totals) for number in numbers]
+        axes.plot(numbers, shares, **canvas.line(setting), marker=canvas.marker(setting))
     axes.set_xlabel("n, kept solutions of any kind")
     axes.set_ylabel("problems with at least n (%)")
     axes.set_ylim(0, 103)
     axes.locator_params(axis="x", integer=True)
     return canvas.finished(settings)
-
-
-def note(
-    axes: Axes,
-    text: str,
-    at: tuple[float, float],
-    offset: tuple[float, float],
-    *,
-    ha: str = "left",
-    va: str = "baseline",
-) -> None:
-    """A small number beside a bar."""
-    axes.annotate(text, at, offset, textcoords="offset points", fontsize=SMALL, ha=ha, va=va)
-
-
-def _survival(axes: Axes, canvas: Canvas, setting: Setting) -> None:
-    totals = [
-        full + run.kept.partially_correct[problem] + run.kept.stitched.get(problem, 0)
-        for run in setting.runs
-        if run.kept
-        for problem, full in run.kept.fully_correct.items()
-    ]
-    numbers = list(range(1, min(max(totals, default=1), 20) + 1))
-    shares = [100 * sum(total >= number for total in totals) / len(totals) for number in numbers]
-    axes.plot(numbers, shares, **canvas.line(setting), marker=canvas.marker(setting))
 
 
 def work(study: Study, theme: Theme) -> Figure | None:
@@ -185,7 +174,7 @@ def work(study: Study, theme: Theme) -> Figure | None:
     _stacks(right, theme, tokens, "tokens per run", TOKEN_UNITS)
     left.set_yticks(range(len(settings)), [setting.label for setting in settings])
     right.set_yticks([])
-    return canvas.finished_with([(span, theme[colour]) for span, colour in SPANS.items()])
+    return canvas.finished_with([(span, theme[colour]) for span, colour in SPAN_COLOURS.items()])
 
 
 def _stacks(
@@ -198,10 +187,10 @@ def _stacks(
         start = 0.0
         for span, amount in row.items():
             width = amount / units[unit]
-            axes.barh(number, width, 0.62, start, color=theme[SPANS[span]], linewidth=0)
+            axes.barh(number, width, 0.62, start, color=theme[SPAN_COLOURS[span]], linewidth=0)
             start += width
     axes.set_xlabel(f"{label} ({unit})" if unit else label)
-    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_ylim(len(rows) - 0.5, -0.5)  # downwards, as one reads
     axes.grid(visible=False, axis="y")
     axes.locator_params(axis="x", nbins=6)
 

@@ -82,7 +82,7 @@ def _marks(rows: Sequence[Sequence[Cell]]) -> dict[tuple[int, int], str]:
     """Which pass@k is the best of its strategy, and which is worse than MLE."""
     marks: dict[tuple[int, int], list[str]] = {}
     references = [row for row in rows if row[0] == STRATEGIES["none"]]
-    for column in range(4, len(rows[0])):
+    for column in range(4, len(rows[0])):  # the first four say what is compared
         values = {
             number: cell.value for number, row in enumerate(rows) if isinstance(cell := row[column], Estimate)
         }
@@ -104,12 +104,12 @@ def solutions_table(study: Study) -> Table | None:
     for setting in study.sampling:
         if (kept := setting.kept_per_problem) is None:
             continue
-        totals = [(run.kept.fully_correct, run.kept.partially_correct) for run in setting.runs if run.kept]
-        several = [count > 1 for full, _ in totals for count in full.values()]
-        partial = [count > 0 for _, partial in totals for count in partial.values()]
-        most = max(full[p] + partial[p] for full, partial in totals for p in full)
-        shares = sum(several) / len(several), sum(partial) / len(partial)
-        rows.append([setting.label, *kept, *shares, most, _stitched_per_problem(setting)])
+        counts = [kinds for run in setting.runs if run.kept for kinds in run.kept.kinds.values()]
+        several = sum(kinds["fully_correct"] > 1 for kinds in counts) / len(counts)
+        partial = sum(kinds["partially_correct"] > 0 for kinds in counts) / len(counts)
+        most = max(kinds["fully_correct"] + kinds["partially_correct"] for kinds in counts)
+        stitched = sum(kinds["stitched"] for kinds in counts) / len(counts)
+        rows.append([setting.label, *kept, several, partial, most, stitched])
     columns = [SETTING, Column("FCS per problem", digits=2), Column("PCS per problem", digits=2)]
     columns += [
         Column("problems with several FCS", is_share=True),
@@ -121,18 +121,19 @@ def solutions_table(study: Study) -> Table | None:
     return Table("Kept solutions, the reference counted as FCS", columns, rows) if rows else None
 
 
-def _stitched_per_problem(setting: Setting) -> float:
-    counts = [count for run in setting.runs if run.kept for count in run.kept.stitched.values()]
-    return sum(counts) / len(counts)
-
-
 def solutions_series(study: Study) -> Table | None:
     """Every problem's kept solutions."""
     rows = [
-        [*_run(study, setting, run), run.kept.step, problem, full, run.kept.partially_correct[problem]]
+        [
+            *_run(study, setting, run),
+            run.kept.step,
+            problem,
+            kinds["fully_correct"],
+            kinds["partially_correct"],
+        ]
         for setting, run in _runs(study)
         if run.kept
-        for problem, full in run.kept.fully_correct.items()
+        for problem, kinds in run.kept.kinds.items()
     ]
     columns = [*RUN, Column("step"), Column("problem"), Column("FCS"), Column("PCS")]
     return Table("Kept solutions of each problem", columns, rows) if rows else None
@@ -145,7 +146,7 @@ def peaks_table(study: Study) -> Table | None:
         for k in logged_ks(setting):
             band = setting.band(f"eval_pass@{k}")
             points = list(zip(band.means, band.steps, strict=True))
-            best = max(points, key=lambda point: (point[0], -point[1]))
+            best = max(points, key=lambda point: (point[0], -point[1]))  # of equal ones the earliest
             rows.append([setting.label, f"pass@{k}", *best, *points[-1]])
     columns = [SETTING, Column("metric"), Column("best", is_share=True), Column("at step")]
     columns += [Column("last", is_share=True), Column("at the last step")]
@@ -193,14 +194,10 @@ def series(*prefixes: str) -> Callable[[Study], Table | None]:
         )
         rows: list[list[Cell]] = []
         for setting, run in _runs(study):
-            points = {
-                name: dict(zip(c.steps, c.values, strict=True))
-                for name, c in run.curves.items()
-                if name in names
-            }
+            curves = {name: run.curves.get(name, {}) for name in names}
             rows += [
-                [*_run(study, setting, run), step, *(points.get(name, {}).get(step) for name in names)]
-                for step in sorted({step for values in points.values() for step in values})
+                [*_run(study, setting, run), step, *(curve.get(step) for curve in curves.values())]
+                for step in sorted({step for curve in curves.values() for step in curve})
             ]
         return Table("", [*RUN, Column("step"), *map(Column, names)], rows) if rows else None
 
@@ -223,6 +220,7 @@ def _machine(run: RunSummary) -> list[Cell]:
     data, model = (run.environment.get(key) or {} for key in ("data", "model"))
     problems = [(data.get(split) or {}).get("problems") for split in ("train", "dev")]
     minutes = sum(part.seconds for part in run.work.values()) / 60 if run.work else None
+    # To the minute, and without the zone, which the heading has.
     started = str(run.environment.get("started") or "")[: len("2026-01-01T00:00")].replace("T", " ")
     device = run.environment.get("device")
     return [*problems, model.get("name"), model.get("parameters"), device, minutes, started or None]

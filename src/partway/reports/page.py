@@ -16,8 +16,9 @@ from partway.reports.story import headline, terms
 from partway.reports.study import NO_SETTING, Study
 from partway.reports.theme import DARK, LIGHT, css_variables, inline
 
+# Questions and solutions are text of others: even if an escape were forgotten, nothing would run or load.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-MOST_OPEN_ROWS = 12
+MOST_OPEN_ROWS = 12  # of a table; longer ones are opened by the reader
 
 
 def page(

@@ -5,19 +5,17 @@ The pairs are what TRL's DPOTrainer reads, and taken apart what its KTOTrainer r
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from partway.buffer import SolutionBuffer, Verdict
 from partway.errors import ConfigError
 from partway.execution import Trace
-from partway.files import atomic_writer
 from partway.models.prompts import PLAIN
-from partway.runs import Run, SelfSample
+from partway.reports.buffers import write_counted
+from partway.runs import Row, Run, SelfSample
 
 # The answer of these is wrong, whatever their beginning is.
 WRONG = {
@@ -69,8 +67,9 @@ def _preference(buffer: SolutionBuffer | None, trace: Trace) -> Preference | Non
     solutions = [solution.steps for solution in (*buffer.fully_correct, *buffer.stitched)]
     right = max(solutions, key=lambda steps: _common(steps, wrong))
     shared = _common(right, wrong)
-    if shared in (len(wrong), len(right)):
+    if shared in (len(wrong), len(right)):  # one begins the other: they never part
         return None
+    # The next step is another one but still right: the sample goes wrong later, on a way of its own.
     if shared < len(trace.states) and trace.states[shared] in buffer.prefixes_by_state:
         return None
     prompt = PLAIN.text(buffer.problem.question) + _lines(right[:shared])
@@ -89,7 +88,7 @@ def _lines(steps: Iterable[str]) -> str:
     return "".join(f"{step}\n" for step in steps)
 
 
-def preference_rows(run: Run, trainer: str) -> Iterator[dict[str, Any]]:
+def preference_rows(run: Run, trainer: str) -> Iterator[Row]:
     """Rows for `dpo` (prompt, chosen, rejected) or for `kto` (prompt, completion, label), each once."""
     seen: set[tuple[str, str]] = set()
     for one in preferences(run):
@@ -107,9 +106,8 @@ def export_preferences(run: Run, path: Path, trainer: str) -> Counter[str]:
     """Write them as JSONL; returns how many pairs, or how many wanted and unwanted completions."""
     if path.suffix != ".jsonl":
         raise ConfigError(f"{path}: preferences are written as JSONL; take a name that ends in .jsonl")
-    counts: Counter[str] = Counter()
-    with atomic_writer(path) as stream:
-        for row in preference_rows(run, trainer):
-            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
-            counts["pairs" if trainer == "dpo" else "wanted" if row["label"] else "unwanted"] += 1
-    return counts
+
+    def kind_of(row: Row) -> str:
+        return "pairs" if trainer == "dpo" else "wanted" if row["label"] else "unwanted"
+
+    return write_counted(path, preference_rows(run, trainer), kind_of)

@@ -81,6 +81,7 @@ def write_explorer(study: Study, folder: Path) -> bool:
     explorer = Explorer(Run(chosen.directory))
     if not 0 < len(explorer.index.entries) <= MOST_EXPLORED:
         return False
+    # The same seed draws the same problems; the baseline is shown beside it if these are still the same.
     if same:
         compared = Explorer(Run(chosen.directory), Run(same[0].directory))
         if any(entry.other is not None for entry in compared.index.entries):
@@ -111,6 +112,7 @@ def _write_figures(section: Section, study: Study, folder: Path) -> str | None:
                 svg = _svg(figure)
         if svg is not None:
             with atomic_writer(png.with_suffix(".svg")) as stream:
+                # The dark SVG differs in colours only, so it is not drawn again; pixels have to be.
                 stream.write(svg if theme is LIGHT else darkened(svg))
     return svg
 

@@ -13,7 +13,7 @@ from partway.evaluation import Estimate, estimates
 from partway.evaluation.results import metric_estimates
 from partway.objectives import OBJECTIVES, label_of
 from partway.reports.averages import Band, Shares, mean_band, pooled_shares
-from partway.reports.summaries import Curve, Result, RunSummary, Work
+from partway.reports.summaries import Result, RunSummary, Work
 from partway.runs import Row
 
 STRATEGIES = {"none": "references only", "fcs": "FCS only", "fcs+pcs": "FCS + PCS"}
@@ -47,12 +47,11 @@ class Setting:
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """The seed of each run."""
         return tuple(run.seed for run in self.runs)
 
     def band(self, key: str) -> Band:
         """The mean over runs of a number that is logged while training."""
-        return mean_band([run.curves.get(key, Curve()) for run in self.runs])
+        return mean_band([run.curves.get(key, {}) for run in self.runs])
 
     @cached_property
     def shares(self) -> Shares:
@@ -72,13 +71,12 @@ class Setting:
     @cached_property
     def kept_per_problem(self) -> tuple[Estimate, Estimate] | None:
         """Fully- and partially-correct solutions per problem, over runs and problems."""
-        kept = [run.kept for run in self.runs if run.kept and run.kept.fully_correct]
+        kept = [run.kept for run in self.runs if run.kept and run.kept.kinds]
         if not kept:
             return None
-        full = [list(one.fully_correct.values()) for one in kept]
-        partial = [list(one.partially_correct.values()) for one in kept]
-        found = estimates([{"full": f, "partial": p} for f, p in zip(full, partial, strict=True)])
-        return found["full"], found["partial"]
+        kinds = ("fully_correct", "partially_correct")
+        found = estimates([{kind: one.of_kind(kind) for kind in kinds} for one in kept])
+        return found[kinds[0]], found[kinds[1]]
 
 
 @dataclass(frozen=True)
@@ -138,7 +136,7 @@ class Study:
         """The same for logged numbers whose names begin so."""
         curves = [[c for key, c in run.curves.items() if key.startswith(prefix)] for run in setting.runs]
         runs = [run for run, own in zip(setting.runs, curves, strict=True) if own]
-        steps = [step for own in curves for curve in own for step in curve.steps]
+        steps = [step for own in curves for curve in own for step in curve]
         first, last = min(steps), max(steps)
         told = f"step {last:,}" if first == last else f"steps {first:,} to {last:,}"
         return self.origin(setting, runs, told)
@@ -165,7 +163,7 @@ def study_of(runs: Iterable[RunSummary], labels: Mapping[Path, str] | None = Non
     names = _names([run.directory for run in runs])
     evaluated = [setting for setting in settings if any(run.results for run in setting.runs)]
     untested = [setting.label for setting in evaluated if not setting.results("test")]
-    split = "dev" if untested else "test"
+    split = "dev" if untested else "test"  # all on the same, or there is nothing to compare
     notes = [f"{names[run.directory]}: {remark}" for run in runs for remark in _remarks(run, split)]
     if 0 < len(untested) < len(evaluated):
         notes.append(f"compared on dev, because not evaluated on test: {', '.join(untested)}")
@@ -178,6 +176,7 @@ def study_of(runs: Iterable[RunSummary], labels: Mapping[Path, str] | None = Non
 
 def _completed(runs: Sequence[RunSummary]) -> list[RunSummary]:
     """The runs with defaults for settings that only others record: what is not said has its default."""
+    # Versions differ in which settings they know; a new one must not tear runs of one setting apart.
     keys = {key for run in runs for key in run.config} - NO_SETTING
     if all(keys <= run.config.keys() for run in runs):
         return list(runs)
@@ -219,9 +218,10 @@ def _named(runs: Sequence[RunSummary], labels: Mapping[Path, str]) -> tuple[Sett
 
 def _labelled(groups: Sequence[list[RunSummary]]) -> tuple[Setting, ...]:
     settings = [Setting("", tuple(group)) for group in groups]
-    order = [*STRATEGIES], [*OBJECTIVES]
-    settings.sort(key=lambda s: (_place(order[0], s.strategy), _place(order[1], s.objective)))
-    labels = [_paper_name(setting) for setting in settings]
+    settings.sort(key=lambda s: (_place([*STRATEGIES], s.strategy), _place([*OBJECTIVES], s.objective)))
+    labels = [
+        "MLE" if s.strategy == "none" else f"{s.strategy.upper()} + {label_of(s.objective)}" for s in settings
+    ]
     configs: defaultdict[str, list[Row]] = defaultdict(list)
     for label, setting in zip(labels, settings, strict=True):
         configs[label].append(setting.runs[0].config)
@@ -240,17 +240,10 @@ def _place(order: Sequence[str], name: str) -> int:
     return order.index(name) if name in order else len(order)
 
 
-def _paper_name(setting: Setting) -> str:
-    if setting.strategy == "none":
-        return "MLE"
-    strategy = setting.strategy.upper()
-    return f"{strategy} + {label_of(setting.objective)}"
-
-
 def _difference(own: Row, twins: Sequence[Row]) -> str:
     """What tells a setting from others of the same name, in brackets: other settings, else other problems."""
     keys = sorted({key for config in twins for key in config} - NO_SETTING)
-    for candidates in (keys, DATA):
+    for candidates in (keys, DATA):  # problems differ between seeds too, so they are the last resort
         differ = [key for key in candidates if any(config.get(key) != own.get(key) for config in twins)]
         if differ:
             told = ", ".join(f"{key} {own.get(key)}" for key in differ)
@@ -296,4 +289,5 @@ def _printable(text: str) -> str:
 
 
 def _clipped(text: str, length: int = 40) -> str:
+    # The middle goes: names differ mostly at their ends.
     return text if len(text) <= length else f"{text[: length // 2 - 1]}…{text[-length // 2 :]}"

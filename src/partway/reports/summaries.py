@@ -7,7 +7,7 @@ lacks some files gives what it has and says what is missing.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,12 +20,7 @@ from partway.runs import Row, Run, read_rows
 SPANS = ("exploring", "executing", "learning", "evaluating", "saving", "other")
 
 
-@dataclass(frozen=True)
-class Curve:
-    """A number over training."""
-
-    steps: tuple[int, ...] = ()
-    values: tuple[float, ...] = ()
+Curve = Mapping[int, float]  # a number over training: by step what was logged
 
 
 @dataclass(frozen=True)
@@ -60,12 +55,14 @@ class Result:
 
 @dataclass(frozen=True)
 class KeptSolutions:
-    """How many solutions of each problem the buffers hold at a step."""
+    """How many solutions of each kind the buffers hold at a step, by problem."""
 
     step: int
-    fully_correct: Mapping[str, int]
-    partially_correct: Mapping[str, int]
-    stitched: Mapping[str, int]
+    kinds: Mapping[str, Counter[str]]
+
+    def of_kind(self, kind: str) -> list[int]:
+        """How many of this kind each problem has."""
+        return [kinds[kind] for kinds in self.kinds.values()]
 
 
 @dataclass(frozen=True)
@@ -94,17 +91,13 @@ class RunSummary:
     missing: tuple[str, ...] = field(default=())
 
     @property
-    def max_steps(self) -> int | None:
-        """How many steps the run is to make, if its settings say so."""
-        steps = self.config.get("max_steps", -1)
-        return steps if isinstance(steps, int) and steps > 0 else None
-
-    @property
     def state(self) -> str:
         """Whether it came to its end, or how far it is."""
         if self.is_finished:
             return "finished"
-        return f"step {self.step:,} of {self.max_steps:,}" if self.max_steps else f"step {self.step:,}"
+        steps = self.config.get("max_steps")  # -1 where epochs are counted instead
+        total = f" of {steps:,}" if isinstance(steps, int) and steps > 0 else ""
+        return f"step {self.step:,}{total}"
 
 
 def summarize(run: Run | Path) -> RunSummary:
@@ -121,7 +114,7 @@ def summarize(run: Run | Path) -> RunSummary:
         run.directory,
         config,
         environment,
-        int(config["seed"] if "seed" in config else environment.get("seed", 42)),
+        int(config["seed"] if "seed" in config else environment.get("seed", 42)),  # transformers' default
         max((int(line["step"]) for line in metrics), default=0),
         run.is_finished,
         curves,
@@ -137,9 +130,10 @@ def curves_of(lines: Sequence[Row]) -> dict[str, Curve]:
     points: defaultdict[str, dict[int, float]] = defaultdict(dict)
     for line in lines:
         for key, value in line.items():
+            # `True` is an int to Python; a switch is no number.
             if key != "step" and isinstance(value, (int, float)) and not isinstance(value, bool):
                 points[key][int(line["step"])] = float(value)
-    return {key: Curve(tuple(values), tuple(values.values())) for key, values in points.items()}
+    return dict(points)
 
 
 def results_of(run: Run, config: Row) -> dict[str, Result]:
@@ -173,13 +167,13 @@ def read_result(path: Path, step: int | None) -> Result:
     return Result(step, summary["problems"], plan.samples, metrics, path)
 
 
-def passes_in(metrics: Mapping[str, object]) -> tuple[int, ...]:
+def passes_in(metrics: Iterable[str]) -> tuple[int, ...]:
     """Every k of the names `pass@k` among `metrics`, ascending.
 
-    >>> passes_in({"pass@10": 0, "pass@1": 0, "pass@1_at_temperature": 0, "maj@5": 0})
+    >>> passes_in(["pass@10", "pass@1", "pass@1", "pass@1_at_temperature", "maj@5"])
     (1, 10)
     """
-    numbers = (name.removeprefix("pass@") for name in metrics if name.startswith("pass@"))
+    numbers = {name.removeprefix("pass@") for name in metrics if name.startswith("pass@")}
     return tuple(sorted(int(number) for number in numbers if number.isdigit()))
 
 
@@ -187,14 +181,9 @@ def read_kept(run: Run) -> KeptSolutions | None:
     """How many solutions are kept, None before the first checkpoint."""
     if (file := run.buffer_file()) is None:
         return None
-    full: dict[str, int] = {}
-    partial: dict[str, int] = {}
-    stitched: dict[str, int] = {}
-    for row in read_rows(file):
-        kinds = Counter(solution["kind"] for solution in row["solutions"])
-        full[row["id"]], partial[row["id"]] = kinds["fully_correct"], kinds["partially_correct"]
-        stitched[row["id"]] = kinds["stitched"]
-    return KeptSolutions(run.buffer_step(file) or run.last_step(), full, partial, stitched)
+    kinds = {row["id"]: Counter(kept["kind"] for kept in row["solutions"]) for row in read_rows(file)}
+    # The final buffers have no step in their name: they are those of the last one.
+    return KeptSolutions(run.buffer_step(file) or run.last_step(), kinds)
 
 
 def work_of(run: Run, curves: Mapping[str, Curve]) -> dict[str, Work]:
@@ -203,16 +192,16 @@ def work_of(run: Run, curves: Mapping[str, Curve]) -> dict[str, Work]:
     if not timings:
         return {}
     seconds = {span: sum(line.get(f"time/{span}", 0.0) for line in timings) for span in SPANS}
-    drawn, length = (curves.get(key, Curve()) for key in ("samples/drawn", "completions/mean_length"))
-    by_step = dict(zip(drawn.steps, drawn.values, strict=True))
-    sampled = sum(by_step.get(step, 0) * mean for step, mean in zip(length.steps, length.values, strict=True))
-    learned = curves.get("num_tokens", Curve((0,), (0,))).values[-1]
+    drawn, length = (curves.get(key, {}) for key in ("samples/drawn", "completions/mean_length"))
+    sampled = sum(drawn.get(step, 0) * mean for step, mean in length.items())
+    *_, learned = curves.get("num_tokens", {0: 0.0}).values()  # it counts from the beginning
     evaluations = run.evaluations()
+    # The samples of evaluations are not logged: each has as many as its plan says.
     evaluated = sum(e["problems"] * (e["samples"] + e["pass1_samples"]) for e in evaluations.values())
-    drawn_in_evaluations = curves.get("eval_tokens_drawn", Curve()).values
+    drawn_in_evaluations = curves.get("eval_tokens_drawn", {}).values()
     known = {
-        "exploring": {"tokens": round(sampled), "samples": round(sum(drawn.values))},
-        "executing": {"samples": round(sum(drawn.values))},
+        "exploring": {"tokens": round(sampled), "samples": round(sum(drawn.values()))},
+        "executing": {"samples": round(sum(drawn.values()))},
         "learning": {"tokens": round(learned)},
         "evaluating": {"samples": evaluated},
     }

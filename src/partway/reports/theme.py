@@ -1,7 +1,7 @@
 """How figures look, on light and on dark ground: one set of colour names, two sets of colours.
 
-The hues are those of Okabe and Ito, which colour-blind readers can tell apart; line styles, markers and
-hatching say the same again for prints without colour.
+The hues are those of Okabe and Ito, which colour-blind readers can tell apart; line styles and markers say
+the same again for prints without colour.
 """
 
 from __future__ import annotations
@@ -17,58 +17,43 @@ from partway.buffer import Verdict
 from partway.errors import ConfigError
 from partway.objectives import OBJECTIVES
 from partway.reports.study import Setting
+from partway.reports.summaries import SPANS
 
 SMALL, NORMAL = 7.5, 9.5
 
 
-@dataclass(frozen=True)
-class Theme:
-    """The colours by name."""
-
-    name: str
-    colours: Mapping[str, str]
-
-    def __getitem__(self, colour: str) -> str:
-        return self.colours[colour]
-
-
-LIGHT = Theme(
-    "light",
-    {
-        "paper": "#ffffff",
-        "ink": "#1b1f24",
-        "muted": "#5b6470",
-        "grid": "#dde2e7",
-        "blue": "#0072b2",
-        "orange": "#e69f00",
-        "green": "#009e73",
-        "vermilion": "#d55e00",
-        "sky": "#56b4e9",
-        "purple": "#cc79a7",
-        "grey": "#b5bbc2",
-        "dark": "#4d545c",
-        "brown": "#8c5a3c",
-    },
-)
-DARK = Theme(
-    "dark",
-    {
-        "paper": "#15181c",
-        "ink": "#e8eaed",
-        "muted": "#a6aeb8",
-        "grid": "#343b43",
-        "blue": "#3f93d3",
-        "orange": "#f2b632",
-        "green": "#2fbd93",
-        "vermilion": "#f07f45",
-        "sky": "#a4d8f7",
-        "purple": "#dc9cc1",
-        "grey": "#69717a",
-        "dark": "#c3c9d0",
-        "brown": "#c08f70",
-    },
-)
-THEMES = (LIGHT, DARK)
+Theme = Mapping[str, str]  # colours by name
+# No colour occurs twice: an SVG is told from light to dark by replacing one by the other.
+LIGHT = {
+    "paper": "#ffffff",
+    "ink": "#1b1f24",
+    "muted": "#5b6470",
+    "grid": "#dde2e7",
+    "blue": "#0072b2",
+    "orange": "#e69f00",
+    "green": "#009e73",
+    "vermilion": "#d55e00",
+    "sky": "#56b4e9",
+    "purple": "#cc79a7",
+    "grey": "#b5bbc2",
+    "dark": "#4d545c",
+    "brown": "#8c5a3c",
+}
+DARK = {
+    "paper": "#15181c",
+    "ink": "#e8eaed",
+    "muted": "#a6aeb8",
+    "grid": "#343b43",
+    "blue": "#3f93d3",
+    "orange": "#f2b632",
+    "green": "#2fbd93",
+    "vermilion": "#f07f45",
+    "sky": "#a4d8f7",
+    "purple": "#dc9cc1",
+    "grey": "#69717a",
+    "dark": "#c3c9d0",
+    "brown": "#c08f70",
+}
 
 VERDICTS = {  # dark is new, light is known
     Verdict.KNOWN_FULLY_CORRECT: ("sky", "known FCS"),
@@ -89,14 +74,7 @@ def verdicts_of(totals: Iterable[Mapping[Verdict, float]]) -> dict[Verdict, tupl
     return {v: look for v, look in VERDICTS.items() if v in occurring or not v.is_optional}
 
 
-SPANS = {
-    "exploring": "orange",
-    "executing": "purple",
-    "learning": "blue",
-    "evaluating": "green",
-    "saving": "grey",
-    "other": "dark",
-}
+SPAN_COLOURS = dict(zip(SPANS, ("orange", "purple", "blue", "green", "grey", "dark"), strict=True))
 
 
 @dataclass(frozen=True)
@@ -117,9 +95,12 @@ _HUES = ("blue", "green", "orange", "purple", "sky", "vermilion", "dark")
 
 def styles(settings: Sequence[Setting]) -> dict[str, Style]:
     """A style for each setting by its label; the paper's settings always have the same colour."""
-    wanted = [_own_colour(setting) for setting in settings]
+    wanted = [
+        OBJECTIVES[s.objective].colours.get(s.strategy) if s.objective in OBJECTIVES else None
+        for s in settings
+    ]
     spare = cycle([hue for hue in _HUES if hue not in wanted] or _HUES)
-    seen: set[str] = set()
+    seen: set[str] = set()  # a second setting of the same name in the paper gets another colour
     result = {}
     for setting, colour, dashes, marker in zip(
         settings, wanted, cycle(_DASHES), cycle("osD^vPX*"), strict=False
@@ -131,11 +112,6 @@ def styles(settings: Sequence[Setting]) -> dict[str, Style]:
     return result
 
 
-def _own_colour(setting: Setting) -> str | None:
-    objective = OBJECTIVES.get(setting.objective)
-    return None if objective is None else objective.colours.get(setting.strategy)
-
-
 @contextmanager
 def drawing(theme: Theme, salt: str) -> Iterator[None]:
     """Draw with the theme's colours, text kept as text; without matplotlib, an error names the extra."""
@@ -145,19 +121,11 @@ def drawing(theme: Theme, salt: str) -> Iterator[None]:
         raise ConfigError(
             "figures need matplotlib, which is not installed; try pip install 'partway[plots]'"
         ) from None
-    ink, muted = theme["ink"], theme["muted"]
+    ink = ("text.color", "axes.labelcolor", "axes.titlecolor", "xtick.labelcolor", "ytick.labelcolor")
     settings = {
-        "figure.facecolor": theme["paper"],
-        "axes.facecolor": theme["paper"],
-        "savefig.facecolor": theme["paper"],
-        "text.color": ink,
-        "axes.labelcolor": ink,
-        "axes.edgecolor": muted,
-        "axes.titlecolor": ink,
-        "xtick.color": muted,
-        "ytick.color": muted,
-        "xtick.labelcolor": ink,
-        "ytick.labelcolor": ink,
+        **dict.fromkeys(("figure.facecolor", "axes.facecolor"), theme["paper"]),
+        **dict.fromkeys(ink, theme["ink"]),
+        **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), theme["muted"]),
         "grid.color": theme["grid"],
         "grid.linewidth": 0.8,
         "axes.grid": True,
@@ -173,10 +141,9 @@ def drawing(theme: Theme, salt: str) -> Iterator[None]:
         "legend.fontsize": NORMAL,
         "lines.linewidth": 1.8,
         "lines.markersize": 4,
-        "hatch.linewidth": 0.6,
-        "text.parse_math": False,
-        "svg.fonttype": "none",
-        "svg.hashsalt": salt,
+        "text.parse_math": False,  # a run may be named with dollars
+        "svg.fonttype": "none",  # text stays text: it can be searched, and takes the reader's font
+        "svg.hashsalt": salt,  # the same ids, so the same bytes, every time
         "path.simplify": True,
     }
     with matplotlib.rc_context(settings), warnings.catch_warnings():
@@ -189,14 +156,15 @@ def inline(svg: str, name: str) -> str:
     """An SVG file as part of a page: colours by name, so that the page decides on them; ids of its own."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.DOTALL)
+    # Ids are unique in a file, but a page holds several.
     svg = re.sub(r'(?<=\bid=")', f"{name}-", svg)
     svg = re.sub(r'(?<=url\(#)|(?<=href="#)', f"{name}-", svg)
-    return _replaced(svg, {colour: f"var(--{name})" for name, colour in LIGHT.colours.items()})
+    return _replaced(svg, {colour: f"var(--{name})" for name, colour in LIGHT.items()})
 
 
 def darkened(svg: str) -> str:
     """An SVG drawn in the light theme, in the dark one."""
-    return _replaced(svg, {colour: DARK[name] for name, colour in LIGHT.colours.items()})
+    return _replaced(svg, {colour: DARK[name] for name, colour in LIGHT.items()})
 
 
 def _replaced(svg: str, colours: Mapping[str, str]) -> str:
@@ -205,4 +173,4 @@ def _replaced(svg: str, colours: Mapping[str, str]) -> str:
 
 def css_variables(theme: Theme) -> str:
     """The colours as custom properties."""
-    return "".join(f"--{name}: {colour}; " for name, colour in theme.colours.items()).strip()
+    return "".join(f"--{name}: {colour}; " for name, colour in theme.items()).strip()

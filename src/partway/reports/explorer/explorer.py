@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -114,7 +115,7 @@ class Explorer:
                 "settings": [
                     [label, _setting(config[key])] for key, label in SETTINGS.items() if key in config
                 ],
-                "splits": _split_sizes(index),
+                "splits": Counter(entry.listed.split for entry in index.entries),
                 "final_step": self.reader.final_step,
                 "totals": totals_of(index.columns),
                 "results": self._results(index),
@@ -139,6 +140,7 @@ class Explorer:
     def problem(self, key: str, evaluation: str = "") -> Row:
         """A problem with everything there is to see of it; its evaluation may be chosen by name."""
         entry = self.entry(key)
+        # Files are read under the lock; programs, which may take long, are run without it.
         with self._lock:
             material = self._reading(lambda: self._material(entry, evaluation))
         return {**entry.to_json(shown=0), "split": entry.listed.split, **self._view(material)}
@@ -166,11 +168,10 @@ class Explorer:
         if samples:
             view["samples"] = self_samples_view(samples, known)
         if material.evaluation is not None:
-            evaluation = evaluation_view(material.evaluated, material.pass1, known)
             view["evaluation"] = {
                 "name": material.evaluation,
                 "names": material.evaluations,
-                **evaluation,
+                **evaluation_view(material.evaluated, material.pass1, known),
             }
         return view
 
@@ -183,13 +184,11 @@ class Explorer:
         return typed_view(text, buffer, known_of(problem, buffer))
 
     def entry(self, key: str) -> Entry:
-        """The problem with this key."""
         if key not in self.index.by_key:
             raise UnknownProblemError(f"there is no problem {key!r} in this run")
         return self.index.by_key[key]
 
     def page(self, query: Query) -> Row:
-        """A page of the list."""
         return self.index.page(query)
 
     def _reading(self, read: Callable[[], T]) -> T:
@@ -197,14 +196,7 @@ class Explorer:
         try:
             return read()
         except FileNotFoundError:
-            return read()
-
-
-def _split_sizes(index: Index) -> dict[str, int]:
-    sizes: dict[str, int] = {}
-    for entry in index.entries:
-        sizes[entry.listed.split] = sizes.get(entry.listed.split, 0) + 1
-    return sizes
+            return read()  # training removes a checkpoint only when a newer one is whole
 
 
 def totals_of(columns: Columns) -> Row:

@@ -19,7 +19,7 @@ from partway.reports.explorer.static import FILES
 from partway.runs import Row
 
 ENTRIES_PER_FILE = 2000
-PROBLEMS_PER_FILE = 20
+PROBLEMS_PER_FILE = 20  # one file each would be thousands, one for all would take long to open
 
 
 def export(explorer: Explorer, folder: Path, on_progress: Callable[[int, int], None]) -> None:
@@ -46,6 +46,7 @@ def _may_be_replaced(folder: Path) -> bool:
         return True
     if not folder.is_dir():
         return False
+    # What looks like an earlier copy is replaced; anything else may be somebody's work.
     return (folder / "data" / "run.js").is_file() or not any(folder.iterdir())
 
 
@@ -75,5 +76,6 @@ def _write_problems(directory: Path, explorer: Explorer, entries: Sequence[Entry
 
 
 def _hand_over(directory: Path, name: str, content: object) -> None:
+    # JSON in ASCII: a browser guesses the encoding of a file, and a text may hold half a character.
     script = f"partwayData({json.dumps(name)}, {json.dumps(content)});\n"
     (directory / "data" / f"{name}.js").write_text(script, encoding="ascii")

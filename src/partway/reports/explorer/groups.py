@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 from partway.execution import Failure, Programs, Trace
 from partway.execution.programs import form_of
-from partway.reports.explorer.known import Known
-from partway.reports.explorer.remembered_traces import traced
+from partway.reports.explorer.known import Known, traced
 from partway.reports.explorer.self_samples import sampled_text
 from partway.runs import Row
 from partway.solution import EMPTY, Solution
 
-MAX_GROUPS = 100
+MAX_GROUPS = 100  # shown; a page of thousands would not be read
 
 
 @dataclass(frozen=True)
@@ -30,6 +29,7 @@ def grouped(rows: Sequence[Row], texts: Sequence[str], traces: Sequence[Trace]) 
     """The samples, each with its text and trace, in groups, in the order met."""
     groups: defaultdict[Solution | str, list[int]] = defaultdict(list)
     for number, (trace, text) in enumerate(zip(traces, texts, strict=True)):
+        # What failed may have been cut at another place: only the text tells such samples apart.
         is_whole = trace.failure is None and trace.solution.steps
         groups[trace.solution if is_whole else text.strip()].append(number)
     return [
@@ -49,7 +49,7 @@ def self_samples_view(groups: Sequence[SampleGroup], known: Known) -> Row:
     rows = [row for group in groups for row in group.rows]
     return {
         "drawn": drawn(rows),
-        "verdicts": dict(counts_by(rows, "verdict")),
+        "verdicts": verdicts_of(rows),
         **shown_groups([_self_sample_row(group, known) for group in groups]),
     }
 
@@ -59,7 +59,7 @@ def _self_sample_row(group: SampleGroup, known: Known) -> Row:
     return {
         **_compared(group, known),
         "count": drawn(group.rows),
-        "verdicts": dict(counts_by(group.rows, "verdict")),
+        "verdicts": verdicts_of(group.rows),
         "guided": drawn(row for row in group.rows if row["prefix"]),
         "first": min(steps),
         "last": max(steps),
@@ -103,12 +103,11 @@ def _exhaustion(row: Row) -> Failure | None:
     >>> _exhaustion({"failure": "timeout", "failed_step": 2})
     Failure(kind='timeout', message='ran out of time in the evaluation', step=1)
     """
-    match row.get("failure"):
-        case "timeout":
-            return Failure("timeout", "ran out of time in the evaluation", int(row["failed_step"]) - 1)
-        case "memory":
-            return Failure("memory", "ran out of memory in the evaluation", int(row["failed_step"]) - 1)
-    return None
+    kind = row.get("failure")
+    if kind not in ("timeout", "memory"):
+        return None
+    what = "time" if kind == "timeout" else "memory"
+    return Failure(kind, f"ran out of {what} in the evaluation", int(row["failed_step"]) - 1)
 
 
 def _evaluation_row(group: SampleGroup, known: Known) -> Row:
@@ -129,6 +128,7 @@ def _compared(group: SampleGroup, known: Known) -> Row:
 
 def shown_groups(rows: Sequence[Row]) -> Row:
     """The most frequent groups, and how many others there are."""
+    # Of equally frequent ones the right ones first.
     in_order = sorted(rows, key=lambda row: (-row["count"], not row["is_right"]))
     return {"groups": in_order[:MAX_GROUPS], "others": max(0, len(rows) - MAX_GROUPS)}
 
@@ -138,9 +138,9 @@ def drawn(rows: Iterable[Row]) -> int:
     return sum(int(row.get("count", 1)) for row in rows)
 
 
-def counts_by(rows: Iterable[Row], key: str) -> Counter[str]:
-    """How many samples there are for each value of `key`."""
+def verdicts_of(rows: Iterable[Row]) -> dict[str, int]:
+    """How many samples were given each verdict."""
     counts: Counter[str] = Counter()
     for row in rows:
-        counts[str(row[key])] += int(row.get("count", 1))
-    return counts
+        counts[str(row["verdict"])] += drawn([row])
+    return dict(counts)

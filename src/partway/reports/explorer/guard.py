@@ -32,12 +32,18 @@ HEADERS = {
 _HOST = re.compile(r"(?:\[(?P<bracketed>[0-9A-Fa-f:.]+)\]|(?P<plain>[^:\[\]]+))(?::[0-9]{1,5})?").fullmatch
 
 
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The numeric address that `host` is, None if it is a name."""
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach a server bound to `host`."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    address = _address(host)
+    return host == "localhost" if address is None else address.is_loopback
 
 
 @dataclass(frozen=True)
@@ -73,17 +79,9 @@ class Door:
         name = (parts["bracketed"] or parts["plain"]).lower()
         if self.token is None:
             return is_loopback(name)
-        if name in ("localhost", self.host.lower(), socket.gethostname().lower()):
-            return True
-        return _is_address(name)
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
+        # Rebinding needs a name of the attacker's: a numeric address cannot be made to lead elsewhere.
+        is_ours = name in ("localhost", self.host.lower(), socket.gethostname().lower())
+        return is_ours or _address(name) is not None
 
 
 def _cookies_named(name: str, header: str) -> list[str]:
@@ -100,7 +98,7 @@ class Guard:
     door: Door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] != "http":  # there are no web sockets here
             return
 
         async def send_with_headers(message: Message) -> None:
@@ -118,10 +116,12 @@ class Guard:
             return PlainTextResponse("This server goes by another name.", 421)
         is_foreign = origin is not None and origin.lower() != f"http://{host.lower()}"
         fetched_by = headers.get("sec-fetch-site", "none")
+        # A link on another site may lead to the page itself, but not to what the page asks for.
         if is_foreign or (path != "/" and fetched_by not in ("same-origin", "none")):
             return PlainTextResponse("Pages of other sites may not ask here.", 403)
         if self.door.token is None or self._has_token(headers.get("cookie", "")):
             return None
+        # Compared in constant time: how long a wrong token takes tells nothing about the right one.
         if path == "/" and secrets.compare_digest(query.get("token", "").encode(), self.door.token.encode()):
             return self._welcome()
         return PlainTextResponse("Open the address that partway explore printed: it holds the token.", 401)
@@ -135,6 +135,7 @@ class Guard:
 
     def _welcome(self) -> Response:
         """To the page, without the token in its address."""
+        # Addresses are remembered and passed on; the cookie is not, and no script can read it.
         response = RedirectResponse("/", 303)
         response.set_cookie(self.door.cookie, self.door.token or "", httponly=True, samesite="lax")
         return response

@@ -14,20 +14,14 @@ from partway.reports.explorer.run_parts import Counts, Listed, RunReader, Score,
 from partway.runs import Row
 
 PAGE_SIZE = 50
-SHOWN_QUESTION = 240
-
-NOTHING_KEPT = Counts(0, 0, 0, 0, 0)
-NOT_EVALUATED = Score(0, 0)
+SHOWN_QUESTION = 240  # characters in the list
 
 
 class Standing(NamedTuple):
     """What a run made of a problem."""
 
-    kept: Counts
-    score: Score
-
-
-NOT_THERE = Standing(NOTHING_KEPT, NOT_EVALUATED)
+    kept: Counts = Counts()
+    score: Score = Score()
 
 
 class Entry(NamedTuple):
@@ -88,23 +82,21 @@ def _standings(reader: RunReader) -> list[tuple[Listed, Standing]]:
     counts = _counts_now(reader, listed)
     shown = {split: reader.shown_evaluation(split) for split in reader.run.splits()}
     scores = {split: reader.judged(name)[0].scores if name else {} for split, name in shown.items()}
-    return [
-        (one, Standing(_kept(one, counts), scores[one.split].get(one.id, NOT_EVALUATED))) for one in listed
-    ]
+    return [(one, Standing(_kept(one, counts), scores[one.split].get(one.id, Score()))) for one in listed]
 
 
 def _kept(one: Listed, counts: Mapping[str, Counts]) -> Counts:
     """What is kept for a problem; before anything was saved, its reference."""
     if one.split != "train":
-        return NOTHING_KEPT
-    return counts.get(one.id, NOTHING_KEPT._replace(fully_correct=int(one.has_reference)))
+        return Counts()
+    return counts.get(one.id, Counts(fully_correct=int(one.has_reference)))
 
 
 def _counts_now(reader: RunReader, listed: Sequence[Listed]) -> Mapping[str, Counts]:
     """What is kept, with what a run in progress found since it was saved."""
     counts = dict(reader.kept().counts)
     news = reader.problems_with_news()
-    for one in listed if news else ():
+    for one in listed if news else ():  # after the end of a run nothing is new, and nothing is run
         if one.split == "train" and one.id in news:
             buffer = reader.buffer(one, reader.problem(one))
             counts[one.id] = counts_of(buffer.to_json()["solutions"])
@@ -144,7 +136,7 @@ class Query:
 
 
 def _whole_number(name: str, text: str) -> int:
-    if not re.fullmatch("[0-9]{1,9}", text):
+    if not re.fullmatch("[0-9]{1,9}", text):  # `int` takes signs, spaces and any length
         raise ValueError(f"{name} is {text!r}; expected a whole number")
     return int(text)
 
@@ -157,7 +149,7 @@ class Columns:
         self.has_reference = np.array([e.has_buffer and e.listed.has_reference for e in entries], bool)
         self.is_compared = np.array([entry.other is not None for entry in entries], bool)
         self.here = Standings([entry.standing for entry in entries])
-        self.other = Standings([entry.other or NOT_THERE for entry in entries])
+        self.other = Standings([entry.other or Standing() for entry in entries])
 
 
 class Standings:
@@ -198,6 +190,7 @@ TESTS: dict[str, dict[str, Callable[[Columns], NDArray[np.bool_]]]] = {
         "fewer": lambda columns: columns.is_compared & (columns.here.solutions < columns.other.solutions),
     },
 }
+# What was never evaluated comes last, whichever way it is ordered.
 ORDERS: dict[str, Callable[[Columns], NDArray[Any]]] = {
     "solutions": lambda columns: -columns.here.solutions,
     "found": lambda columns: -columns.here.last_found,
@@ -216,8 +209,10 @@ def search(entries: Sequence[Entry], columns: Columns, query: Query) -> list[Ent
     for name, tests in TESTS.items():
         if chosen := getattr(query, name):
             fits &= tests[chosen](columns)
+    # Stable: equal ones stay in the order of the files.
     order = ORDERS[query.order](columns).argsort(kind="stable") if query.order else np.arange(len(entries))
     found = [entries[number] for number in order[fits[order]].tolist()]
+    # Texts come last: only what the arrays let through is searched.
     for word in words_of(query.text):
         found = [entry for entry in found if word in entry.text]
     return [entry for entry in found if entry.listed.split == query.split] if query.split else found

@@ -1,7 +1,8 @@
-"""What is known of a problem, and how a traced solution compares with it."""
+"""What is known of a problem, and how a solution that is traced for the page compares with it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,26 @@ from partway.execution.state_tables import KnownStates, clipped, deviation
 from partway.execution.values import canonical
 from partway.runs import Row
 from partway.solution import Solution
+
+MAX_REMEMBERED = 4096
+
+_exhausted: dict[tuple[str, Programs], Trace] = {}
+
+
+def traced(texts: Sequence[str], programs: Programs) -> list[Trace]:
+    """The traces of solutions as the buffers of a run see them.
+
+    What ran out of time or memory once is not run again while the page is open: a reader would wait again.
+    """
+    fresh = list(dict.fromkeys(text for text in texts if (text, programs) not in _exhausted))
+    found = dict(zip(fresh, programs.trace_all(fresh), strict=True))
+    traces = [found.get(text) or _exhausted[text, programs] for text in texts]
+    for text, trace in found.items():
+        if trace.failure is not None and trace.failure.kind in ("timeout", "memory"):
+            _exhausted[text, programs] = trace
+    while len(_exhausted) > MAX_REMEMBERED:
+        del _exhausted[next(iter(_exhausted))]  # the oldest
+    return traces
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,8 @@ def overview_of(reader: RunReader, index: Index) -> Row:
 
 def charts_of(curves: Mapping[str, Curve]) -> list[Row]:
     """Problems solved, kept solutions and the loss, each over training."""
-    ks = passes_in({name.removeprefix("eval_"): None for name in curves if name.startswith("eval_")})
+    ks = passes_in(name.removeprefix("eval_") for name in curves if name.startswith("eval_"))
+    # The smallest ks and the largest one: accuracy, and how far the model reaches.
     passes = {f"eval_pass@{k}": f"pass@{k}" for k in [*ks[: MOST_CURVES - 1], *ks[MOST_CURVES - 1 :][-1:]]}
     kept = {"fcs": "fully correct", "stitched": "stitched", "pcs": "partially correct"}
     kept_curves = {f"buffer/{kind}_per_problem": name for kind, name in kept.items()}
@@ -55,7 +56,7 @@ def _series(curves: Mapping[str, Curve], names: Mapping[str, str]) -> list[Row]:
 
 def _points(curve: Curve) -> list[tuple[int, float]]:
     """What is logged, not smoothed; of very many points evenly chosen ones. No JSON has NaN."""
-    values = {s: v for s, v in zip(curve.steps, curve.values, strict=True) if np.isfinite(v)}
+    values = {step: value for step, value in curve.items() if np.isfinite(value)}
     return [(step, values[step]) for step in thinned(sorted(values), MOST_POINTS)]
 
 
@@ -94,7 +95,7 @@ def changes_of(reader: RunReader, index: Index) -> Row | None:
 def worth_looking_at(index: Index) -> list[Row]:
     """Up to three problems, each with the reason why."""
     chosen: dict[str, Row] = {}
-    for entry, why in _candidates(index):
+    for entry, why in _candidates(index):  # a problem may be chosen for several reasons; the first is told
         chosen.setdefault(entry.key, {**_link(entry), "why": why})
     return list(chosen.values())[:WORTH]
 
@@ -116,6 +117,7 @@ def _candidates(index: Index) -> Iterator[tuple[Entry, str]]:
             entry,
             f"solved by {entry.standing.score.passed:,} of {entry.standing.score.drawn:,} samples only",
         )
+    # Many beginnings though hardly a solution: one solution outweighs a hundred beginnings.
     begun = with_buffer & (here.partially_correct > 0)
     if (entry := _first(entries, here.partially_correct - 100 * found, begun)) is not None:
         count = entry.standing.kept.partially_correct

@@ -6,21 +6,21 @@ Everything a reader sees is worked out here, in plain JSON values; the page only
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 
 from partway.buffer import SolutionBuffer
-from partway.execution import Programs, Trace
+from partway.execution import Programs
 from partway.execution.programs import unshown_tests
 from partway.execution.state_tables import KnownStates
 from partway.problem import Problem
+from partway.reports.buffers import audits_of
 from partway.reports.explorer.groups import SampleGroup, drawn
-from partway.reports.explorer.known import Known, spelled
-from partway.reports.explorer.remembered_traces import traced
-from partway.reports.explorer.tree import tree_of
+from partway.reports.explorer.known import Known, spelled, traced
 from partway.runs import Row
 from partway.solution import Solution
 
-MAX_TYPED_STEPS = 200
+MAX_TYPED_STEPS = 200  # a page of more would take the browser minutes
 
 
 def known_of(problem: Problem, buffer: SolutionBuffer) -> Known:
@@ -68,15 +68,10 @@ def answer_of(problem: Problem, programs: Programs) -> Row:
 
 def doubts_of(buffer: SolutionBuffer) -> dict[Solution, str]:
     """Why right solutions seem to be right by luck; what training did not ask is found out here."""
-    reference, question = buffer.problem.reference, buffer.problem.question
-    if buffer.rules.spurious != "keep" or reference is None:
+    if buffer.rules.spurious != "keep" or buffer.problem.reference is None:
         return buffer.doubts
-    found = {
-        solution: buffer.programs.audit(reference, solution, question)
-        for solution in (*buffer.fully_correct, *buffer.stitched)
-        if solution != reference
-    }
-    return {solution: audit.reason for solution, audit in found.items() if audit.verdict == "spurious"}
+    audits = audits_of(buffer)
+    return {solution: audit.reason for solution, audit in audits.items() if audit.verdict == "spurious"}
 
 
 def _history(solution: Solution, kept: Row, samples: Sequence[SampleGroup], known: Known) -> Row:
@@ -86,18 +81,15 @@ def _history(solution: Solution, kept: Row, samples: Sequence[SampleGroup], know
         rows = [row for group in same for row in group.rows]
         return {"drawn": drawn(rows), "probability": _probability(rows)}
     begun = [group for group in samples if group.trace.solution.startswith(solution)]
+    # The sample of which it was kept: drawn at the step at which it was found.
     found = [(g.trace, row) for g in begun for row in g.rows if row["step"] == kept["found"]]
     history: Row = {"drawn": drawn(row for group in begun for row in group.rows)}
     if not found:
         return history
     trace, row = found[0]
-    return history | {"probability": _probability([row]), "rest": _rest(trace, len(solution), known)}
-
-
-def _rest(trace: Trace, length: int, known: Known) -> Row:
-    """What a sample wrote after the beginning that was kept, and how it failed if it did."""
-    row = known.compared(trace)
-    return {"steps": row["steps"][length:], "failure": row.get("failure")}
+    whole = known.compared(trace)
+    rest = {"steps": whole["steps"][len(solution) :], "failure": whole.get("failure")}
+    return history | {"probability": _probability([row]), "rest": rest}
 
 
 def _probability(rows: Sequence[Row]) -> Row | None:
@@ -107,11 +99,44 @@ def _probability(rows: Sequence[Row]) -> Row | None:
         return None
     latest = max(recorded, key=lambda row: (not row["prefix"], row["step"]))
     return {
-        "probability": math.exp(min(0.0, latest["log_prob"])),
+        "probability": math.exp(min(0.0, latest["log_prob"])),  # rounding may leave a little above 0
         "log_prob": latest["log_prob"],
         "step": latest["step"],
         "is_guided": bool(latest["prefix"]),
     }
+
+
+def tree_of(solutions: Sequence[Solution]) -> list[Row]:
+    """Solutions as a tree of shared prefixes: the branches below the empty one, each up to where it parts.
+
+    A branch says which solution it shows (`solution`) and from which step on (`start`), which solution ends
+    with it (`leaf`), and the branches that continue it.
+
+    >>> tree_of([Solution(("a = 1", "b = 2")), Solution(("a = 1", "c = 2"))])[0]["length"]
+    1
+    """
+    return _branches([(number, solution.steps) for number, solution in enumerate(solutions)], 0)
+
+
+def _branches(numbered: Sequence[tuple[int, tuple[str, ...]]], start: int) -> list[Row]:
+    by_step: defaultdict[str, list[tuple[int, tuple[str, ...]]]] = defaultdict(list)
+    for number, steps in numbered:
+        if len(steps) > start:
+            by_step[steps[start]].append((number, steps))
+    return [_branch(together, start) for together in by_step.values()]
+
+
+def _branch(numbered: Sequence[tuple[int, tuple[str, ...]]], start: int) -> Row:
+    end = start + 1
+    shortest = min(len(steps) for _, steps in numbered)
+    # A loop over the shared steps, not a branch for each: solutions of thousands of steps are no recursion.
+    while end < shortest and len({steps[end] for _, steps in numbered}) == 1:
+        end += 1
+    branch: Row = {"solution": numbered[0][0], "start": start, "length": end - start}
+    leaves = [number for number, steps in numbered if len(steps) == end]
+    if leaves:
+        branch["leaf"] = leaves[0]
+    return branch | {"branches": _branches(numbered, end)}
 
 
 def typed_view(text: str, buffer: SolutionBuffer, known: Known) -> Row:

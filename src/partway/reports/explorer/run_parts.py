@@ -17,7 +17,7 @@ from typing import Generic, NamedTuple, TypeVar
 from partway.buffer import SolutionBuffer, seed_buffers
 from partway.datasets.problem_rows import problem_of
 from partway.problem import Problem
-from partway.reports.explorer.remembered_traces import traced
+from partway.reports.explorer.known import traced
 from partway.reports.explorer.self_samples import SelfSamples, sampled_text
 from partway.reports.summaries import chosen_step
 from partway.runs import Row, Run, read_json
@@ -41,18 +41,18 @@ class Listed(NamedTuple):
 class Counts(NamedTuple):
     """What is kept for a problem by kind, how much of it seems right by luck, when the latest was found."""
 
-    fully_correct: int
-    stitched: int
-    partially_correct: int
-    doubted: int
-    last_found: int
+    fully_correct: int = 0
+    stitched: int = 0
+    partially_correct: int = 0
+    doubted: int = 0
+    last_found: int = 0
 
 
 class Score(NamedTuple):
     """How many samples an evaluation drew of a problem, and how many of them were right."""
 
-    drawn: int
-    passed: int
+    drawn: int = 0
+    passed: int = 0
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,6 @@ class Judged:
     scores: Mapping[str, Score]
 
     def rows(self, problem: str) -> list[Row]:
-        """The samples of a problem."""
         return [row_at(self.path, start) for start in self.starts.get(problem, ())]
 
 
@@ -88,7 +87,7 @@ class Remembered(Generic[T]):
     def of(self, path: Path) -> T:
         """What the file says now."""
         now = stamp(path)
-        before, made = self.known.pop(path, (None, None))
+        before, made = self.known.pop(path, (None, None))  # it comes back last: the first is the oldest
         if made is None or before != now:
             made = self.read(path)
         self.known[path] = now, made
@@ -98,7 +97,6 @@ class Remembered(Generic[T]):
 
 
 def read_listed(path: Path) -> list[Listed]:
-    """The problems of a file of problems."""
     return [
         Listed(path.stem, number, str(row["id"]), str(row["question"]), bool(row.get("solution")), start)
         for number, (start, _, row) in enumerate(scan(path), 1)
@@ -115,7 +113,6 @@ def read_kept(path: Path) -> SavedBuffers:
 
 
 def counts_of(solutions: Sequence[Row]) -> Counts:
-    """The counts of a buffer's solutions."""
     kinds = Counter(solution["kind"] for solution in solutions)
     last = max((int(solution["found"]) for solution in solutions), default=0)
     doubted = sum("flag" in solution for solution in solutions)
@@ -124,8 +121,9 @@ def counts_of(solutions: Sequence[Row]) -> Counts:
 
 def read_judged(path: Path) -> Judged:
     """The offsets and scores of an evaluation's samples."""
+    # Eight bytes for each place: an evaluation may have millions of samples.
     starts: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
-    scores: defaultdict[str, Score] = defaultdict(lambda: Score(0, 0))
+    scores: defaultdict[str, Score] = defaultdict(Score)
     for start, _, row in scan(path):
         problem, count = str(row["task_id"]), int(row.get("count", 1))
         starts[problem].append(start)
@@ -156,7 +154,6 @@ class RunReader:
         return [one for split in self.run.splits() for one in self._listed.of(self.run.problems_file(split))]
 
     def problem(self, listed: Listed) -> Problem:
-        """The whole problem."""
         return problem_of(row_at(self.run.problems_file(listed.split), listed.start), self.programs.parse)
 
     def kept(self) -> SavedBuffers:
@@ -186,19 +183,18 @@ class RunReader:
             buffer = SolutionBuffer.from_json(problem, saved, self.programs)
         saved_at = self._saved_at(kept)
         if saved_at is not None and listed.split == "train":
-            self._catch_up(buffer, self.samples.new_after(saved_at, problem.id))
+            news = self.samples.new_after(saved_at, problem.id)
+            traces = traced([sampled_text(row) for row in news], self.programs)
+            for row, trace in zip(news, traces, strict=True):
+                buffer.consider(trace, int(row["step"]))
         return buffer
-
-    def _catch_up(self, buffer: SolutionBuffer, news: Sequence[Row]) -> None:
-        traces = traced([sampled_text(row) for row in news], self.programs)
-        for row, trace in zip(news, traces, strict=True):
-            buffer.consider(trace, int(row["step"]))
 
     @property
     def final_step(self) -> int | None:
         """The step whose model the final one is, None while the run is training."""
         if not self.run.is_finished:
             return None
+        # Runs of older versions did not write it down, but what decided it.
         return self.run.final_step or chosen_step(self.run.evaluations(), self.config)
 
     def evaluations(self, split: str) -> list[str]:
@@ -227,6 +223,7 @@ class RunReader:
     def version(self) -> str:
         """Another text whenever the files say something else."""
         run, newest = self.run, self.run.buffer_file()
+        # Sizes and times, not contents: this is asked every few seconds.
         state = (
             [stamp(run.problems_file(split)) for split in run.splits()],
             (newest, newest and stamp(newest)),

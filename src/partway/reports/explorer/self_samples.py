@@ -35,6 +35,7 @@ class SelfSamples:
             self._read_on()
 
     def _read_on(self) -> None:
+        # A resumed run cuts its files back and writes on: what was read behind the cut is no longer there.
         if not all(map(self._is_unchanged, self._files)):
             self._forget()
         for path in self.run.sample_files():
@@ -43,7 +44,10 @@ class SelfSamples:
                 self._ends[path] = 0, 0, None
             first = self._files.index(path) << FILE_SHIFT
             for start, end, row in scan(path, self._ends[path][1]):
-                self._add(row, first | start)
+                place = first | start
+                self._places[row["problem"]].append(place)
+                if Verdict(row["verdict"]).is_new:
+                    self._new[row["problem"]].append((int(row["step"]), place))
                 self._ends[path] = start, end, row
 
     def _is_unchanged(self, path: Path) -> bool:
@@ -54,11 +58,6 @@ class SelfSamples:
             return row is None or row_at(path, start) == row
         except RunError:  # other rows are there now, and none begins at this byte
             return False
-
-    def _add(self, row: Row, place: int) -> None:
-        self._places[row["problem"]].append(place)
-        if Verdict(row["verdict"]).is_new:
-            self._new[row["problem"]].append((int(row["step"]), place))
 
     def rows(self, problem: str) -> list[Row]:
         """The samples of a problem, in the order drawn."""

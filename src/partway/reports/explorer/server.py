@@ -11,11 +11,13 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
+from functools import partial
 from types import FrameType
 from typing import Any, TypeVar
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
@@ -26,10 +28,11 @@ from partway.reports.explorer.explorer import Explorer, UnknownProblemError
 from partway.reports.explorer.guard import Door, Guard
 from partway.reports.explorer.index import Query
 from partway.reports.explorer.static import FILES
+from partway.runs import Row
 
 MEDIA_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 MAX_TYPED = 10_000  # characters of a typed program
-MAX_BODY = 8 * MAX_TYPED
+MAX_BODY = 8 * MAX_TYPED  # bytes: JSON spells some characters with six
 MOST_TRACES = 2  # typed programs traced at once; others wait, and the list and the problems do not
 
 T = TypeVar("T")
@@ -60,12 +63,20 @@ async def in_thread(call: Callable[[], T]) -> T:
     return await asyncio.wrap_future(future)
 
 
-def answering(answer: Callable[[Explorer, Request], Awaitable[object]], explorer: Explorer) -> Endpoint:
+GETS: dict[str, Callable[[Explorer, QueryParams], Row]] = {
+    "run": lambda explorer, query: explorer.facts(),
+    "pulse": lambda explorer, query: explorer.pulse(),
+    "problems": lambda explorer, query: explorer.page(Query.of(query)),
+    "problem": lambda explorer, query: explorer.problem(query.get("key", ""), query.get("step", "")),
+}
+
+
+def answering(answer: Callable[[Request], Awaitable[Row]]) -> Endpoint:
     """An endpoint that replies with what `answer` gives, or with what is wrong with the request."""
 
     async def endpoint(request: Request) -> Response:
         try:
-            return Json(await answer(explorer, request))
+            return Json(await answer(request))
         except UnknownProblemError as error:
             return Json({"error": str(error)}, 404)
         except ValueError as error:
@@ -78,25 +89,7 @@ def answering(answer: Callable[[Explorer, Request], Awaitable[object]], explorer
     return endpoint
 
 
-async def facts(explorer: Explorer, request: Request) -> object:
-    return await in_thread(explorer.facts)
-
-
-async def pulse(explorer: Explorer, request: Request) -> object:
-    return await in_thread(explorer.pulse)
-
-
-async def problems(explorer: Explorer, request: Request) -> object:
-    query = Query.of(request.query_params)
-    return await in_thread(lambda: explorer.page(query))
-
-
-async def problem(explorer: Explorer, request: Request) -> object:
-    key, name = request.query_params.get("key", ""), request.query_params.get("step", "")
-    return await in_thread(lambda: explorer.problem(key, name))
-
-
-async def trace(explorer: Explorer, request: Request) -> object:
+async def trace(explorer: Explorer, request: Request) -> Row:
     body = await _body(request)
     key, text = body.get("key"), body.get("text")
     if not isinstance(key, str) or not isinstance(text, str):
@@ -111,7 +104,7 @@ async def _body(request: Request) -> dict[str, Any]:
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         raise ValueError("expected application/json")
     received = bytearray()
-    with contextlib.suppress(ClientDisconnect):
+    with contextlib.suppress(ClientDisconnect):  # what came is no JSON then, and refused as such
         async for part in request.stream():
             received += part
             if len(received) > MAX_BODY:
@@ -127,9 +120,12 @@ async def _body(request: Request) -> dict[str, Any]:
 
 def application(explorer: Explorer, door: Door) -> Guard:
     """The web application that shows a run behind its door."""
-    gets = {"run": facts, "pulse": pulse, "problems": problems, "problem": problem}
-    routes = [Route(f"/api/{name}", answering(answer, explorer)) for name, answer in gets.items()]
-    routes.append(Route("/api/trace", answering(trace, explorer), methods=["POST"]))
+
+    def getting(read: Callable[[Explorer, QueryParams], Row]) -> Endpoint:
+        return answering(lambda request: in_thread(lambda: read(explorer, request.query_params)))
+
+    routes = [Route(f"/api/{name}", getting(read)) for name, read in GETS.items()]
+    routes.append(Route("/api/trace", answering(partial(trace, explorer)), methods=["POST"]))
     routes += [Route("/" if name == "index.html" else f"/{name}", _file(name)) for name in FILES]
     app = Starlette(routes=routes)
     app.state.tracing = asyncio.Semaphore(MOST_TRACES)
@@ -160,6 +156,7 @@ def serve(explorer: Explorer, host: str, port: int, on_ready: Callable[[Door], N
     """Serve the explorer until interrupted; `on_ready` is called once the door is open."""
     with listening(host, port) as listener:
         door = Door.at(host, listener.getsockname()[1])
+        # The list is there at once; samples are read while the reader looks at it.
         threading.Thread(target=explorer.warm, daemon=True).start()
         on_ready(door)
         Server(configured(application(explorer, door))).run(sockets=[listener])
@@ -189,7 +186,7 @@ def listening(host: str, port: int) -> socket.socket:
     except socket.gaierror:
         raise ConfigError(f"--host {host}: no such address; try 127.0.0.1") from None
     try:
-        if os.name == "posix":
+        if os.name == "posix":  # on Windows it would let two servers share a port
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(128)
