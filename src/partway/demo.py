@@ -9,8 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from partway.comparing.arms import load_arms
-from partway.comparing.experiment import Experiment
-from partway.comparing.problems import easy_problems, is_for_pretraining
+from partway.comparing.experiment import Experiment, easy_problems, is_for_pretraining
 from partway.problem import Problem
 
 ARMS = ("mle", "fcs", "fcs+pcs")

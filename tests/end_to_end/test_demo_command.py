@@ -14,7 +14,7 @@ from partway import demo
 from partway.cli import app
 from partway.cli.side_by_side import Bars, cells_of
 from partway.comparing import Experiment, Stage, load_arms, run_arm
-from partway.comparing.problems import is_for_pretraining
+from partway.comparing.experiment import is_for_pretraining
 from partway.datasets import load_problems, write_problems
 from partway.datasets.storyproblems import generate_problems
 from partway.errors import RunError

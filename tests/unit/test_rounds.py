@@ -8,7 +8,7 @@ from partway.comparing import rounds, running
 from partway.comparing.arms import shipped_arms
 from partway.comparing.experiment import Experiment
 from partway.comparing.outcomes import Spent
-from partway.comparing.rounds import Round, kept_solutions, prepared, samples_per_problem
+from partway.comparing.rounds import kept_solutions, prepared, samples_per_problem
 from partway.comparing.trials import Trial
 from partway.evaluation import EvaluationPlan
 from partway.evaluation.results import Evaluation
@@ -82,12 +82,12 @@ def test_references_are_learned_as_the_arm_says(tmp_path, name, solved, unsolved
     Evaluation.of(results, plan).write(trial.round_file(1, ".json"), expand=False)
     with atomic_writer(trial.round_file(1, "-spent.json")) as stream:
         stream.write("{}")
-    first = prepared(trial, 1, "no model is needed", [SOLVED, UNSOLVED])
-    assert [problem.reference is not None for problem in first.problems] == [solved, unsolved]
+    problems, settings = prepared(trial, 1, "no model is needed", [SOLVED, UNSOLVED])
+    assert [problem.reference is not None for problem in problems] == [solved, unsolved]
     rows = {row["id"]: row["solutions"] for row in read_rows(trial.round_file(1, "-solutions.jsonl"))}
     assert rows[SOLVED.id]
     assert not rows[UNSOLVED.id]
-    assert first.settings["max_steps"] == 200 // trial.arm.rounds
+    assert settings["max_steps"] == 200 // trial.arm.rounds
 
 
 def test_every_round_samples_with_the_model_before_it_and_trains_from_the_first_weights(
@@ -104,7 +104,7 @@ def test_every_round_samples_with_the_model_before_it_and_trains_from_the_first_
 
     def sampled_with(trial, number, model, problems):
         sampled.append(model)
-        return Round([], {})
+        return [], {}
 
     monkeypatch.setattr("partway.training.SelfSamplingTrainer", Trainer)
     monkeypatch.setattr(rounds, "prepared", sampled_with)

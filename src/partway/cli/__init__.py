@@ -48,8 +48,9 @@ class Group(click.Group):
         return super().resolve_command(ctx, args)
 
 
-class LazyGroup(Group):
-    """A group whose commands are modules imported on first use."""
+class App(Group):
+    """The outermost group: its commands are modules imported on first use, and its long switches may also
+    stand behind the command."""
 
     def __init__(self, *args: object, package: str, commands: dict[str, str], **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
@@ -69,11 +70,8 @@ class LazyGroup(Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(self.summaries.items()))
 
-
-class App(LazyGroup):
-    """The outermost group, whose long switches may also stand behind the command."""
-
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # What stands behind `--` is the command's own, whatever it looks like.
         end = args.index("--") if "--" in args else len(args)
         ours = [word for word in args[:end] if word in ("--debug", "--quiet", "--allow-weak-sandbox")]
         others = [word for word in args[:end] if word not in ours]
@@ -117,12 +115,12 @@ def main() -> NoReturn:
 
 def run(commands: click.Group, name: str) -> NoReturn:
     """Run a command line and exit with its code; every error a user can cause is one line."""
-    debug = "--debug" in sys.argv
+    debug = "--debug" in sys.argv  # looked up here: reading the command line may be what fails
     previous = signal.signal(signal.SIGTERM, _terminate)
     try:
         with interruptions_handled():
             commands.main(standalone_mode=False, prog_name=name)
-            sys.stdout.flush()
+            sys.stdout.flush()  # so that a closed pipe is noticed while it can be handled
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         sys.exit(error.exit_code)
@@ -133,7 +131,8 @@ def run(commands: click.Group, name: str) -> NoReturn:
     except (KeyboardInterrupt, click.Abort):
         _say("interrupted")
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:
+    except BrokenPipeError:  # such as `| head`, which has what it wants
+        # Python flushes once more at its end, and would complain again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except Exception as error:  # the one place where nothing may get past
@@ -162,5 +161,6 @@ def _told(error: Exception) -> str:
 
 
 def _say(line: str) -> None:
+    # Messages of libraries may have several lines.
     one_line = re.sub(r"\s*\n\s*", " ", line.strip())
     print(f"partway: {one_line}", file=sys.stderr)

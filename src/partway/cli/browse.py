@@ -83,6 +83,7 @@ def show_page(run: Run, problems: dict[str, Problem], view: View) -> list[SelfSa
     from rich.table import Table
 
     first = (view.page - 1) * view.rows
+    # One more than is shown tells whether another page follows.
     found = list(islice(selected(run, problems, view), first, first + view.rows + 1))
     samples, has_more = found[: view.rows], len(found) > view.rows
     if not samples:
@@ -115,17 +116,15 @@ def show_states(run: Run, problems: dict[str, Problem], samples: Sequence[SelfSa
     sample, programs = samples[number - 1], run.programs
     problem, text = problems.get(sample.problem), written(sample)
     shown = Shown.of("sample", text, programs.trace_all([text])[0], programs)
-    if problem is None:
+    if problem is not None:
+        tests = unshown_tests(problem.question, problem.answer, programs)
+        right = f"answer: {problem.answer!r}" if tests is None else visible("\n".join(tests))
+        click.echo(f"{visible(problem.question)}\n{right}\n")
+    if problem is None or problem.reference is None:
         show([shown], programs)
-        return
-    tests = unshown_tests(problem.question, problem.answer, programs)
-    right = f"answer: {problem.answer!r}" if tests is None else visible("\n".join(tests))
-    click.echo(f"{visible(problem.question)}\n{right}\n")
-    if problem.reference is None:
-        show([shown], programs)
-        return
-    reference = problem.reference.text
-    show_against(Shown("reference", programs.trace_all([reference])[0]), [shown], programs)
+    else:
+        reference = problem.reference.text
+        show_against(Shown("reference", programs.trace_all([reference])[0]), [shown], programs)
 
 
 def browse(
@@ -165,7 +164,7 @@ def asked(word: str, view: View, has_samples: bool) -> dict[str, Any] | None:
     """
     verdict = word[1:].strip()
     if word in ("", "n"):
-        return {"page": view.page + has_samples}
+        return {"page": view.page + has_samples}  # behind an empty page there is none
     if word == "p":
         return {"page": max(1, view.page - 1)}
     if word.startswith("v") and verdict in ("", *VERDICTS):

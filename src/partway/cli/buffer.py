@@ -95,6 +95,7 @@ def _show(run: str, top: int, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"run": run, **summary.to_json(top)}, ensure_ascii=False))
         return
+    # Here and below: rich, which draws tables, takes a while to import, and JSON does not need it.
     from partway.cli.buffer_tables import show_buffers
 
     show_buffers(run, summary, top)
@@ -139,6 +140,7 @@ def _import(run: Path, source: Path, problems_file: str | None, as_json: bool, q
     from partway.reports.buffers import import_buffers, problems_in, rules_in, write_import
     from partway.runs import Run
 
+    # Buffers of a run that has begun follow from its samples; others would make a resumed run another one.
     if Run(run).is_started:
         raise RunError(f"{run}: this run has begun already; solutions are for one that is yet to begin")
     rules, programs = rules_in(source)

@@ -58,7 +58,10 @@ def show_audit(audit: AuditedBuffers) -> None:
     _print(f"{len(audited):,} self-sampled fully-correct solutions", table)
     for one in audited:
         if one.verdict == "spurious":
-            _print(f"\n{_plain(one.problem)}: {_plain(one.reason)}", _listing(one.solution))
+            listing = Table(box=None, show_header=False, pad_edge=False)
+            for line in one.solution.splitlines():
+                listing.add_row(f"  {_plain(line)}")
+            _print(f"\n{_plain(one.problem)}: {_plain(one.reason)}", listing)
     if audit.beginnings:
         table = plain_table("right beginnings", "solutions", "share", "kept by no run with")
         for name, found, setting in (
@@ -67,13 +70,6 @@ def show_audit(audit: AuditedBuffers) -> None:
         ):
             table.add_row(name, f"{len(found):,}", f"{len(found) / audit.beginnings:.1%}", setting)
         _print(f"\n{audit.beginnings:,} right beginnings", table)
-
-
-def _listing(solution: str) -> Table:
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for line in solution.splitlines():
-        table.add_row(f"  {_plain(line)}")
-    return table
 
 
 def _lengths(counts: Mapping[int, int]) -> tuple[str, str, str]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from partway.comparing import Experiment
+    from partway.comparing import Experiment, Outcome
+    from partway.evaluation.number_tables import Cell, Column
 
 COUNT = click.IntRange(min=1)
 
@@ -37,7 +39,7 @@ COUNT = click.IntRange(min=1)
 @click.option("--train", type=COUNT, help="Training problems of a seed.  [default: 200]")
 @click.option("--dev", type=COUNT, help="Dev problems of a seed.  [default: 100]")
 @click.option("--test", type=COUNT, help="Test problems of a seed.  [default: 200]")
-@click.option("--samples", type=COUNT, help="Samples of every test problem.  [default: 100]")
+@click.option("--samples", "test_samples", type=COUNT, help="Samples of every test problem.  [default: 100]")
 @click.option("--out", default="comparison", show_default=True, help="Where runs, tables and the page go.")
 @click.option(
     "--jobs", type=COUNT, help="Arms at a time, a core each; as many as there are cores if left out."
@@ -46,22 +48,14 @@ COUNT = click.IntRange(min=1)
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     file: Path | None,
     arms: str | None,
     lists: bool,
-    seeds: int | None,
-    data: str | None,
-    model: str | None,
-    steps: int | None,
-    eval_steps: int | None,
-    batch_size: int | None,
-    train: int | None,
-    dev: int | None,
-    test: int | None,
-    samples: int | None,
     out: str,
     jobs: int | None,
     as_json: bool,
+    **others: Any,
 ) -> None:
     """Arms from the same weights, on the same problems, with the same budget: one table, a page, a JSON.
 
@@ -84,44 +78,63 @@ def command(
     if lists:
         list_arms()
         return
-    given = {
-        "arms": None if arms is None else [name.strip() for name in arms.split(",")],
-        "seeds": seeds,
-        "data": data,
-        "model": model,
-        "steps": steps,
-        "eval_steps": eval_steps,
-        "batch_size": batch_size,
-        "train": train,
-        "dev": dev,
-        "test": test,
-        "test_samples": samples,
-    }
-    experiment = read_experiment(file, {key: value for key, value in given.items() if value is not None})
-    run_comparison(ctx, experiment, Path(out), jobs, as_json)
+    # The other options are called as the keys of ARMS.yaml are, and only what is given overrides those.
+    given = {key: value for key, value in others.items() if value is not None}
+    if arms is not None:
+        given["arms"] = [name.strip() for name in arms.split(",")]
+    experiment = read_experiment(file, given)
+    check(experiment)
+    run_comparison(experiment, Path(out), jobs, as_json, quiet=ctx.obj["quiet"])
 
 
-def run_comparison(
-    ctx: click.Context, experiment: Experiment, out: Path, jobs: int | None, as_json: bool
-) -> None:
-    """Check everything, run what is missing, write the files and show the tables."""
+def run_comparison(experiment: Experiment, out: Path, jobs: int | None, as_json: bool, quiet: bool) -> None:
+    """Run what is missing, write the files and show the tables."""
     from partway.cli.side_by_side import run_arms
-    from partway.comparing.writing import write_comparison
+    from partway.comparing.tables import write_comparison
     from partway.datasets.parallel import cores
     from partway.reports import write_report
 
-    check(experiment)
-    outcomes = run_arms(experiment, out, jobs or cores(), ctx.obj["quiet"])
+    outcomes = run_arms(experiment, out, jobs or cores(), quiet)
+    # Arms without training of their own have no curves: only the others are in the report.
     labels = {one.run.directory: one.arm.label for one in outcomes if one.run and one.arm.trains}
     report = write_report([*labels], out / "report", title="Runs compared", labels=labels)
     page = write_comparison(experiment, outcomes, out, report, f"partway {shlex.join(sys.argv[1:])}")
     if as_json:
         click.echo((out / "comparison.json").read_text(encoding="utf-8"))
         return
-    from partway.cli.comparison_tables import show_comparison
-
     show_comparison(experiment, outcomes)
     click.echo(f"\nThe page: {page}")
+
+
+def show_comparison(experiment: Experiment, outcomes: Sequence[Outcome]) -> None:
+    """Every table, under each value its interval; then how models were chosen."""
+    from rich.console import Console
+
+    from partway.cli.table_style import plain_table
+    from partway.comparing.tables import all_tables
+
+    for table in all_tables(experiment, outcomes):
+        # pass@k is headed @k, so that it fits a terminal.
+        headings = [column.heading.replace("pass@", "@") for column in table.columns]
+        drawn = plain_table(*headings, title=table.caption)
+        for row in table.rows:
+            drawn.add_row(*(_cell(cell, column) for cell, column in zip(row, table.columns, strict=True)))
+        Console().print(drawn)
+        click.echo()
+    for rule in experiment.rules():
+        click.echo(rule)
+
+
+def _cell(cell: Cell, column: Column) -> str:
+    from partway.comparing.tables import shown
+    from partway.evaluation import Estimate
+
+    if not isinstance(cell, Estimate):
+        return shown(cell, column)
+    sign = "+" if " - " in column.heading else ""  # a difference
+    low, high = (f"{100 * bound:{sign}.0f}" for bound in (cell.low, cell.high))
+    between = " to " if sign else "-"
+    return f"{100 * cell.value:{sign}.1f}\n[dim]{low}{between}{high}[/dim]"
 
 
 def check(experiment: Experiment) -> None:

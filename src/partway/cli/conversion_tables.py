@@ -32,8 +32,9 @@ def show_conversion(conversion: Conversion, out: Path) -> None:
     console.print(_written(conversion, out))
     if conversion.rejects:
         console.print(_reasons(conversion))
-    for name, note in ((name, note) for name, note in conversion.notes.items() if note):
-        _show_note(console, TITLES.get(name, name.replace("_", " ")), note)
+    for name, note in conversion.notes.items():
+        if note:
+            _show_note(console, TITLES.get(name, name.replace("_", " ")), note)
 
 
 def _written(conversion: Conversion, out: Path) -> Table:
@@ -54,9 +55,8 @@ def _reasons(conversion: Conversion) -> Table:
     by_split = {split: conversion.rejects_by_reason(split) for split in splits}
     for reason in conversion.rejects_by_reason():
         table.add_row(escape(reason), *(f"{by_split[split].get(reason, 0):,}" for split in splits))
-    totals = (f"{sum(by_split[split].values()):,}" for split in splits)
     table.add_section()
-    table.add_row("all", *totals)
+    table.add_row("all", *(f"{sum(by_split[split].values()):,}" for split in splits))
     return table
 
 
@@ -65,8 +65,9 @@ def _show_note(console: Console, name: str, note: object) -> None:
         text = ", ".join(map(str, note)) if isinstance(note, list | tuple) else _shown(note)
         console.print(f"{name}: {text}", markup=False, soft_wrap=True)
         return
+    # A note is a text, a table of numbers, or a table of tables, such as how splits overlap.
     columns = list(dict.fromkeys(key for row in note.values() if isinstance(row, Mapping) for key in row))
-    if set(columns) <= set(note):
+    if set(columns) <= set(note):  # what is compared with itself has its columns in the order of its rows
         columns = [key for key in note if key in columns]
     table = Table("", title=escape(name))
     for column in columns or [""]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -120,6 +121,7 @@ def mathqa(
     from partway.datasets.mathqa import convert_mathqa, filter_mathqa, read_split_index
     from partway.datasets.raw import MATHQA, read_raw
 
+    # All of this before the raw data are read, which may mean a download.
     if split_index and not filtered:
         raise click.UsageError("--split-index needs --filtered", ctx)
     index = read_split_index(split_index) if split_index else None
@@ -168,6 +170,7 @@ def storyproblems(
     from partway.datasets import generate_splits
 
     names = [name.strip() for name in holdout_situations.split(",") if name.strip()]
+    # A single number says how many; anything else is names.
     held_out = int(names[0]) if len(names) == 1 and names[0].isdecimal() else names
     conversion = generate_splits(
         train, dev, test, seed=seed, difficulty=difficulty, holdout_situations=held_out
@@ -227,6 +230,7 @@ def check(
         for bad_row in checked.bad_rows:
             click.echo(bad_row)
     if checked.bad_rows:
+        # A row may have several faults; an item is a row of a file that has no lines.
         rows = len({(row.line, row.item) for row in checked.bad_rows})
         raise ProblemError(f"{file}: {rows:,} bad rows beside {len(checked.problems):,} good ones")
     if not as_json:
@@ -238,22 +242,15 @@ def _finish(conversion: Conversion, out: Path, rejects: Path | None, as_json: bo
     """Write the files, then say what is in them."""
     from partway.cli.conversion_tables import counts, show_conversion
     from partway.datasets import write_problems
+    from partway.files import atomic_writer
 
     for split, problems in conversion.splits.items():
         write_problems(out / f"{split}.jsonl", problems)
     if rejects:
-        _write_rejects(conversion, rejects)
+        with atomic_writer(rejects) as stream:
+            for reject in conversion.rejects:
+                stream.write(json.dumps(asdict(reject), ensure_ascii=False) + "\n")
     if as_json:
         click.echo(json.dumps({"out": str(out), **counts(conversion)}, ensure_ascii=False))
     else:
         show_conversion(conversion, out)
-
-
-def _write_rejects(conversion: Conversion, path: Path) -> None:
-    from partway.files import atomic_writer
-
-    with atomic_writer(path) as stream:
-        for reject in conversion.rejects:
-            record: dict[str, Any] = {"split": reject.split, "row": reject.row, "reason": reject.reason}
-            record |= {"detail": reject.detail, "record": dict(reject.record)}
-            stream.write(json.dumps(record, ensure_ascii=False) + "\n")

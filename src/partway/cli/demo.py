@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from partway.comparing import Experiment, Outcome
     from partway.evaluation import Estimate
 
-EXAMPLES = 3
+EXAMPLES = 3  # problems whose solutions are shown in the terminal
 
 
 @click.command()
@@ -72,7 +73,7 @@ def command(
         raise click.UsageError("--quick and --full exclude each other; choose one")
     if (data is None) != (model is None):
         raise click.UsageError("--data and --model go together: problems, and a model that has learned such")
-    if pretrain:
+    if pretrain:  # the built-in model took minutes to make, so it is shipped
         demo.pretrain(Path(out or "tiny-storyproblems"))
         return
     size = "quick" if quick else "full" if full else "normal"
@@ -90,7 +91,7 @@ def command(
     if as_json:
         click.echo(json.dumps(numbers(experiment, outcomes)))
         return
-    from partway.cli.comparison_tables import show_comparison
+    from partway.cli.compare import show_comparison
 
     show_comparison(experiment, outcomes)
     show_examples(outcomes)
@@ -135,19 +136,15 @@ def show_examples(outcomes: Sequence[Outcome]) -> None:
 
     run = of_arm(outcomes, "fcs+pcs")[0].run
     assert run is not None, "it trains"
-    shown = 0
-    buffers = run.buffers()
-    for problem in run.problems():
-        buffer = buffers[problem.id]
-        if len(buffer.fully_correct) < 2 or not buffer.partially_correct:
-            continue
-        click.echo(f"\n{problem.question}")
+    kept = run.buffers()
+    buffers = (kept[problem.id] for problem in run.problems())
+    # The first fully-correct one is the reference, so a second one was found by the model.
+    telling = (one for one in buffers if len(one.fully_correct) > 1 and one.partially_correct)
+    for buffer in islice(telling, EXAMPLES):
+        click.echo(f"\n{buffer.problem.question}")
         found = {
             "self-sampled, fully correct": buffer.fully_correct[1],
             "self-sampled, partially correct": buffer.partially_correct[0],
         }
         reference = Shown("given", trace(buffer.fully_correct[0]))
         show_against(reference, [Shown(name, trace(solution)) for name, solution in found.items()])
-        shown += 1
-        if shown == EXAMPLES:
-            break

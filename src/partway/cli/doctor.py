@@ -10,15 +10,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
-from typing import TYPE_CHECKING
 
 import click
 
 from partway.datasets.parallel import cores
 from partway.errors import SandboxError
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 USES = {
     "peft": "LoRA adapters (use_peft)",
@@ -136,7 +132,7 @@ def requirements() -> tuple[list[str], dict[str, list[str]]]:
         lines = metadata.requires("partway") or []
     except metadata.PackageNotFoundError:
         lines = []
-    for line in lines:
+    for line in lines:  # such as `peft>=0.18; extra == "peft"`
         match = re.match(r"[\w.-]+", line)
         extra = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
         if match and extra:
@@ -175,7 +171,7 @@ def examine_sandbox() -> Sandbox:
     from partway.execution.isolation import LANDLOCK, SECCOMP
     from partway.execution.workers import inspect_sandbox
 
-    start = time.perf_counter()
+    start = time.perf_counter()  # every first program of a process waits so long
     try:
         report = inspect_sandbox()
     except SandboxError as error:
@@ -187,6 +183,8 @@ def examine_sandbox() -> Sandbox:
     except SandboxError:  # refused here for its walls, which are shown
         attacks = {}
     inactive = [name for name, state in report.protections.items() if state.startswith("inactive")]
+    # What was tried asks whether the kernel alone would hold, past our screen of the code; an attack takes
+    # the whole way, and one that gets through is a hole of ours.
     if not all(attacks.values()):
         through = ", ".join(name for name, held in attacks.items() if not held)
         strength = f"broken: a program managed to {through}; please report this"
@@ -204,40 +202,33 @@ def examine_sandbox() -> Sandbox:
 def show(found: Checkup) -> None:
     """Four short tables."""
     from rich.console import Console
-
-    console = Console()
-    console.print(f"Python {found.python} on {found.system}\n", highlight=False)
-    console.print(
-        _rows("Packages", [(name, version or "missing") for name, version in found.packages.items()])
-    )
-    console.print(_rows("Devices", [tuple(device.split(": ", 1)) for device in found.devices]))
-    walls = [*found.sandbox.protections.items()]
-    tried = [
-        (f"tried to {name}", "refused" if no else "ALLOWED") for name, no in found.sandbox.refused.items()
-    ]
-    tried += [
-        (f"attacked to {name}", "withstood" if held else "GOT THROUGH")
-        for name, held in found.sandbox.withstood.items()
-    ]
-    console.print(
-        _rows("Sandbox for general programs", [("strength", found.sandbox.strength), *walls, *tried])
-    )
-    extras = [
-        (extra.name, f"missing; {extra.command}" if extra.is_missing else "installed")
-        for extra in found.extras
-    ]
-    uses = {extra.name: extra.use for extra in found.extras}
-    console.print(_rows("Extras", [(f"{name}: {uses[name]}", state) for name, state in extras]))
-    for problem in found.problems:
-        console.print(f"[red]![/] {problem}", highlight=False)
-
-
-def _rows(title: str, rows: list[tuple[str, ...]]) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 2))
-    for name, state in rows:
-        bad = state.startswith(("missing", "inactive", "weak", "unusable", "broken", "ALLOWED", "GOT"))
-        table.add_row(escape(name), escape(state), style="yellow" if bad else "")
-    return table
+    box, extras = found.sandbox, found.extras
+    tables = {
+        "Packages": {name: version or "missing" for name, version in found.packages.items()},
+        "Devices": dict(device.split(": ", 1) for device in found.devices),
+        "Sandbox for general programs": {
+            "strength": box.strength,
+            **box.protections,
+            **{f"tried to {name}": "refused" if no else "ALLOWED" for name, no in box.refused.items()},
+            **{
+                f"attacked to {n}": "withstood" if held else "GOT THROUGH"
+                for n, held in box.withstood.items()
+            },
+        },
+        "Extras": {
+            f"{e.name}: {e.use}": f"missing; {e.command}" if e.is_missing else "installed" for e in extras
+        },
+    }
+    console = Console()
+    console.print(f"Python {found.python} on {found.system}\n", highlight=False)
+    for title, rows in tables.items():
+        table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 2))
+        for name, state in rows.items():
+            bad = state.startswith(("missing", "inactive", "weak", "unusable", "broken", "ALLOWED", "GOT"))
+            table.add_row(escape(name), escape(state), style="yellow" if bad else "")
+        console.print(table)
+    for problem in found.problems:
+        console.print(f"[red]![/] {problem}", highlight=False)

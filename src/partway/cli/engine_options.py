@@ -21,6 +21,7 @@ from partway.cli.options import (
     TOP_K,
     TOP_P,
     given,
+    option,
 )
 from partway.errors import ConfigError, ModelError, ProblemError
 
@@ -36,72 +37,52 @@ class EvaluateOptions:
     """What the command line of `partway evaluate` says."""
 
     model: str | None = given(click.argument("model", required=False, metavar="[MODEL_OR_RUN]"))
-    problems: str | None = given(
-        click.option(
-            "--problems", metavar="FILE", help="The problems; without it, those a run was evaluated on."
-        )
+    problems: str | None = option(
+        "--problems", metavar="FILE", help="The problems; without it, those a run was evaluated on."
     )
     columns: str | None = given(COLUMNS)
-    limit: int | None = given(
-        click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N problems.")
+    limit: int | None = option(
+        "--limit", type=click.IntRange(1), metavar="N", help="Only the first N problems."
     )
-    samples: int = given(
-        click.option(
-            "--samples", default=100, show_default=True, metavar="N", help="Samples of every problem."
-        )
+    samples: int = option(
+        "--samples", default=100, show_default=True, metavar="N", help="Samples of every problem."
     )
-    temperature: float = given(
-        click.option("--temperature", default=0.8, show_default=True, help="Of these samples.")
-    )
+    temperature: float = option("--temperature", default=0.8, show_default=True, help="Of these samples.")
     top_p: float = given(TOP_P)
     top_k: int = given(TOP_K)
     max_completion_length: int = given(LENGTH)
-    ks: str | None = given(
-        click.option(
-            "--k", "ks", metavar="K,K,...", help="For pass@k and maj@k.  [default: 1,5,10,20,50 and N]"
-        )
+    ks: str | None = option(
+        "--k", "ks", metavar="K,K,...", help="For pass@k and maj@k.  [default: 1,5,10,20,50 and N]"
     )
     seed: int = given(SEED)
     answer_variable: str | None = given(ANSWER_VARIABLE)
-    checker: str | None = given(
-        click.option(
-            "--checker", help="What makes an answer right: default, exact, close, tests, MODULE:NAME."
-        )
+    checker: str | None = option(
+        "--checker", help="What makes an answer right: default, exact, close, tests, MODULE:NAME."
     )
     chat_template: Literal["auto", "none"] = given(CHAT_TEMPLATE)
     device: str | None = given(DEVICE)
-    engine: str | None = given(
-        click.option(
-            "--engine", metavar="URL,...", help="Ask servers, such as http://localhost:8000/v1, for samples."
-        )
+    engine: str | None = option(
+        "--engine", metavar="URL,...", help="Ask servers, such as http://localhost:8000/v1, for samples."
     )
-    few_shot: str | None = given(
-        click.option("--few-shot", metavar="FILE", help="Problems to show to the model as examples.")
+    few_shot: str | None = option(
+        "--few-shot", metavar="FILE", help="Problems to show to the model as examples."
     )
-    shots: int = given(
-        click.option("--shots", default=4, show_default=True, help="How many examples to show.")
+    shots: int = option("--shots", default=4, show_default=True, help="How many examples to show.")
+    concurrency: int = option(
+        "--concurrency", default=8, show_default=True, help="Problems to ask a server for at once."
     )
-    concurrency: int = given(
-        click.option(
-            "--concurrency", default=8, show_default=True, help="Problems to ask a server for at once."
-        )
+    extra_body: str | None = option(
+        "--extra-body", metavar="JSON", help="More fields for every request to a server."
     )
-    extra_body: str | None = given(
-        click.option("--extra-body", metavar="JSON", help="More fields for every request to a server.")
+    out: str | None = option(
+        "--out", metavar="DIR", help="Where results go.  [default: evaluations/ in the run or here]"
     )
-    out: str | None = given(
-        click.option(
-            "--out", metavar="DIR", help="Where results go.  [default: evaluations/ in the run or here]"
-        )
+    name: str | None = option(
+        "--name", help="Their file name.  [default: that of the problems, after the model's]"
     )
-    name: str | None = given(
-        click.option("--name", help="Their file name.  [default: that of the problems, after the model's]")
-    )
-    counts: bool = given(
-        click.option("--counts", is_flag=True, help="Write equal samples as one line with their count.")
-    )
-    overwrite: bool = given(
-        click.option("--overwrite", is_flag=True, help="Evaluate again although the results are there.")
+    counts: bool = option("--counts", is_flag=True, help="Write equal samples as one line with their count.")
+    overwrite: bool = option(
+        "--overwrite", is_flag=True, help="Evaluate again although the results are there."
     )
 
     @cached_property
@@ -118,7 +99,7 @@ def check_device(name: str | None) -> None:
     import torch
 
     try:
-        torch.empty(0, device=name)
+        torch.empty(0, device=name)  # takes no memory, but needs the driver
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).partition("\n")[0]
         raise ConfigError(f"--device is {name!r}, which cannot be used ({reason}); try cpu") from error
@@ -143,6 +124,7 @@ def opened_engine(options: EvaluateOptions, problems: list[Problem]) -> Iterator
         concurrency=options.concurrency,
         extra_body=extra_body,
     ) as engine:
+        # Weights on a server cannot be looked at: its address and the model's name stand for them.
         yield engine, key_of(options.engine, options.model, prompt, extra_body)
 
 
@@ -165,6 +147,7 @@ def _local_engine(options: EvaluateOptions, problems: list[Problem]) -> tuple[En
         prompt=_few_shot_prompt(options, problems) if options.few_shot else None,
     )
     room = engine.context_length
+    # Told before the first sample is drawn: the engine itself would stop at this problem, hours later.
     for problem in problems:
         length = len(engine.codec.prompt(problem.question))
         if length >= room:
@@ -173,6 +156,7 @@ def _local_engine(options: EvaluateOptions, problems: list[Problem]) -> tuple[En
                 f"{room} tokens; leave it out or use a model with a longer context"
             )
     digest, asked = model_digest(engine.model), engine.codec.question
+    # How the question is put decides samples too; the plain way is what the bare digest has always meant.
     return engine, digest if asked == PLAIN else key_of(digest, asked.text("?"))
 
 
@@ -183,6 +167,7 @@ def _few_shot_prompt(options: EvaluateOptions, problems: list[Problem]) -> FewSh
     if options.few_shot is None:
         return FewShotPrompt()
     examples = load_problems(options.few_shot, programs=options.programs)
+    # An example that is also to be solved would give its answer away.
     shown = {example.question for example in examples[: options.shots]}
     if both := [problem.id for problem in problems if problem.question in shown]:
         raise ProblemError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,16 @@ from partway.cli.options import takes
 from partway.errors import ConfigError, EngineError
 
 if TYPE_CHECKING:
-    from partway.evaluation import EvaluationPlan
+    from partway.evaluation import Comparison, EvaluationPlan
     from partway.problem import Problem
     from partway.runs import Run
+
+MEANINGS = {
+    "executable": "runs to its end",
+    "unique": "distinct texts",
+    "unique_canonical": "distinct, spelling aside",
+    "unique_alpha": "distinct, names of variables aside",
+}
 
 
 @click.command()
@@ -43,8 +51,6 @@ def command(ctx: click.Context, /, compare: tuple[str, str] | None, as_json: boo
       partway evaluate --compare runs/mle/evaluations/test.json runs/pcs/evaluations/test.json
       partway evaluate --compare mle/test.json pcs/test.json --problems hard.jsonl
     """
-    from partway.cli import evaluation_tables as tables
-
     if compare:
         from partway.datasets import load_problems
         from partway.evaluation import compare as compare_results
@@ -56,13 +62,13 @@ def command(ctx: click.Context, /, compare: tuple[str, str] | None, as_json: boo
         if as_json:
             click.echo(json.dumps({"first": compare[0], "second": compare[1], **comparison.to_json()}))
         else:
-            tables.show_comparison(comparison, *compare)
+            show_comparison(comparison, *compare)
         return
     summary = _evaluate(EvaluateOptions(**options), quiet=ctx.obj["quiet"])
     if as_json:
         click.echo(json.dumps(summary))
     else:
-        tables.show_summary(summary)
+        show_summary(summary)
 
 
 def _evaluate(options: EvaluateOptions, *, quiet: bool) -> dict[str, Any]:
@@ -99,7 +105,7 @@ def _evaluate(options: EvaluateOptions, *, quiet: bool) -> dict[str, Any]:
                 expand=not options.counts,
                 on_progress=lambda progress: bar.show(progress.done, progress.total, progress.resumed),
             )
-    except (KeyboardInterrupt, EngineError):
+    except (KeyboardInterrupt, EngineError):  # what a user may want to try again
         if journal_beside(path).exists():
             _say("what is finished is kept; the same command continues from there", quiet)
         raise
@@ -115,6 +121,7 @@ def _say(remark: str, quiet: bool) -> None:
 
 
 def _never_varies(summary: dict[str, Any]) -> bool:
+    # How many samples of a problem differ, on average; shares are floats, so 1 is not quite 1.
     distinct = summary["metrics"].get("unique", {"value": 1})["value"] * summary["samples"]
     return bool(summary["temperature"] > 0 and summary["samples"] > 1 and distinct < 1.001)
 
@@ -138,6 +145,7 @@ def _plan(options: EvaluateOptions) -> EvaluationPlan:
 def _run(options: EvaluateOptions) -> Run | None:
     from partway.runs import Run
 
+    # With a server, MODEL is its name there, also if a run is called so here.
     if options.model is None or options.engine is not None or not Run(Path(options.model)).is_started:
         return None
     return Run(Path(options.model))
@@ -172,3 +180,44 @@ def _summary_path(options: EvaluateOptions, problems_file: Path) -> Path:
     directory = Path(options.out) if options.out else (run or Run(Path())).evaluations_directory
     owner = "" if run else f"{Path(options.model or 'remote').name}-"
     return directory / f"{options.name or owner + problems_file.stem}.json"
+
+
+def show_summary(summary: Mapping[str, Any]) -> None:
+    """Every metric with its interval."""
+    from rich.console import Console
+
+    from partway.cli.table_style import plain_table
+
+    drawn = f"{summary['samples']} samples at temperature {summary['temperature']:g}"
+    title = f"{summary['problems']:,} problems, {drawn}"
+    table = plain_table("metric", "value", "95% interval", "", title=title)
+    for name, metric in summary["metrics"].items():
+        interval = f"{_percent(metric['low'])} to {_percent(metric['high'])}"
+        meaning = MEANINGS.get(name, "")
+        if name == "pass@1" and summary["pass1_samples"]:
+            meaning = f"drawn apart, at temperature {summary['pass1_temperature']:g}"
+        table.add_row(name, _percent(metric["value"]), interval, meaning)
+    Console().print(table)
+
+
+def show_comparison(comparison: Comparison, first: str, second: str) -> None:
+    """Both sides and the difference; a star marks an interval without 0."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    from partway.cli.table_style import plain_table
+
+    title = f"A: {escape(first)}\nB: {escape(second)}\n{comparison.problems:,} problems in common"
+    if comparison.left_out:
+        title += f", {comparison.left_out:,} left out that only one has"
+    table = plain_table("metric", "A", "B", "B - A", "95% interval", "", title=title)
+    for name, difference in comparison.difference.items():
+        sides = (_percent(side[name].value) for side in (comparison.first, comparison.second))
+        interval = f"{_percent(difference.low, '+')} to {_percent(difference.high, '+')}"
+        star = "*" if difference.low > 0 or difference.high < 0 else ""
+        table.add_row(name, *sides, _percent(difference.value, "+"), interval, star)
+    Console().print(table)
+
+
+def _percent(share: float, sign: str = "") -> str:
+    return f"{100 * share:{sign}.1f}%"

@@ -82,7 +82,7 @@ def _serve(explorer: Explorer, host: str, port: int, opens: bool, *, quiet: bool
         from partway.reports.explorer.guard import Door
         from partway.reports.explorer.server import serve
     except ModuleNotFoundError as error:
-        if (error.name or "").startswith("partway"):
+        if (error.name or "").startswith("partway"):  # a mistake of ours, which no installation mends
             raise
         raise ConfigError(
             f"the page needs {error.name}, which is not installed; try pip install 'partway[explore]',"
@@ -104,7 +104,7 @@ def _serve(explorer: Explorer, host: str, port: int, opens: bool, *, quiet: bool
 
 def has_display() -> bool:
     """Whether a browser opened here would be seen."""
-    if os.environ.get("SSH_CONNECTION"):
+    if os.environ.get("SSH_CONNECTION"):  # it would open where nobody sits
         return False
     if sys.platform in ("win32", "darwin"):
         return True

@@ -12,7 +12,7 @@ from types import FrameType
 INTERRUPTED = 130
 HAS_TIMER = hasattr(signal, "setitimer")  # not on Windows, where a Ctrl-C does not wait
 SECONDS_BETWEEN_TRIES = 0.05
-SHOW_CURSOR = "\x1b[?25h"
+SHOW_CURSOR = "\x1b[?25h"  # a bar may have hidden it
 
 _waits = 0  # how many `interruptions_wait` are entered
 
@@ -53,6 +53,7 @@ def interrupt(number: int, frame: FrameType | None) -> None:
         with contextlib.suppress(OSError, ValueError):
             sys.stdout.flush()
             shown = SHOW_CURSOR if sys.stderr.isatty() else ""
+            # Not `print`: whoever was interrupted may hold the lock of standard error.
             os.write(2, f"{shown}\npartway: interrupted\n".encode())
         os._exit(INTERRUPTED)
     else:
@@ -60,6 +61,7 @@ def interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _importing(frame: FrameType | None) -> bool:
+    # Python's own code for imports is built in under this name, whatever is being imported.
     while frame is not None and frame.f_code.co_filename != "<frozen importlib._bootstrap>":
         frame = frame.f_back
     return frame is not None

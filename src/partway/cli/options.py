@@ -38,6 +38,11 @@ def given(declaration: Callable[[Any], Any]) -> Any:
     return field(metadata={"declaration": declaration})
 
 
+def option(*names: str, **settings: Any) -> Any:
+    """A field whose value is that of an option, declared as click does it."""
+    return given(click.option(*names, **settings))
+
+
 def takes(options: type) -> Callable[[Command], Command]:
     """Gives a command what the fields of `options` declare."""
 

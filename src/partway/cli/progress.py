@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
@@ -39,34 +38,31 @@ class Bar:
 
     def __enter__(self) -> Self:
         if self.console.is_terminal and not self.quiet:
-            with interruptions_wait():
+            with interruptions_wait():  # a bar half started would leave the cursor hidden
                 self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar.live.is_started:
             with interruptions_wait():
                 self._bar.stop()
 
     def show(self, done: int, total: int, resumed: int = 0) -> None:
         """`done` of `total`; the `resumed` ones cost no time and do not count for the rate."""
-        now = self._clock()
         if self.quiet:
             return
+        now = self._clock()
+        numbers = self._numbers(done, total, resumed, now - self._started)
         if self.console.is_terminal:
-            numbers = self._numbers(done, total, resumed, now)
             self._bar.update(self._task, completed=done, total=total, numbers=numbers)
         elif done == total or now >= self._line_at + SECONDS_BETWEEN_LINES:
             self._line_at = now
-            line = f"{self.label}: {self._numbers(done, total, resumed, now)}"
-            self.console.print(line, soft_wrap=True, markup=False, highlight=False)
+            # A log may be narrower than a line; wrapping and colours are for terminals.
+            self.console.print(f"{self.label}: {numbers}", soft_wrap=True, markup=False, highlight=False)
 
-    def _numbers(self, done: int, total: int, resumed: int, now: float) -> str:
+    def _numbers(self, done: int, total: int, resumed: int, seconds: float) -> str:
         shown = f"{done:,} of {total:,} {self.unit}"
-        seconds = now - self._started
-        if done <= resumed or seconds <= 0:
+        if done <= resumed or seconds <= 0:  # there is no rate yet
             return shown
         rate = (done - resumed) / seconds
         left = round((total - done) / rate)

@@ -37,6 +37,7 @@ def command(
     from partway.reports.report import read_study, write_study
 
     study = read_study([Path(run) for run in runs])
+    # The report of one run lies in it; one of several belongs to none of them.
     folder = Path(out) if out else Path(runs[0], "report") if len(study.runs) == 1 else Path("report")
     page = write_study(study, folder, title=title)
     if as_json:

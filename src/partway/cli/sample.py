@@ -23,6 +23,7 @@ from partway.cli.options import (
     TOP_K,
     TOP_P,
     given,
+    option,
     takes,
 )
 from partway.cli.trace import as_object as trace_object
@@ -42,22 +43,16 @@ class SampleOptions:
 
     model: str = given(click.argument("model", metavar="MODEL_OR_RUN"))
     question: str = given(click.argument("question", metavar="QUESTION|-"))
-    samples: int = given(
-        click.option(
-            "-n", "--samples", type=click.IntRange(1), default=10, show_default=True, help="How many."
-        )
+    samples: int = option(
+        "-n", "--samples", type=click.IntRange(1), default=10, show_default=True, help="How many."
     )
-    answer: str | None = given(
-        click.option("--answer", metavar="VALUE", help="The right answer; gives every solution a verdict.")
+    answer: str | None = option(
+        "--answer", metavar="VALUE", help="The right answer; gives every solution a verdict."
     )
-    prefix: str = given(
-        click.option(
-            "--prefix", default="", metavar="STEPS", help="Continue these steps; ';' or newlines between."
-        )
+    prefix: str = option(
+        "--prefix", default="", metavar="STEPS", help="Continue these steps; ';' or newlines between."
     )
-    temperature: float = given(
-        click.option("--temperature", default=0.8, show_default=True, help="0 is greedy.")
-    )
+    temperature: float = option("--temperature", default=0.8, show_default=True, help="0 is greedy.")
     top_p: float = given(TOP_P)
     top_k: int = given(TOP_K)
     max_completion_length: int = given(LENGTH)
@@ -124,6 +119,7 @@ def _sample(
     programs = programs_for(options.model, {"answer_variable": options.answer_variable})
     prefix = parse_prefix(options.prefix, programs)
 
+    # From here on torch is imported, which takes seconds; what can be wrong was found before.
     check_device(options.device)
     say(f"loading {options.model}")
     from partway.models.loading import load_model
@@ -169,6 +165,7 @@ def judge(draws: Sequence[Draw], problem: Problem, programs: Programs) -> list[S
     """Draws of the same text as one solution each, traced and, if the answer is known, with a verdict."""
     by_text: dict[str, list[Draw]] = {}
     for draw in draws:
+        # One that was cut off just before its last line end is the same solution.
         by_text.setdefault(draw.text.rstrip("\n"), []).append(draw)
     equal = sorted(by_text.values(), key=lambda same: -sum(draw.count for draw in same))
     traces = programs.trace_all([same[0].text for same in equal])
@@ -187,7 +184,7 @@ def judge(draws: Sequence[Draw], problem: Problem, programs: Programs) -> list[S
 
 
 def _log_sum(log_probs: Sequence[float]) -> float:
-    largest = max(log_probs)
+    largest = max(log_probs)  # taken out of the sum, or small probabilities would become 0
     return largest + math.log(math.fsum(math.exp(log_prob - largest) for log_prob in log_probs))
 
 
@@ -197,7 +194,7 @@ def _verdicts(traces: Sequence[Trace], problem: Problem, programs: Programs) -> 
 
     buffer = SolutionBuffer.seeded(problem, programs=programs)
     is_wrong = [not programs.is_correct(found, problem.answer) for found in traces]
-    order = sorted(range(len(traces)), key=is_wrong.__getitem__)
+    order = sorted(range(len(traces)), key=is_wrong.__getitem__)  # otherwise the most frequent first
     verdicts = {index: buffer.consider(traces[index]) for index in order}
     return [verdicts[index] for index in range(len(traces))]
 

@@ -23,6 +23,7 @@ def check_servers(urls: Sequence[str], as_json: bool) -> None:
         try:
             found[url] = looked_at(url)
         except Trouble as trouble:
+            # Without a status nothing answered at all; with one, the server has said what is wrong.
             hint = "; does a server run there?" if trouble.status is None else ""
             found[url], has_failed = {"trouble": f"{trouble}{hint}"}, True
     if as_json:
@@ -46,7 +47,7 @@ def looked_at(url: str) -> dict[str, str]:
     from partway.models.servers.calls import Calls
     from partway.models.servers.identity import identify
 
-    calls = Calls(url, timeout=20.0, connections=2)
+    calls = Calls(url, timeout=20.0, connections=2)  # somebody waits at a terminal
     try:
         identity = identify(calls)
         return {
@@ -59,8 +60,9 @@ def looked_at(url: str) -> dict[str, str]:
 
 
 def _about_weights(kind: Kind, root: str) -> dict[str, str]:
+    version = kind.serving()
     said = {
-        "weights_given_last": _given(kind.serving()),
+        "weights_given_last": _GIVEN.get(version, str(version)),
         "takes": ", ".join(f"{_FORMS[form]} ({how})" for form, how in kind.forms.items()) or "no weights",
         "says_log_probs": "yes" if kind.tells_log_probs else "no",
     }
@@ -71,11 +73,6 @@ def _about_weights(kind: Kind, root: str) -> dict[str, str]:
     return said
 
 
-def _given(version: str | None) -> str:
-    """vLLM calls the weights it was started with `default`."""
-    return {None: "it does not say", "default": "none, it has those it was started with"}.get(
-        version, str(version)
-    )
-
-
 _FORMS = {"full": "whole weights", "lora": "adapters"}
+# vLLM calls the weights it was started with `default`.
+_GIVEN = {None: "it does not say", "default": "none, it has those it was started with"}

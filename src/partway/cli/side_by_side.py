@@ -18,16 +18,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from partway.cli.interruptions import interruptions_wait
+from partway.cli.progress import SECONDS_BETWEEN_LINES
 from partway.comparing import Arm, Experiment, Outcome, Stage, run_arm
 
-SECONDS_BETWEEN_LINES = 10.0
 News = tuple[str, Stage] | None  # an arm and how far it is; None comes last
 
 
 def run_arms(experiment: Experiment, directory: Path, jobs: int, quiet: bool) -> list[Outcome]:
     """Every arm with every seed, `jobs` at a time; the outcomes by seed, then arm."""
     cells = cells_of(experiment)
-    spawning = multiprocessing.get_context("spawn")
+    spawning = multiprocessing.get_context("spawn")  # a fork would copy locks that torch's threads hold
     manager = SyncManager(ctx=spawning)
     with interruptions_wait():
         manager.start(_begin_manager)
@@ -36,7 +36,7 @@ def run_arms(experiment: Experiment, directory: Path, jobs: int, quiet: bool) ->
         Bars(manager.Queue(), [_label(*cell) for cell in cells], quiet) as bars,
         ProcessPoolExecutor(min(jobs, len(cells)), spawning, _begin) as pool,
     ):
-        others = set(multiprocessing.active_children())
+        others = set(multiprocessing.active_children())  # the manager: the arms still need it to end well
         try:
             outcomes: dict[tuple[str, int], Outcome] = {}
             for is_trained in (True, False):  # what takes another arm's model waits for all of those
@@ -77,7 +77,7 @@ def _begin_manager() -> None:
 def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None, "called in a child"
-    parent.join()
+    parent.join()  # returns when the parent has ended, even if it was killed
     os._exit(1)
 
 
@@ -129,13 +129,12 @@ class Bars:
     def _show(self, label: str, stage: Stage) -> None:
         if self.console.is_terminal:
             self.progress.start_task(self.tasks[label])
-            description, text = f"{label}, {stage.name}", stage.text
             self.progress.update(
                 self.tasks[label],
-                description=description,
+                description=f"{label}, {stage.name}",
                 completed=stage.done,
                 total=stage.total,
-                text=text,
+                text=stage.text,
             )
         elif stage.done == stage.total or time.monotonic() > self.lines_at[label] + SECONDS_BETWEEN_LINES:
             self.lines_at[label] = time.monotonic()

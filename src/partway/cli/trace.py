@@ -17,7 +17,7 @@ from partway.execution.forms import read_written
 from partway.execution.programs import ProgramForms
 from partway.execution.values import StateMode
 
-MAX_BYTES = 1_000_000
+MAX_BYTES = 1_000_000  # one more is read, to tell what is too long from what just fits
 
 
 @click.command()
@@ -100,7 +100,7 @@ def read(name: str) -> str:
     if len(data) > MAX_BYTES:
         raise SolutionError(f"{shown}: more than {MAX_BYTES:,} bytes; a solution is a short Python program")
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode("utf-8-sig")  # some editors begin files with a mark
     except UnicodeDecodeError as error:
         raise SolutionError(f"{shown}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
     if not text.strip():

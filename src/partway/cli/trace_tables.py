@@ -124,6 +124,7 @@ def _rows(shown: Shown, programs: Programs) -> list[tuple[str, str, str]]:
     """Step, state and style of each step; a step that did not run has the reason as its state."""
     trace, states = shown.trace, state_texts(shown.trace, programs)
     rows = [(step, state, "") for step, state in zip(trace.solution.steps, states, strict=False)]
+    # The step that failed has the reason in place of a state; what is behind it never ran.
     if trace.failure is None:
         return [(shown.unread, "nothing to run", "red")] if shown.unread else rows
     steps = [*trace.solution.steps[len(states) :], *([shown.unread] if shown.unread else [])] or [""]

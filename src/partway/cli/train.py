@@ -45,13 +45,14 @@ class Command(click.Command):
 
 def _values(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The words that the key before the cursor can take."""
+    # What was read so far: as pairs, as other words, or a first word as the config.
     words = ctx.params.get("pairs") or ctx.args or [ctx.params.get("config") or ""]
     key = str(words[-1]).removeprefix("--").replace("-", "_") if words else ""
     return [CompletionItem(word) for word in training_keys().get(key, ()) if word.startswith(incomplete)]
 
 
 def _print_schema(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
-    if wanted and not ctx.resilient_parsing:
+    if wanted and not ctx.resilient_parsing:  # completion reads the command line too, and must not print
         from partway.training.schema import config_schema
 
         click.echo(json.dumps(config_schema(), indent=2))
@@ -167,13 +168,13 @@ def _check_reporting(args: SelfSamplingConfig) -> None:
             hint = suggestion(name, INTEGRATION_TO_CALLBACK)
             raise ConfigError(f"report_to is {name!r}, expected one of {names}{hint}")
         try:
-            INTEGRATION_TO_CALLBACK[name]()
+            INTEGRATION_TO_CALLBACK[name]()  # what is missing is told now, not after the model is loaded
         except (ImportError, RuntimeError) as error:
             raise ConfigError(f"report_to is {name}: {error}") from error
 
 
 def _rehearse(args: SelfSamplingConfig, strict: bool, as_json: bool) -> None:
-    with tempfile.TemporaryDirectory() as nowhere:
+    with tempfile.TemporaryDirectory() as nowhere:  # a trainer wants a directory even to try
         args.output_dir = nowhere
         rehearsal = _trainer(args, strict).rehearse()
     click.echo(json.dumps({"rehearsal": rehearsal}) if as_json else rehearsal)
@@ -210,6 +211,7 @@ def _problems(path: str, args: SelfSamplingConfig, strict: bool) -> list[Problem
     result = check_problems(path, programs=args.language, columns=args.named_columns)
     if not result.problems:
         raise ProblemError(f"{result.bad_rows[0]}; none of the {len(result.bad_rows)} rows can be used")
+    # Every process reads the file; one of them tells.
     if result.bad_rows and args.process_index == 0 and not args.disable_tqdm:
         click.echo(f"partway: left out {len(result.bad_rows)} rows of {path} that cannot be used:", err=True)
         for row in result.bad_rows[:NAMED]:
@@ -221,7 +223,7 @@ def _conclude(trainer: SelfSamplingTrainer, as_json: bool) -> None:
     run = trainer.run
     if as_json:
         latest: dict[str, object] = {"run": str(run.directory)}
-        for line in run.metrics():
+        for line in run.metrics():  # lines of training and of evaluation have different keys
             latest |= line
         click.echo(json.dumps(latest))
     else:

@@ -19,6 +19,7 @@ def training_keys() -> Choices:
     spec = find_spec("transformers")
     if spec is None or spec.origin is None:
         return ours
+    # First for their place in the list, last for their values: a field of ours wins over theirs.
     return {**ours, **_fields(Path(spec.origin).parent / "training_args.py", "TrainingArguments"), **ours}
 
 

@@ -10,7 +10,6 @@ from partway.comparing.arms import Arm
 from partway.comparing.experiment import Experiment
 from partway.comparing.selecting import SELECTED, Choice
 from partway.evaluation import Estimate, differences, estimates
-from partway.evaluation.intervals import Scores
 from partway.evaluation.results import metric_estimates
 from partway.reports.summaries import curves_of, work_of
 from partway.runs import Run
@@ -52,11 +51,6 @@ class Outcome:
     run: Run | None
     tables: Mapping[str, Choice]
     spent: Spent
-
-    @property
-    def scores(self) -> Scores:
-        """Of the selected model."""
-        return self.tables[SELECTED].scores
 
 
 def of_arm(outcomes: Iterable[Outcome], name: str) -> list[Outcome]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from partway.comparing.outcomes import Spent
@@ -22,16 +22,13 @@ from partway.problem import Problem
 from partway.runs import json_line
 
 
-@dataclass(frozen=True)
-class Round:
-    """What a round trains on, and the settings that only it has."""
+def prepared(
+    trial: Trial, number: int, model: str, problems: Sequence[Problem]
+) -> tuple[list[Problem], dict[str, Any]]:
+    """What a round trains on, and the settings that only it has.
 
-    problems: list[Problem]
-    settings: Mapping[str, Any]
-
-
-def prepared(trial: Trial, number: int, model: str, problems: Sequence[Problem]) -> Round:
-    """Sample all problems with `model`, and write down the solutions to train on; done once."""
+    All problems are sampled with `model`, once, and the solutions to train on are written down.
+    """
     file = trial.round_file(number, "-solutions.jsonl")
     if not trial.round_file(number, "-spent.json").exists():  # written last: where it is, all is sampled
         _sample(trial, number, model, problems)
@@ -43,10 +40,13 @@ def prepared(trial: Trial, number: int, model: str, problems: Sequence[Problem])
     # The budget of one arm is divided among its rounds, so that all arms take as many steps.
     steps = trial.experiment.steps // trial.arm.rounds
     evaluated = min(trial.experiment.eval_steps, steps)
-    return Round(
-        [_with_reference(trial, problem, bool(kept[problem.id])) for problem in problems],
-        {"buffer_file": str(file), "max_steps": steps, "eval_steps": evaluated, "save_steps": evaluated},
-    )
+    settings = {
+        "buffer_file": str(file),
+        "max_steps": steps,
+        "eval_steps": evaluated,
+        "save_steps": evaluated,
+    }
+    return [_with_reference(trial, problem, bool(kept[problem.id])) for problem in problems], settings
 
 
 def samples_per_problem(trial: Trial) -> int:
@@ -73,7 +73,7 @@ def _with_reference(trial: Trial, problem: Problem, is_solved: bool) -> Problem:
     """The problem as the round learns it, with its reference or without."""
     if trial.arm.references == "all" or (trial.arm.references == "unsolved" and not is_solved):
         return problem
-    return Problem(problem.id, problem.question, problem.answer, None, problem.meta)
+    return replace(problem, reference=None)
 
 
 def _sample(trial: Trial, number: int, model: str, problems: Sequence[Problem]) -> None:

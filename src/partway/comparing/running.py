@@ -52,9 +52,9 @@ def trained(trial: Trial, problems: Problems) -> tuple[Run, Spent]:
         model = trial.experiment.model
         for number in range(1, trial.arm.rounds + 1):
             # Samples of the latest model, but training from the first weights: `train` loads those.
-            of_round = rounds.prepared(trial, number, model, problems["train"])
+            learned, settings = rounds.prepared(trial, number, model, problems["train"])
             run = trial.round(number)
-            train(trial, run, {**problems, "train": of_round.problems}, of_round.settings)
+            train(trial, run, {**problems, "train": learned}, settings)
             model = str(run.final)
         return trial.run, rounds.spent(trial) + Spent.of(trial.run)
     train(trial, trial.run, problems, {})

