@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -76,16 +75,8 @@ def command(
         show_against(replace(shown[0], name=f"{against} (reference)"), solutions, programs)
     else:
         show(solutions, programs)
-    if forms == "steps":
-        _point_out_forms(names, texts, traces, answer_variable)
-
-
-def _point_out_forms(
-    names: Sequence[str], texts: Sequence[str], traces: Sequence[Trace], answer_variable: str
-) -> None:
-    """Where no answer was found because it is returned or printed, say how it is."""
-    for name, text, found in zip(names, texts, traces, strict=True):
-        if not found.has_answer and read_written(text, answer_variable) is not None:
+    for name, text, traced in zip(names, texts, traces, strict=True):
+        if forms == "steps" and not traced.has_answer and read_written(text, answer_variable) is not None:
             click.echo(f"partway: {name} returns or prints its answer; try --program-forms written", err=True)
 
 

@@ -72,11 +72,6 @@ def show_against(reference: Shown, solutions: Sequence[Shown], programs: Program
         Console().print(_side_by_side(reference, shown, programs))
 
 
-def state_texts(trace: Trace, programs: Programs) -> list[str]:
-    """The state after each executed step, numbers by size."""
-    return [f"{{{', '.join(text for text, _ in values)}}}" for values in values_by_step(trace, programs)]
-
-
 def _table(shown: Shown, programs: Programs) -> Table:
     table = Table(title=escape(shown.name), title_justify="left", caption_justify="left")
     table.add_column("", justify="right", style="dim")
@@ -122,7 +117,8 @@ def _moved(rows: list[tuple[str, str, str]], own: int, other: int) -> list[tuple
 
 def _rows(shown: Shown, programs: Programs) -> list[tuple[str, str, str]]:
     """Step, state and style of each step; a step that did not run has the reason as its state."""
-    trace, states = shown.trace, state_texts(shown.trace, programs)
+    trace = shown.trace
+    states = [f"{{{', '.join(text for text, _ in values)}}}" for values in values_by_step(trace, programs)]
     rows = [(step, state, "") for step, state in zip(trace.solution.steps, states, strict=False)]
     # The step that failed has the reason in place of a state; what is behind it never ran.
     if trace.failure is None:

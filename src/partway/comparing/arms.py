@@ -68,11 +68,6 @@ class Arm:
         """Whether it has a run of its own."""
         return self.method in ("train", "rounds")
 
-    @property
-    def directory_name(self) -> str:
-        """Its name in a path."""
-        return self.name.replace("+", "-")
-
 
 def read_arm(path: Path) -> Arm:
     """The arm in a file, which is called as the file is."""

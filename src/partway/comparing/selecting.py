@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from partway.evaluation.intervals import Scores
+from partway.reports.summaries import passes_in
 
 LARGEST = f"pass@{sys.maxsize}"  # nearest to it is the largest k that dev has
 SELECTED, LAST, BEST_PER_K = "selected", "last", "best_per_k"
@@ -35,8 +36,7 @@ def nearest_metric(metric: str, dev: Mapping[str, float]) -> str:
     'pass@20'
     """
     wanted = int(metric.removeprefix("pass@"))
-    ks = [int(name.removeprefix("pass@")) for name in dev if name.removeprefix("pass@").isdigit()]
-    return f"pass@{max(k for k in ks if k <= wanted)}"
+    return f"pass@{max(k for k in passes_in(dev) if k <= wanted)}"
 
 
 @dataclass(frozen=True)

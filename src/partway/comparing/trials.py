@@ -65,7 +65,8 @@ class Trial:
     @property
     def folder(self) -> Path:
         """Where its files are."""
-        return self.directory / f"{self.arm.directory_name}-seed{self.seed}"
+        # `fcs+pcs` is called fcs-pcs in a path.
+        return self.directory / f"{self.arm.name.replace('+', '-')}-seed{self.seed}"
 
     def round(self, number: int) -> Run:
         """The run of one of several rounds."""

@@ -72,7 +72,8 @@ def _winning_subsets(
             by_ties = grown if grown[-1] else grown[:-1]
         for index, k in enumerate(ks):
             if k >= j:
-                shares = [_coefficient(w, k - j, width) for w in by_ties]
+                # The coefficient of x^(k - j): the other samples of the subset.
+                shares = [ways >> width * (k - j) & (1 << width) - 1 for ways in by_ties]
                 shared = sum((Fraction(w, ties + 1) for ties, w in enumerate(shares) if w), Fraction(0))
                 totals[index] += comb(own, j) * shared
     return tuple(totals)
@@ -81,7 +82,3 @@ def _winning_subsets(
 def _polynomial(n: int, degree: int, width: int) -> int:
     """(1 + x)^n up to x^degree."""
     return sum(comb(n, power) << width * power for power in range(degree + 1))
-
-
-def _coefficient(polynomial: int, power: int, width: int) -> int:
-    return polynomial >> width * power & (1 << width) - 1

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from partway.errors import RunError
 from partway.evaluation.intervals import Estimate, differences, estimates
-from partway.evaluation.plan import EvaluationPlan
 from partway.evaluation.results import metric_estimates, read_results, score_columns
 
 
@@ -59,7 +58,9 @@ def compare(first: str | Path, second: str | Path, *, only: Container[str] | Non
         score_columns([of_side[task_id] for task_id in common], ks, plan.programs)
         for of_side, plan in zip(results, plans, strict=True)
     )
-    one, two = ({name: side[name] for name in side if _is_comparable(name, plans)} for side in (one, two))
+    # Shares of unique solutions fall as samples grow, so they need the same number of samples.
+    if plans[0].samples != plans[1].samples:
+        one, two = ({n: side[n] for n in side if not n.startswith("unique")} for side in (one, two))
     return Comparison(
         metric_estimates([one]),
         metric_estimates([two]),
@@ -67,8 +68,3 @@ def compare(first: str | Path, second: str | Path, *, only: Container[str] | Non
         problems=len(common),
         left_out=len(results[0].keys() ^ results[1].keys()),
     )
-
-
-def _is_comparable(name: str, plans: Sequence[EvaluationPlan]) -> bool:
-    """Shares of unique solutions fall as samples grow, so they need the same number of samples."""
-    return plans[0].samples == plans[1].samples or not name.startswith("unique")

@@ -108,15 +108,9 @@ def _write_samples(path: Path, samples: Mapping[str, tuple[JudgedSample, ...]], 
     with atomic_writer(path) as stream:
         for task_id, of_problem in samples.items():
             for sample in of_problem:
-                stream.writelines(_lines(task_id, sample, expand))
-
-
-def _lines(task_id: str, sample: JudgedSample, expand: bool) -> list[str]:
-    row = {"task_id": task_id, **sample.to_json()}
-    if not expand:
-        return [json.dumps(row) + "\n"]
-    del row["count"]
-    return [json.dumps(row) + "\n"] * sample.count
+                row = {"task_id": task_id, **sample.to_json()}
+                times = row.pop("count") if expand else 1
+                stream.writelines([json.dumps(row) + "\n"] * times)
 
 
 def read_results(path: Path) -> tuple[tuple[ProblemResult, ...], EvaluationPlan]:

@@ -20,7 +20,7 @@ Draw = Callable[[Study, Theme], "Figure | None"]
 
 MOST_LABELLED_BARS = 24
 LEAST_BAR_WIDTHS = 7.0  # across a figure, or two bars would fill it
-MOST_SOLUTIONS = 20  # of a problem, beyond which hardly any has more
+MOST_SOLUTIONS = 20  # of a problem; where one has more, the curve is cut off
 SOLVED = "problems solved (%)"
 TIME_UNITS = {"hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
 TOKEN_UNITS = {"billions": 1e9, "millions": 1e6, "thousands": 1e3, "": 1.0}
@@ -88,7 +88,9 @@ def objectives(study: Study, theme: Theme) -> Figure | None:
     for setting in settings:
         estimate = study.estimates[setting.label][metric]
         if setting.strategy == "none":
-            _level(axes, canvas, setting, estimate)
+            colour, ends = canvas.colour(setting), (100 * estimate.low, 100 * estimate.high)
+            axes.axhline(100 * estimate.value, color=colour, linestyle=(0, (5, 1.5)), linewidth=1.4)
+            axes.axhspan(*ends, color=colour, alpha=0.15, linewidth=0, zorder=0.5)
         else:
             _bars(axes, canvas, setting, [places[setting.label]], [estimate], 0.8, total=1)
     own = [setting for setting in settings if setting.strategy != "none"]
@@ -125,12 +127,6 @@ def _below_ticks(axes: Axes, text: str, place: float) -> None:
         ha="center",
         va="top",
     )
-
-
-def _level(axes: Axes, canvas: Canvas, setting: Setting, estimate: Estimate) -> None:
-    colour = canvas.colour(setting)
-    axes.axhline(100 * estimate.value, color=colour, linestyle=(0, (5, 1.5)), linewidth=1.4)
-    axes.axhspan(100 * estimate.low, 100 * estimate.high, color=colour, alpha=0.15, linewidth=0, zorder=0.5)
 
 
 def has_objectives(study: Study) -> bool:

@@ -6,16 +6,18 @@ The pairs are what TRL's DPOTrainer reads, and taken apart what its KTOTrainer r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from partway.buffer import SolutionBuffer, Verdict
 from partway.errors import ConfigError
 from partway.execution import Trace
+from partway.execution.state_tables import deviation
 from partway.models.prompts import PLAIN
 from partway.reports.buffers import write_counted
 from partway.runs import Row, Run, SelfSample
+from partway.solution import Solution
 
 # The answer of these is wrong, whatever their beginning is.
 WRONG = {
@@ -63,25 +65,23 @@ def _text(sample: SelfSample) -> str:
 def _preference(buffer: SolutionBuffer | None, trace: Trace) -> Preference | None:
     if buffer is None or not buffer.fully_correct:
         return None
-    wrong = trace.solution.steps
-    solutions = [solution.steps for solution in (*buffer.fully_correct, *buffer.stitched)]
-    right = max(solutions, key=lambda steps: _common(steps, wrong))
+    wrong = trace.solution
+    right = max((*buffer.fully_correct, *buffer.stitched), key=lambda one: _common(one, wrong))
     shared = _common(right, wrong)
     if shared in (len(wrong), len(right)):  # one begins the other: they never part
         return None
     # The next step is another one but still right: the sample goes wrong later, on a way of its own.
     if shared < len(trace.states) and trace.states[shared] in buffer.prefixes_by_state:
         return None
-    prompt = PLAIN.text(buffer.problem.question) + _lines(right[:shared])
-    return Preference(prompt, _lines(right[shared:]), _lines(wrong[shared:]), buffer.problem.id)
+    prompt = PLAIN.text(buffer.problem.question) + _lines(right.steps[:shared])
+    chosen, rejected = _lines(right.steps[shared:]), _lines(wrong.steps[shared:])
+    return Preference(prompt, chosen, rejected, buffer.problem.id)
 
 
-def _common(first: Sequence[str], second: Sequence[str]) -> int:
+def _common(first: Solution, second: Solution) -> int:
     """How many steps two solutions begin with alike."""
-    for count, (one, other) in enumerate(zip(first, second, strict=False)):
-        if one != other:
-            return count
-    return min(len(first), len(second))
+    differs = deviation(first, second)
+    return len(first) if differs is None else differs
 
 
 def _lines(steps: Iterable[str]) -> str:

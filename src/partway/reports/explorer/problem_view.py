@@ -20,7 +20,7 @@ from partway.reports.explorer.known import Known, spelled, traced
 from partway.runs import Row
 from partway.solution import Solution
 
-MAX_TYPED_STEPS = 200  # a page of more would take the browser minutes
+MAX_TYPED_STEPS = 200  # each is shown with its state: a page of more is slow, and not read
 
 
 def known_of(problem: Problem, buffer: SolutionBuffer) -> Known:
