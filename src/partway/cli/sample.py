@@ -210,8 +210,6 @@ def as_object(problem: Problem, prefix: Solution, solutions: Sequence[Sampled]) 
 
 
 def _solution_object(sampled: Sampled) -> dict[str, Any]:
-    traced = trace_object("", sampled.trace, None)
-    del traced["file"]
     return {
         "count": sampled.count,
         "finished": sampled.finished,
@@ -219,7 +217,7 @@ def _solution_object(sampled: Sampled) -> dict[str, Any]:
         "verdict": sampled.verdict,
         "text": sampled.text,
         "solution": sampled.trace.solution.text,
-        **traced,
+        **trace_object(sampled.trace),
     }
 
 

@@ -69,8 +69,8 @@ def command(
     solutions = shown[1:] if against else shown
     if as_json:
         for one in solutions:
-            found = as_object(one.name, one.trace, traces[0] if against else None, programs)
-            click.echo(json.dumps(found, ensure_ascii=False))
+            found = as_object(one.trace, traces[0] if against else None, programs)
+            click.echo(json.dumps({"file": one.name, **found}, ensure_ascii=False))
     elif against:
         show_against(replace(shown[0], name=f"{against} (reference)"), solutions, programs)
     else:
@@ -100,7 +100,7 @@ def read(name: str) -> str:
 
 
 def as_object(
-    name: str, found: Trace, reference: Trace | None, programs: PythonPrograms = PYTHON
+    found: Trace, reference: Trace | None = None, programs: PythonPrograms = PYTHON
 ) -> dict[str, Any]:
     """A trace as plain JSON values."""
     steps = [
@@ -112,7 +112,6 @@ def as_object(
         for step, changed, state in zip(found.solution.steps, found.changes, found.states, strict=False)
     ]
     result: dict[str, Any] = {
-        "file": name,
         "steps": steps,
         "answer": repr(found.answer) if found.has_answer else None,
         "failure": asdict(found.failure) if found.failure else None,

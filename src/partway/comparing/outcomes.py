@@ -106,20 +106,18 @@ def to_json(experiment: Experiment, outcomes: Sequence[Outcome]) -> dict[str, An
             }
             for table in own[0].tables
         }
-        sizes = dict(zip(("fcs", "pcs"), buffer_sizes(own), strict=True))
         arms[arm.name] = {
             **{key: value for key, value in asdict(arm).items() if key != "name"},
             "spent": asdict(mean_spent(own)),
-            "solutions_per_problem": sizes,
+            "solutions_per_problem": dict(zip(("fcs", "pcs"), buffer_sizes(own), strict=True)),
             "tables": tables,
         }
-    budget = {"steps": experiment.steps, "samples": experiment.samples}
     return {
         "model": experiment.model,
         "data": None if experiment.data is None else str(experiment.data),
         "seeds": list(experiment.seeds),
         "problems": {"train": experiment.train, "dev": experiment.dev, "test": experiment.test},
-        "budget": budget,
+        "budget": {"steps": experiment.steps, "samples": experiment.samples},
         "rules": experiment.rules(),
         "arms": arms,
     }

@@ -80,22 +80,19 @@ def _kept(setting: Setting) -> tuple[float | None, float | None]:
 
 def _marks(rows: Sequence[Sequence[Cell]]) -> dict[tuple[int, int], str]:
     """Which pass@k is the best of its strategy, and which is worse than MLE."""
-    marks: dict[tuple[int, int], list[str]] = {}
-    references = [row for row in rows if row[0] == STRATEGIES["none"]]
+    marks: dict[tuple[int, int], str] = {}
     for column in range(4, len(rows[0])):  # the first four say what is compared
         values = {
             number: cell.value for number, row in enumerate(rows) if isinstance(cell := row[column], Estimate)
         }
-        mle = max(
-            (cell.value for row in references if isinstance(cell := row[column], Estimate)), default=None
-        )
+        mle = [value for number, value in values.items() if rows[number][0] == STRATEGIES["none"]]
         for number, value in values.items():
             rivals = [values[other] for other in values if rows[other][0] == rows[number][0]]
-            if len(rivals) > 1 and value == max(rivals):
-                marks.setdefault((number, column), []).append("best")
-            if mle is not None and value < mle:
-                marks.setdefault((number, column), []).append("worse")
-    return {place: " ".join(names) for place, names in marks.items()}
+            is_best = len(rivals) > 1 and value == max(rivals)
+            is_worse = bool(mle) and value < max(mle)
+            if is_best or is_worse:
+                marks[number, column] = " ".join(["best"] * is_best + ["worse"] * is_worse)
+    return marks
 
 
 def solutions_table(study: Study) -> Table | None:

@@ -110,6 +110,14 @@ def summarize(run: Run | Path) -> RunSummary:
     results = results_of(run, config)
     kept = read_kept(run)
     work = work_of(run, curves)
+    # What a reader of the report would look for in vain.
+    missing = {
+        "environment.json is not there: versions and machine are unknown": not run.environment_file.exists(),
+        "nothing is logged yet: no curves": not metrics,
+        "there is no evaluation yet: no pass@k": not results,
+        "no checkpoint was written yet: no kept solutions": kept is None,
+        "timings.jsonl is not there: no times": not work,
+    }
     return RunSummary(
         run.directory,
         config,
@@ -121,7 +129,7 @@ def summarize(run: Run | Path) -> RunSummary:
         results,
         kept,
         work,
-        tuple(_missing(run, metrics, results, kept, work)),
+        tuple(remark for remark, is_missing in missing.items() if is_missing),
     )
 
 
@@ -208,21 +216,3 @@ def work_of(run: Run, curves: Mapping[str, Curve]) -> dict[str, Work]:
     if len(drawn_in_evaluations) == len(evaluations):  # older versions did not count
         known["evaluating"]["tokens"] = round(sum(drawn_in_evaluations))
     return {span: Work(seconds[span], **known.get(span, {})) for span in SPANS}
-
-
-def _missing(
-    run: Run,
-    metrics: Sequence[Row],
-    results: Mapping[str, Result],
-    kept: KeptSolutions | None,
-    work: Mapping[str, Work],
-) -> list[str]:
-    """What a reader of the report would look for in vain."""
-    absent = {
-        "environment.json is not there: versions and machine are unknown": not run.environment_file.exists(),
-        "nothing is logged yet: no curves": not metrics,
-        "there is no evaluation yet: no pass@k": not results,
-        "no checkpoint was written yet: no kept solutions": kept is None,
-        "timings.jsonl is not there: no times": not work,
-    }
-    return [remark for remark, applies in absent.items() if applies]
