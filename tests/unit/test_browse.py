@@ -26,7 +26,7 @@ def run(tmp_path: Path) -> Run:
         1, "oil", "", "n0 = 2\nn1 = 10\nanswer = n0 + n1\n", 3, True, Verdict.NEW_PARTIALLY_CORRECT
     )
     others = [SelfSample(n, "tea", "", f"answer = {n}\n", 1, True, Verdict.INCORRECT) for n in range(2, 14)]
-    broken = SelfSample(14, "oil", "n0 = 2\n", "n1 = = [bold]\x1b[2J\n", 1, False, Verdict.NOT_EXECUTABLE)
+    broken = SelfSample(14, "oil", "n0 = 2", "n1 = = [bold]\x1b[2J\n", 1, False, Verdict.NOT_EXECUTABLE)
     run.append_samples([beginning, *others, broken])
     return run
 
@@ -53,6 +53,12 @@ def test_samples_are_filtered_by_verdict_and_problem(run: Run) -> None:
     assert "n1 = = [bold]\\x1b[2J" in shown(run, "--verdict", "not_executable"), "what was written, no markup"
     assert "tea" not in shown(run, "--problem", "WHEELS")
     assert shown(run, "--problem", "nothing").startswith("no samples here with this verdict or text")
+
+
+def test_a_completion_begins_a_line_behind_its_prefix(run: Run) -> None:
+    assert "n0 = 2n1" not in shown(run, "--verdict", "not_executable")
+    run.append_samples([SelfSample(15, "oil", "n0 = 10", "answer = n0 * 2\n", 1, True, Verdict.INCORRECT)])
+    assert "{10, 20}" in shown(run, "--problem", "oil", "--verdict", "incorrect", "--states", "1")
 
 
 def test_states_stand_beside_those_of_the_reference(run: Run) -> None:

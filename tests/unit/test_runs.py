@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -264,3 +265,9 @@ def test_samples_of_a_newer_version_are_read_as_far_as_they_are_known(tmp_path):
     (tmp_path / "samples").mkdir()
     (tmp_path / "samples" / "00000001.jsonl").write_text(json.dumps(SAMPLE | {"engine": "new"}) + "\n")
     assert [sample.verdict.value for sample in run.samples()] == ["incorrect"]
+
+
+def test_a_self_sample_begins_with_the_steps_it_went_on_from():
+    drawn = SelfSample(1, "p", "n0 = 1\nn1 = 2", "answer = n0 + n1\n", 1, True, Verdict.INCORRECT)
+    assert drawn.text == "n0 = 1\nn1 = 2\nanswer = n0 + n1\n"
+    assert replace(drawn, prefix="").text == "answer = n0 + n1\n"

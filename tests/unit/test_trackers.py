@@ -49,6 +49,7 @@ def test_every_evaluation_gives_a_table_of_self_samples_and_of_its_own(
     assert [(row["step"], row["problem"], row["verdict"]) for row in drawn] == [
         (sample.step, sample.problem, str(sample.verdict)) for sample in trainer.run.samples()
     ], "each once"
+    assert [row["solution"] for row in drawn] == [sample.text for sample in trainer.run.samples()]
     evaluated = [row for row in rows if row["from"] == "evaluation"]
     assert {row["problem"] for row in evaluated} == {problem.id for problem in trainer.eval_dataset}
     assert all(row["question"] for row in rows)

@@ -94,16 +94,17 @@ def show_page(run: Run, problems: dict[str, Problem], view: View) -> list[SelfSa
         table.add_column(heading, overflow="fold", justify="right" if heading in ("", "step") else "left")
     for number, sample in enumerate(samples, 1):
         verdict = str(sample.verdict).replace("_", " ") + (f" x{sample.count}" if sample.count > 1 else "")
-        cells = (str(number), str(sample.step), verdict, visible(sample.problem), visible(written(sample)))
+        cells = (
+            str(number),
+            str(sample.step),
+            verdict,
+            visible(sample.problem),
+            visible(sample.text.strip("\n")),
+        )
         table.add_row(*map(escape, cells))
     Console().print(table)
     click.echo(f"page {view.page}{', more follow' if has_more else ', the last'}")
     return samples
-
-
-def written(sample: SelfSample) -> str:
-    """The sample with the beginning it went on from."""
-    return f"{sample.prefix}{sample.completion}".strip("\n")
 
 
 def show_states(run: Run, problems: dict[str, Problem], samples: Sequence[SelfSample], number: int) -> None:
@@ -114,7 +115,7 @@ def show_states(run: Run, problems: dict[str, Problem], samples: Sequence[SelfSa
     if not 1 <= number <= len(samples):
         raise ProblemError(f"there is no sample {number} on this page; it has {len(samples)}")
     sample, programs = samples[number - 1], run.programs
-    problem, text = problems.get(sample.problem), written(sample)
+    problem, text = problems.get(sample.problem), sample.text.strip("\n")
     shown = Shown.of("sample", text, programs.trace_all([text])[0], programs)
     if problem is not None:
         tests = unshown_tests(problem.question, problem.answer, programs)

@@ -16,7 +16,7 @@ from partway.execution import Trace
 from partway.execution.state_tables import deviation
 from partway.models.prompts import PLAIN
 from partway.reports.buffers import write_counted
-from partway.runs import Row, Run, SelfSample
+from partway.runs import Row, Run
 from partway.solution import Solution
 
 # The answer of these is wrong, whatever their beginning is.
@@ -47,7 +47,7 @@ def preferences(run: Run) -> Iterator[Preference]:
     """
     buffers = run.buffers()
     samples = [sample for sample in run.samples() if sample.finished and sample.verdict in WRONG]
-    texts = [_text(sample) for sample in samples]
+    texts = [sample.text for sample in samples]
     traces = dict(zip(texts, run.programs.trace_all(texts), strict=True))
     seen: set[Preference] = set()
     for sample, text in zip(samples, texts, strict=True):
@@ -55,11 +55,6 @@ def preferences(run: Run) -> Iterator[Preference]:
         if found is not None and found not in seen:
             seen.add(found)
             yield found
-
-
-def _text(sample: SelfSample) -> str:
-    beginning = f"{sample.prefix}\n" if sample.prefix else ""
-    return beginning + sample.completion
 
 
 def _preference(buffer: SolutionBuffer | None, trace: Trace) -> Preference | None:

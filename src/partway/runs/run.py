@@ -52,6 +52,11 @@ class SelfSample:
     weights: int | None = None
 
     @property
+    def text(self) -> str:
+        """The beginning it went on from, if any, and what was drawn behind it."""
+        return f"{self.prefix}\n{self.completion}" if self.prefix else self.completion
+
+    @property
     def late(self) -> int | None:
         """How many steps older the weights that drew it were than those that learn from it first."""
         return None if self.weights is None else self.step - 1 - self.weights

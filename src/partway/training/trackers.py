@@ -43,11 +43,8 @@ class SampleTables(TrainerCallback):  # type: ignore[misc]
         """The latest since the last table."""
         # Read from the run's files: trackers see what a report would, and nothing is kept in memory.
         for sample in deque(self.run.samples(after=self.last_step), maxlen=MOST):
-            text = f"{sample.prefix}{sample.completion}"
-            question = self.questions.get(sample.problem, "")
-            yield [
-                sample.step, "self-sample", sample.problem, question, text, str(sample.verdict), sample.count
-            ]  # fmt: skip
+            question, verdict = self.questions.get(sample.problem, ""), str(sample.verdict)
+            yield [sample.step, "self-sample", sample.problem, question, sample.text, verdict, sample.count]
 
     def _evaluation(self, step: int) -> Iterator[list[Any]]:
         """A few solutions of the first problems, right or wrong and why."""
