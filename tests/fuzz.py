@@ -118,8 +118,8 @@ def shrink_caches(size: int) -> None:
     global SETTLED
     SETTLED = 40_000
     tracing._memos = defaultdict(lambda: Memo(size))
-    parsing.MAX_CACHED_BYTES = size
-    for cache in (plain._known, interpreter._runs, screening._known, solution._alpha_forms):
+    caches = (parsing.known_lines, plain.known_lines, interpreter._runs, screening._known)
+    for cache in (*caches, solution._alpha_forms):
         cache._half = cache._most = size // 2
 
 

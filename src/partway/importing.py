@@ -8,15 +8,6 @@ from typing import Any
 from partway.errors import ConfigError, suggestion
 
 
-def is_import_path(text: str) -> bool:
-    """Whether `text` says where something is rather than what it is called.
-
-    >>> is_import_path("mypackage.rules:same"), is_import_path("mle_aug")
-    (True, False)
-    """
-    return ":" in text
-
-
 def imported(path: str, key: str) -> Any:
     """What the setting `key` points at with `path`, which is `module:name`.
 

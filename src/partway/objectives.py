@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from partway.advantages import grpo, maxrl, pkpo, rloo
 from partway.errors import ConfigError, suggestion
-from partway.importing import imported, is_import_path
+from partway.importing import imported
 from partway.models.targets import Target
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ rloo, maxrl, pkpo, or package.module:name; did you mean 'mml'?
         raise ConfigError(
             f"loss_normalization is {normalization!r}, expected one of {', '.join(NORMALIZATIONS)}"
         )
-    if is_import_path(name):
+    if ":" in name:  # where somebody's own is, not what it is called
         return replace(_of_a_user(name), normalization=normalization)
     if name not in OBJECTIVES:
         raise ConfigError(

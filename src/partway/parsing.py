@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from keyword import kwlist
 from typing import TypeAlias
 
+from partway.caching import BoundedCache
+
 Expression: TypeAlias = "int | float | str | tuple[str, Expression] | tuple[str, Expression, Expression]"
 """Arithmetic: a number, a name, ("neg", operand) or (operator, left, right)."""
 
@@ -59,55 +61,33 @@ class Parsed:
         return tuple(statement.text for statement in self.statements)
 
 
-class _Lines:
-    """Lines parsed before, as far as they fit into MAX_CACHED_BYTES; then it starts anew."""
-
-    def __init__(self) -> None:
-        self.known: dict[str, Statement] = {}
-        self.bytes = 0
-
-    def make_room(self, line: str, statement: Statement) -> None:
-        """Count one more; a tree takes far more memory than its text."""
-        self.bytes += 300 + len(line) * (50 if statement.node is None else 200)
-        if self.bytes > MAX_CACHED_BYTES:
-            self.clear()
-
-    def clear(self) -> None:
-        self.known.clear()
-        self.bytes = 0
+def _bytes_of(line: str, statement: Statement) -> int:
+    """What a cached line takes: a tree far more than its text."""
+    return 300 + len(line) * (50 if statement.node is None else 200)
 
 
-_shared = _Lines()
+known_lines = BoundedCache[str, Statement](MAX_CACHED_BYTES, _bytes_of)
 
 
-def parse(text: str, answer_variable: str, cache: dict[str, Statement] | None = None) -> Parsed:
-    """The statements of `text`, cut after the first one that assigns the answer variable.
-
-    `cache` holds lines parsed before; without it there is one for the whole process, bounded in size.
-    """
+def parse(text: str, answer_variable: str) -> Parsed:
+    """The statements of `text`, cut after the first one that assigns the answer variable."""
     if (excess := _excess(text)) is not None:
         return Parsed((), excess, 1, 1)
-    known = _shared.known if cache is None else cache
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     lines = text.split("\n")
     statements: list[Statement] = []
     for number, line in enumerate(lines):
-        statement = known.get(line)
+        statement = known_lines.get(line)
         if statement is None:
             statement = parse_line(line)
             if statement is None:
                 if not line or line.isspace():
                     continue
                 return _parse_tail(lines, number, statements, answer_variable)
-            if cache is None:
-                _shared.make_room(line, statement)
-            known[line] = statement
+            known_lines.put(line, statement)
         statements.append(statement)
-        if answer_variable and (
-            statement.target == answer_variable
-            or (statement.node is not None and statement.assigns(answer_variable))
-        ):
+        if answer_variable and statement.assigns(answer_variable):
             break
     return Parsed(tuple(statements))
 
@@ -126,11 +106,6 @@ def _excess(text: str, share: int = 1) -> str | None:
         return f"{ends:,} lines and semicolons, at most {statements:,} are read"
     found = len(text.encode("utf-8", "surrogatepass").translate(None, _NO_SIGNS))
     return f"{found:,} signs, at most {signs:,} are read" if found > signs else None
-
-
-def forget_lines() -> None:
-    """Drop what is remembered of earlier lines."""
-    _shared.clear()
 
 
 def end_of_solution(text: str, variable: str) -> int | None:
@@ -172,10 +147,11 @@ def parse_line(line: str) -> Statement | None:
     if line[:1].isspace() or len(line) > MAX_ARITHMETIC:
         return None
     try:
-        body = _ast_statements(line)
+        body = parse_tree(line).body
+        is_simple = len(body) == 1 and isinstance(body[0], _SIMPLE)
+        return Statement(ast.unparse(body[0]), node=body[0]) if is_simple else None
     except UNPARSABLE:
         return None
-    return body[0] if len(body) == 1 and isinstance(body[0].node, _SIMPLE) else None
 
 
 # Plain arithmetic. Only ASCII: a name may be spelled in several ways otherwise, and \d has many digits.
@@ -294,15 +270,10 @@ def _bracketed(piece: _Piece, precedence: int) -> str:
 # Everything else.
 
 UNPARSABLE = (SyntaxError, ValueError, MemoryError, RecursionError, OverflowError)
+# Statements that are whole on one line, whatever the next one holds.
 _SIMPLE = (
-    ast.Assign,
-    ast.AugAssign,
-    ast.AnnAssign,
-    ast.Expr,
-    ast.Import,
-    ast.ImportFrom,
-    ast.Pass,
-    ast.Assert,
+    *(ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr),
+    *(ast.Import, ast.ImportFrom, ast.Pass, ast.Assert),
 )
 
 
@@ -311,10 +282,6 @@ def parse_tree(text: str) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about the program's style, not ours
         return ast.parse(text)
-
-
-def _ast_statements(text: str) -> list[Statement]:
-    return [Statement(ast.unparse(node), node=node) for node in parse_tree(text).body]
 
 
 def _parse_tail(lines: list[str], start: int, statements: list[Statement], answer_variable: str) -> Parsed:

@@ -34,12 +34,4 @@ class Problem:
         if isinstance(reference, str):
             reference = Solution.parse(reference)
         # A frozen dataclass cannot assign; its own __init__ would not take a reference as text.
-        values = {
-            "id": id,
-            "question": question,
-            "answer": answer,
-            "reference": reference,
-            "meta": meta or {},
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(id=id, question=question, answer=answer, reference=reference, meta=meta or {})

@@ -7,13 +7,12 @@ steps become states is `execution`.
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from partway.caching import BoundedCache
 from partway.errors import SolutionError
-from partway.parsing import parse
+from partway.parsing import UNPARSABLE, parse, parse_tree
 
 ANSWER_VARIABLE = "answer"
 MAX_CACHED_BYTES = 32 << 20
@@ -81,16 +80,14 @@ def alpha_form(solution: Solution, answer_variable: str = ANSWER_VARIABLE) -> So
     if form is None:
         try:
             form = _renamed(solution, answer_variable)
-        except (SyntaxError, ValueError, MemoryError, RecursionError):  # what ast raises for deep nesting
+        except UNPARSABLE:
             form = solution
         _alpha_forms.put((solution, answer_variable), form)
     return form
 
 
 def _renamed(solution: Solution, answer_variable: str) -> Solution:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the program's style, not ours
-        tree = ast.parse(solution.text)
+    tree = parse_tree(solution.text)
     nodes = list(_in_order(tree))
     # Only what a program assigns is its own to rename: `max` and `math` are not.
     assigned = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}

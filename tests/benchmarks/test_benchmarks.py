@@ -120,7 +120,7 @@ def test_cold_tracing_knows_no_line_and_warm_tracing_no_program(monkeypatch):
     trace_all(["n0 = 3\nanswer = n0 + 1"])
     known = []
     monkeypatch.setattr(
-        trace, "trace_all", lambda texts: known.append((len(plain._known) > 0, len(tracing._memos)))
+        trace, "trace_all", lambda texts: known.append((len(plain.known_lines) > 0, len(tracing._memos)))
     )
     trace.trace_afresh([])
     trace.trace_cold([])

@@ -5,16 +5,16 @@ import tracemalloc
 import pytest
 
 from partway import PythonPrograms, parsing, trace, trace_all
+from partway.caching import BoundedCache
 from partway.execution import is_correct, tracing
 from partway.execution.arithmetic import NotCovered
-from partway.execution.interpreter import interpret
-from partway.execution.states import states_of
 from partway.execution.traces import Failure
+from partway.execution.values import states_of
 from partway.parsing import parse
 
 
 def interpreted(text: str):
-    return interpret(parse(text, "answer").statements, "multiset")
+    return tracing.interpreted(parse(text, "answer"), "multiset", "answer")
 
 
 def test_one_state_per_step_and_the_answer():
@@ -291,7 +291,7 @@ def test_a_signalling_nan_is_nan_and_no_right_answer():
 
 @pytest.mark.parametrize("mode", ["multiset", "set", "strict"])
 def test_states_end_where_they_would_be_too_large(mode, monkeypatch):
-    monkeypatch.setattr("partway.execution.states.MAX_STATES_TEXT", 100)
+    monkeypatch.setattr("partway.execution.values.MAX_STATES_TEXT", 100)
     changes = [{f"x{n}": (n + 10,)} for n in range(20)]
     states = states_of(changes, mode)
     assert sum(map(len, states)) <= 100 < sum(map(len, states)) + len(states[-1]) + 4
@@ -305,28 +305,26 @@ def test_states_that_do_not_change_are_shared():
         assert found.states[0] is found.states[1] is found.states[2]
 
 
-def test_the_cache_of_lines_starts_anew_before_it_is_too_large(monkeypatch):
-    monkeypatch.setattr(parsing, "MAX_CACHED_BYTES", 10_000)
-    monkeypatch.setattr(parsing, "_shared", parsing._Lines())
+def test_the_cache_of_lines_drops_old_ones_before_it_is_too_large(monkeypatch):
+    small = BoundedCache(100_000, parsing._bytes_of)
+    monkeypatch.setattr(parsing, "known_lines", small)
     most = 0
     for number in range(1_000):
         parse(f"x = {number}\ny = [x, {number}]", "answer")
-        most = max(most, sum(300 + 50 * len(line) for line in parsing._shared.known))
-        assert parsing._shared.bytes <= 10_000
-    assert 5_000 < most <= 12_000
+        most = max(most, len(small))
+        assert len(small) * 300 <= 100_000
+    assert small.get("x = 999") is not None
+    assert small.get("x = 0") is None
+    assert most > 50
 
 
 def test_trees_in_the_cache_of_lines_are_counted_for_what_they_take():
     lines = [f"x{number} = [" + "0, " * 90 + "1]" for number in range(100)]
     tracemalloc.start()
-    found = parsing._Lines()
-    for line in lines:
-        statement = parsing.parse_line(line)
-        found.make_room(line, statement)
-        found.known[line] = statement
+    found = {line: parsing.parse_line(line) for line in lines}
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert held < 1.5 * found.bytes
+    assert held < 1.5 * sum(parsing._bytes_of(line, statement) for line, statement in found.items())
 
 
 def test_steps_before_one_that_cannot_be_spelled_are_traced():

@@ -5,8 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from partway.execution.states import states_of
-from partway.execution.values import MAX_TEXT, Opaque, canonical, strict
+from partway.execution.values import MAX_TEXT, Opaque, canonical, states_of, strict
 
 SAME = [
     (2, 2.0),

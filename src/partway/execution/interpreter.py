@@ -6,74 +6,40 @@ not cover (`NotCovered`) goes to the isolated workers.
 
 from __future__ import annotations
 
-from bisect import insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from partway.caching import BoundedCache
 from partway.execution.arithmetic import SYMBOLS, NotCovered
 from partway.execution.lowering import Environment, Run, lookup, lower
-from partway.execution.states import MAX_STATES_TEXT, states_too_large
-from partway.execution.traces import Failure
-from partway.execution.values import State, StateMode, canonical, strict
+from partway.execution.traces import Changed, Execution, Failure
 from partway.parsing import Expression, Statement
 
 MAX_CACHED_BYTES = 32 << 20
 BYTES_PER_CHARACTER = 150  # of the functions that a statement is lowered to
 
 
-class Interpreted:
-    """What the interpreter saw: states and changes of the executed steps, and the failure if any."""
-
-    __slots__ = ("changes", "failure", "states")
-
-    def __init__(self) -> None:
-        self.states: list[State] = []
-        self.changes: list[Mapping[str, tuple[Any] | None]] = []
-        self.failure: Failure | None = None
-
-
-def interpret(statements: Sequence[Statement], mode: StateMode) -> Interpreted:
-    """Run `statements` and record the state after each; NotCovered if any reaches outside the subset."""
-    spell = strict if mode == "strict" else canonical
-    seen = Interpreted()
-    states, changes, is_set = seen.states, seen.changes, mode == "set"
+def interpret(statements: Sequence[Statement]) -> Execution:
+    """Run `statements`; NotCovered if any reaches outside the subset."""
     environment: Environment = {}
-    sorted_texts: list[str] = []  # the canonical texts of all values
-    room = MAX_STATES_TEXT
-
-    def assign(name: str, value: Any) -> None:
-        if name in environment:
-            sorted_texts.remove(spell(environment[name]))
-        environment[name] = value
-        insort(sorted_texts, str(value) if type(value) is int else spell(value))
-
+    changes: list[Changed] = []
+    failure = None
     try:
         for statement in statements:
             if statement.node is None:
-                value = evaluate(statement.expression, environment)
-                assign(statement.target, value)
-                changes.append({statement.target: (value,)})
+                changed = {statement.target: (evaluate(statement.expression, environment),)}
             else:
                 changed = _lowered(statement)(environment)
-                for name, (value,) in changed.items():
-                    assign(name, value)
-                changes.append(changed)
-                if not changed and states:
-                    states.append(states[-1])
-                    continue
-            states.append(", ".join(sorted(set(sorted_texts)) if is_set else sorted_texts))
-            room -= len(states[-1])
-            if room < 0:
-                del states[-1], changes[-1]
-                raise states_too_large()
+            for name, (value,) in changed.items():
+                environment[name] = value
+            changes.append(changed)
     except MemoryError as error:
-        seen.failure = Failure("memory", str(error), len(states))
+        failure = Failure("memory", str(error), len(changes))
     except RecursionError:
         raise NotCovered from None  # a worker has a stack of its own
     except (ArithmeticError, NameError, TypeError, ValueError) as error:
-        seen.failure = Failure("error", f"{type(error).__name__}: {error}", len(states))
-    return seen
+        failure = Failure("error", f"{type(error).__name__}: {error}", len(changes))
+    return Execution(tuple(changes), failure)
 
 
 def evaluate(expression: Expression, environment: Environment) -> Any:

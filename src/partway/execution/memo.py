@@ -33,10 +33,6 @@ class Memo:
             elif trace.failure.kind in ("error", "forbidden"):
                 put(text, trace)
 
-    def forget(self) -> None:
-        """Drop what is remembered of earlier programs."""
-        self._traces.clear()
-
     def __len__(self) -> int:
         return len(self._traces)
 

@@ -51,7 +51,7 @@ _UNUSUAL = (
     *(ArithmeticError, KeyError, MemoryError, NameError, RecursionError, TypeError, ValueError),
     NotCovered,
 )
-_known = BoundedCache[str, PlainStep](MAX_CACHED_BYTES, lambda line, _: 600 + 50 * len(line))
+known_lines = BoundedCache[str, PlainStep](MAX_CACHED_BYTES, lambda line, _: 600 + 50 * len(line))
 
 
 def trace_plain(text: str, answer_variable: str) -> Trace | None:
@@ -100,7 +100,7 @@ def _steps(text: str) -> list[PlainStep] | None:
     lines = text.split("\n")
     if not lines[-1]:
         lines.pop()
-    known = _known.recent
+    known = known_lines.recent
     try:
         return [known[line] for line in lines]
     except KeyError:
@@ -110,17 +110,12 @@ def _steps(text: str) -> list[PlainStep] | None:
 def _new_steps(lines: list[str]) -> list[PlainStep] | None:
     steps = []
     for line in lines:
-        step = _known.get(line)
+        step = known_lines.get(line)
         if step is None:
             statement = parse_arithmetic(line)
             if statement is None:
                 return None
             step = _plain_step(statement)
-            _known.put(line, step)
+            known_lines.put(line, step)
         steps.append(step)
     return steps
-
-
-def forget_lines() -> None:
-    """Drop what is remembered of earlier lines."""
-    _known.clear()

@@ -32,7 +32,7 @@ from typing import Any
 from partway.execution.isolation import grant_reserve
 from partway.execution.namespace import BUILTIN_EXCEPTIONS
 from partway.execution.screen import Screened, refusals, screen
-from partway.execution.values import digest
+from partway.execution.values import TOO_LARGE, digest
 from partway.execution.wire import MAX_NAME, IntegerTooLarge, encode_value, text_to_json
 
 MAX_MESSAGE = 300
@@ -153,7 +153,7 @@ def _note(
     except MemoryError as error:
         grant_reserve()
         return "memory", describe(error)
-    return None if write(line) else ("memory", "the states are too large to be kept")
+    return None if write(line) else ("memory", TOO_LARGE)
 
 
 class FullRecord:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from partway.execution.states import TOO_LARGE
 from partway.execution.traces import Execution, Failure, FailureKind
-from partway.execution.values import printable
+from partway.execution.values import TOO_LARGE, printable
 from partway.execution.wire import Decoder, TooMuchWork, WireError, decode_line
 
 MAX_MESSAGE = 1_000

@@ -12,9 +12,8 @@ from partway.execution.arithmetic import NotCovered
 from partway.execution.interpreter import interpret
 from partway.execution.memo import Memo
 from partway.execution.plain import trace_plain
-from partway.execution.states import TOO_LARGE, states_of
 from partway.execution.traces import Changed, Execution, Failure, Trace
-from partway.execution.values import StateMode, canonical, printable
+from partway.execution.values import TOO_LARGE, StateMode, canonical, printable, states_of
 from partway.parsing import Parsed, parse
 from partway.solution import EMPTY, Solution
 
@@ -54,7 +53,7 @@ def _run_isolated(programs: Mapping[str, Parsed], state: StateMode, answer_varia
     traces = {}
     for (text, parsed), execution in zip(programs.items(), executions, strict=True):
         try:
-            traces[text] = _executed(parsed, execution, state, answer_variable)
+            traces[text] = _executed(parsed, execution, state, answer_variable, isolated=True)
         except (MemoryError, RecursionError) as error:
             traces[text] = _given_up(error)
     return traces
@@ -85,21 +84,19 @@ def forget() -> None:
 
 def forget_lines() -> None:
     """Drop what is remembered of earlier lines."""
-    plain.forget_lines()
-    parsing.forget_lines()
+    plain.known_lines.clear()
+    parsing.known_lines.clear()
 
 
 def interpreted(parsed: Parsed, mode: StateMode, answer_variable: str) -> Trace:
     """The trace of a program the interpreter covers; NotCovered if it does not."""
-    seen = interpret(parsed.statements, mode)
-    failure = seen.failure or _syntax_failure(parsed)
-    changes = tuple(seen.changes)
-    return Trace(
-        Solution(parsed.steps), tuple(seen.states), changes, failure, _outcome(changes, answer_variable)
-    )
+    return _executed(parsed, interpret(parsed.statements), mode, answer_variable, isolated=False)
 
 
-def _executed(parsed: Parsed, execution: Execution, mode: StateMode, answer_variable: str) -> Trace:
+def _executed(
+    parsed: Parsed, execution: Execution, mode: StateMode, answer_variable: str, *, isolated: bool
+) -> Trace:
+    """The trace of what a room reports, with the state after each step."""
     steps, failure = parsed.steps, execution.failure
     if failure is None and _outcome(execution.changes, answer_variable) is not None:
         steps = steps[: len(execution.changes)]  # it ends here; what follows is cut, whether it parses or not
@@ -109,7 +106,7 @@ def _executed(parsed: Parsed, execution: Execution, mode: StateMode, answer_vari
     changes = execution.changes[: len(states)]
     if len(changes) < len(execution.changes):
         steps, failure = parsed.steps, Failure("memory", TOO_LARGE, len(states))
-    return Trace(Solution(steps), states, changes, failure, _outcome(changes, answer_variable), isolated=True)
+    return Trace(Solution(steps), states, changes, failure, _outcome(changes, answer_variable), isolated)
 
 
 def _given_up(error: BaseException) -> Trace:

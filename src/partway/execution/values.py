@@ -1,12 +1,15 @@
-"""Values of variables and their canonical text: what makes two values, and so two states, the same.
+"""Values and states, by their canonical text: what makes two values, and so two states, the same.
 
 A state is the multiset of the values in scope, names ignored, written as the sorted canonical texts of
-its values. Equal states are equal strings, in every process and on every machine.
+its values. Equal states are equal strings, in every process and on every machine. All the states of a program
+together are bounded: they are what its trace holds most of.
 """
 
 from __future__ import annotations
 
 from _blake2 import blake2b  # `hashlib` would load all of OpenSSL into workers, which are to be small
+from bisect import bisect_left, insort
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -18,6 +21,8 @@ StateMode = Literal["multiset", "set", "strict"]
 
 MAX_INTEGER_BITS = 14_000  # below CPython's limit of 4,300 digits, so that every integer has a text
 MAX_TEXT = 256  # longer canonical texts are stood for by their digest
+MAX_STATES_TEXT = 3_000_000  # characters of all different states of one program
+TOO_LARGE = "the states are too large to be kept"
 EXACT_FLOAT = 2.0**53
 
 
@@ -118,3 +123,33 @@ def digest(content: bytes) -> str:
     """A short text that stands for long content."""
     found: str = blake2b(content, digest_size=16).hexdigest()
     return found
+
+
+def states_of(changes: Sequence[Mapping[str, tuple[Any] | None]], mode: StateMode) -> tuple[State, ...]:
+    """The state after each step; fewer than steps if all of them would be too large to be kept.
+
+    A step that changes nothing shares the state before it.
+
+    >>> states_of([{"x": (2,), "y": (1,)}, {}, {"x": None}], "multiset")
+    ('1, 2', '1, 2', '1')
+    """
+    spell = strict if mode == "strict" else canonical
+    texts: dict[str, str] = {}
+    in_order: list[str] = []
+    states: list[State] = []
+    room = MAX_STATES_TEXT
+    for changed in changes:
+        for name, value in changed.items():
+            if name in texts:
+                del in_order[bisect_left(in_order, texts.pop(name))]
+            if value is not None:
+                texts[name] = spell(value[0])
+                insort(in_order, texts[name])
+        if changed or not states:
+            states.append(", ".join(dict.fromkeys(in_order) if mode == "set" else in_order))
+            room -= len(states[-1])
+        else:
+            states.append(states[-1])
+        if room < 0:
+            return tuple(states[:-1])
+    return tuple(states)
