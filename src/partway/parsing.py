@@ -296,16 +296,17 @@ def _parse_tail(lines: list[str], start: int, statements: list[Statement], answe
     return Parsed(tuple(statements), error.msg, start + (error.lineno or 1), error.offset or 1)
 
 
-def longest_beginning(text: str) -> tuple[list[Statement], str]:
-    """The statements of the longest beginning of whole lines that parses, and the text behind it.
+def longest_parsed(text: str) -> tuple[list[ast.stmt], bool]:
+    """The statements of the longest beginning of whole lines that parses, and whether text is left.
 
     Only half as much is read as `parse` does: who asks spells the statements several times.
     """
     if _excess(text, share=2) is not None:
-        return [], text
+        return [], not text.isspace()
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     statements, end, _ = _longest_beginning(lines)
-    return statements, "\n".join(lines[end:])
+    nodes = [statement.node for statement in statements if statement.node is not None]
+    return nodes, any(line.strip() for line in lines[end:])
 
 
 def _longest_beginning(lines: list[str]) -> tuple[list[Statement], int, SyntaxError | None]:

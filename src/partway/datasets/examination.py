@@ -13,8 +13,9 @@ from typing import Any
 
 from partway.datasets.column_layouts import Fields, UnknownLayout, fields_of
 from partway.datasets.records import Record
+from partway.documents import is_whole
 from partway.execution import Programs, Trace
-from partway.execution.programs import flaw_of
+from partway.execution.programs import flaw_of, shown
 from partway.problem import Problem
 
 DEEPEST = 50  # lists in lists
@@ -54,7 +55,9 @@ def _with_gsm8k_solutions(rows: list[Fields | Complaint]) -> list[Fields | Compl
     marked = {
         index: {"question": row.question, "answer": row.gsm8k}
         for index, row in enumerate(rows)
-        if isinstance(row, Fields) and row.gsm8k and row.solution is None and _is_gsm8k(row)
+        if isinstance(row, Fields) and row.gsm8k and row.solution is None
+        # Only where the rest is as GSM8K has it: a question in words, a number behind the mark.
+        if isinstance(row.question, str) and not isinstance(row.answer, str)
     }
     if marked:
         from partway.datasets.gsm8k import convert_gsm8k
@@ -65,10 +68,6 @@ def _with_gsm8k_solutions(rows: list[Fields | Complaint]) -> list[Fields | Compl
             if isinstance(row, Fields) and problem.reference is not None:
                 rows[index] = replace(row, solution=problem.reference.text)
     return rows
-
-
-def _is_gsm8k(row: Fields) -> bool:
-    return isinstance(row.question, str) and not isinstance(row.answer, str)
 
 
 def _examine_fields(row: Fields, programs: Programs, traces: Iterator[Trace]) -> Examined:
@@ -110,7 +109,7 @@ def _kind_flaw(row: Fields, programs: Programs) -> str | None:
 
 def _id_complaints(value: Any) -> Iterator[Complaint]:
     is_number = isinstance(_normal(value), int) and value is not True and value is not False
-    if value is None or is_number or (isinstance(value, str) and value.strip() and _is_unicode(value)):
+    if value is None or is_number or (isinstance(value, str) and value.strip() and is_whole(value)):
         return
     yield Complaint("id", f"expected text or a whole number, found {_shown(value)}")
 
@@ -120,7 +119,7 @@ def _question_complaints(value: Any, column: str) -> Iterator[Complaint]:
         yield Complaint(column, f"expected the text of a question, found {_shown(value)}")
     elif not value.strip():
         yield Complaint(column, "the question is empty")
-    elif not _is_unicode(value):
+    elif not is_whole(value):
         yield Complaint(column, "not valid UTF-8 text")
 
 
@@ -136,7 +135,7 @@ def _answer_complaints(value: Any, column: str, depth: int = 0) -> Iterator[Comp
             if not math.isfinite(value):
                 yield Complaint(column, f"{_shown(value)} is not a number to compare with")
         case str():
-            if not value.strip() or not _is_unicode(value):
+            if not value.strip() or not is_whole(value):
                 yield Complaint(column, f"expected a number or a plain value, found {_shown(value)}")
         case list() | tuple():
             for item in value:
@@ -155,13 +154,10 @@ def _text_complaints(value: Any, column: str, depth: int = 0) -> Iterator[Compla
     """What cannot be written to a file again, however deep it is in columns that nobody reads."""
     if depth > DEEPEST:
         yield Complaint(column, f"nested more than {DEEPEST} deep")
-    elif isinstance(value, str) and not _is_unicode(value):
+    elif isinstance(value, str) and not is_whole(value):
         yield Complaint(column, f"not valid UTF-8 text: {_shown(value)}")
-    elif isinstance(value, Mapping):
-        for item in (*value.keys(), *value.values()):
-            yield from _text_complaints(item, column, depth + 1)
-    elif isinstance(value, list | tuple):
-        for item in value:
+    elif isinstance(value, Mapping | list | tuple):
+        for item in (*value.keys(), *value.values()) if isinstance(value, Mapping) else value:
             yield from _text_complaints(item, column, depth + 1)
 
 
@@ -198,12 +194,5 @@ def _normal(value: Any) -> Any:
     return value
 
 
-def _is_unicode(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
-
-
 def _shown(value: Any) -> str:
-    if value is None:
-        return "nothing"
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return "nothing" if value is None else shown(value)

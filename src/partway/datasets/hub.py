@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
@@ -48,29 +49,37 @@ def hub_name(text: str) -> HubName | None:
 
 def read_hub(wanted: HubName) -> Iterable[Any]:
     """The rows, downloaded if they are not in the cache."""
-    try:
-        import datasets
-    except ImportError:
-        raise _unusable(wanted, "it needs: pip install 'partway[datasets]'") from None
-    try:
-        with offline_without_network():
+    with reaching_hub(partial(_unusable, wanted)) as datasets:
+        try:
             config = wanted.config or _usual(wanted, datasets.get_dataset_config_names(wanted.name))
             rows: Iterable[Any] = datasets.load_dataset(wanted.name, config, split=wanted.split)
-    except ValueError as error:  # it is there, but not a split or a configuration of this name
-        spellings = f"{wanted.name}:SPLIT or {wanted.name}:CONFIGURATION:SPLIT"
-        raise ProblemError(f"{wanted}: {reason_of(error)}; write {spellings}") from None
-    except (OSError, RuntimeError, KeyError, datasets.exceptions.DatasetsError) as error:
-        raise _unusable(wanted, reason_of(error)) from None
+        except ValueError as error:  # it is there, but not a split or a configuration of this name
+            spellings = f"{wanted.name}:SPLIT or {wanted.name}:CONFIGURATION:SPLIT"
+            raise ProblemError(f"{wanted}: {_reason_of(error)}; write {spellings}") from None
     return rows
 
 
-def reason_of(error: Exception) -> str:
+@contextmanager
+def reaching_hub(unusable: Callable[[str], ProblemError]) -> Iterator[Any]:
+    """The library that reads from the Hub; why it cannot is said in the error that `unusable` makes."""
+    try:
+        import datasets
+    except ImportError:
+        raise unusable("it needs: pip install 'partway[datasets]'") from None
+    try:
+        with _offline_without_network():
+            yield datasets
+    except (OSError, RuntimeError, ValueError, KeyError, datasets.exceptions.DatasetsError) as error:
+        raise unusable(_reason_of(error)) from None
+
+
+def _reason_of(error: Exception) -> str:
     """What an error of another library says, as a part of a sentence."""
     return next(iter(str(error).splitlines()), type(error).__name__).removesuffix(".")
 
 
 @contextmanager
-def offline_without_network() -> Iterator[None]:
+def _offline_without_network() -> Iterator[None]:
     """Without a network, read from the cache at once, instead of after half a minute of retries."""
     from datasets import config
     from huggingface_hub import constants

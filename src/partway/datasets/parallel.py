@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeAlias
+
+from partway.execution.workers import cores as cores
 
 ITEMS_AT_ONCE = 50  # a process gets so many at a time
 
@@ -31,11 +32,6 @@ def side_by_side(processes: int) -> Iterator[RunAll]:
         yield lambda function, items: pool.map(function, items, chunksize=ITEMS_AT_ONCE)
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _leave_interrupts_to_the_parent() -> None:

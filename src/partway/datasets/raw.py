@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from partway.datasets.hub import offline_without_network, reason_of
+from partway.datasets.hub import reaching_hub
 from partway.datasets.sources import read_rows
 from partway.errors import ProblemError
 
@@ -123,16 +124,9 @@ def _checked_columns(data: RawData, path: Path, rows: Rows) -> Rows:
 
 
 def _read_hub(data: RawData) -> dict[str, Rows]:
-    try:
-        import datasets
-    except ImportError:
-        raise _unreachable(data, "it needs: pip install 'partway[datasets]'") from None
-    try:
-        with offline_without_network():
-            hub = datasets.load_dataset(data.hub_name, data.hub_config)
+    with reaching_hub(partial(_unreachable, data)) as datasets:
+        hub = datasets.load_dataset(data.hub_name, data.hub_config)
         splits = {split: [dict(row) for row in hub[there.name]] for split, there in data.hub_splits.items()}
-    except (OSError, RuntimeError, ValueError, KeyError, datasets.exceptions.DatasetsError) as error:
-        raise _unreachable(data, reason_of(error)) from None
     for split, rows in splits.items():
         _check_rows(data, split, rows)
     return splits

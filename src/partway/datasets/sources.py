@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from partway.datasets.hub import hub_name, read_hub
 from partway.datasets.records import BadRow, Record, number_records, read_json, read_jsonl
-from partway.datasets.tabular import read_csv, read_parquet, read_tsv, read_xml
+from partway.datasets.tabular import read_cells, read_parquet, read_xml
 from partway.errors import ProblemError
 
 ProblemSource: TypeAlias = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
@@ -18,8 +19,8 @@ Records: TypeAlias = Iterator[Record | BadRow]
 READERS: dict[str, Callable[[Path], Records]] = {
     ".jsonl": read_jsonl,
     ".json": read_json,
-    ".csv": read_csv,
-    ".tsv": read_tsv,
+    ".csv": partial(read_cells, delimiter=",", kind="CSV"),
+    ".tsv": partial(read_cells, delimiter="\t", kind="TSV"),
     ".parquet": read_parquet,
     ".xml": read_xml,
 }

@@ -15,17 +15,8 @@ from partway.datasets.records import BadRow, Record, number_records
 from partway.errors import ProblemError
 
 
-def read_csv(path: Path) -> Iterator[Record | BadRow]:
-    """Cells between commas; an empty one is left out."""
-    return _read_cells(path, ",", "CSV")
-
-
-def read_tsv(path: Path) -> Iterator[Record | BadRow]:
-    """Cells between tabs; an empty one is left out."""
-    return _read_cells(path, "\t", "TSV")
-
-
-def _read_cells(path: Path, delimiter: str, kind: str) -> Iterator[Record | BadRow]:
+def read_cells(path: Path, delimiter: str, kind: str) -> Iterator[Record | BadRow]:
+    """Rows of cells between delimiters, below a row of names; an empty cell is left out."""
     # Bytes that are no UTF-8 come through as lone surrogates, so that their row can be named.
     with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
         reader = csv.reader(stream, delimiter=delimiter, strict=True)

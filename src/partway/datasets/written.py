@@ -13,6 +13,7 @@ from typing import Any
 
 from partway.datasets.spellings import boxed, plain_answer
 from partway.execution.forms import read_written
+from partway.parsing import UNPARSABLE, parse_tree
 
 ANSWER = "answer"  # what made references assign
 MARK = "####"  # GSM8K writes its answer behind it
@@ -64,8 +65,8 @@ def fenced(text: str) -> str | None:
 def _is_program(text: str) -> bool:
     """Whether text that may be prose is a program after all: it parses and assigns something."""
     try:
-        statements = ast.parse(text).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        statements = parse_tree(text).body
+    except UNPARSABLE:
         return False
     return any(isinstance(statement, (ast.Assign, ast.FunctionDef)) for statement in statements)
 
@@ -90,7 +91,7 @@ def from_equation(equation: Any) -> str | None:
     expression = _LITERAL.sub(named, equation.partition("=")[0])
     try:
         body = ast.unparse(ast.parse(expression.strip(), mode="eval"))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNPARSABLE:
         return None
     return "\n".join([*(f"n{i} = {number}" for i, number in enumerate(numbers)), f"{ANSWER} = {body}"])
 
@@ -105,8 +106,8 @@ def from_function(code: Any) -> str | None:
     if not isinstance(code, str):
         return None
     try:
-        tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = parse_tree(code)
+    except UNPARSABLE:
         return None
     for function in tree.body:
         if isinstance(function, ast.FunctionDef) and ast.get_docstring(function) and len(function.body) > 1:

@@ -4,7 +4,7 @@ Straight-line arithmetic is evaluated by an interpreter in this process; everyth
 isolated workers. Neither gives a program any of this process's powers.
 """
 
-from partway.execution.answers import is_correct
+from partway.execution.checkers import is_correct
 from partway.execution.programs import PYTHON, Programs, PythonPrograms, trace, trace_all
 from partway.execution.traces import Failure, Trace
 from partway.execution.values import State

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import math
-import re
 from bisect import insort
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -204,7 +203,7 @@ class _Renaming:
         """The step with its variables renamed; None if it cannot be said in these names."""
         (statement,) = parse(step, "").statements
         if statement.node is None:
-            right = NAME.sub(self._name_of, step[len(statement.target) :])
+            right = NAME.sub(lambda word: self.names.get(word[0], word[0]), step[len(statement.target) :])
             return f"{self._assigned(statement.target)}{right}"
         effects = effects_of(step)
         assert effects is not None, "a route is made of solutions whose effects are known"
@@ -231,9 +230,6 @@ class _Renaming:
 
     def _is_shared(self, name: str) -> bool:
         return list(self.names.values()).count(self.names[name]) > 1
-
-    def _name_of(self, match: re.Match[str]) -> str:
-        return self.names.get(match[0], match[0])
 
     def _assigned(self, name: str) -> str:
         """What a variable is called once it is assigned: its old name, its own, or a fresh one."""

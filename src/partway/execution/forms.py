@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import indent
 
-from partway.parsing import longest_beginning
+from partway.parsing import longest_parsed
 
 HEADER = "    "
 UNFINISHED = "="  # no statement: what is cut off in the middle fails at its place as it does elsewhere
@@ -47,12 +47,6 @@ def read_written(text: str, answer_variable: str) -> Written | None:
         return _read(body, answer_variable, is_cut) if body else None
     except RecursionError:  # nested too deep to be spelled from here
         return None
-
-
-def longest_parsed(text: str) -> tuple[list[ast.stmt], bool]:
-    """The statements of the longest beginning of whole lines that parses, and whether text is left."""
-    statements, behind = longest_beginning(text)
-    return [one.node for one in statements if one.node is not None], bool(behind.strip())
 
 
 def _read(body: Sequence[ast.stmt], answer: str, is_cut: bool) -> Written | None:
@@ -129,9 +123,7 @@ def _answering(statement: ast.stmt, answer: str) -> str:
             pass
         case ast.Expr(value=ast.Call(func=ast.Name(id="print"), args=[value], keywords=[])):
             pass
-        case ast.Expr(value=ast.Call() | ast.Constant()):
-            return ast.unparse(statement)
-        case ast.Expr(value=value):
+        case ast.Expr(value=value) if not isinstance(value, (ast.Call, ast.Constant)):
             pass
         case _:
             return ast.unparse(statement)

@@ -6,17 +6,20 @@ Each function puts up what it can and says, per protection, "active" or why not.
 
 from __future__ import annotations
 
+import _socket
 import ctypes
 import os
 import resource
 import signal
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import _exit, getppid
 from resource import RLIMIT_AS, RLIMIT_CPU, RLIMIT_NOFILE, RLIMIT_NPROC, setrlimit
 from typing import ClassVar
+
+from partway.execution.wire import to_json
 
 ACTIVE = "active"
 SECCOMP = "seccomp (system calls)"
@@ -67,7 +70,7 @@ def confine_worker() -> dict[str, str]:
     """Walls for a worker process that still has to start children: applied once, after its imports."""
     return {
         "unprivileged user": _attempt(_drop_privileges),
-        "no new privileges": _attempt(_forbid_new_privileges),
+        "no new privileges": _attempt(_prctl, _PR_SET_NO_NEW_PRIVS, 1),
         LANDLOCK: _attempt(_forbid_files),
         "limits (files, core dumps)": _attempt(_limit_files),
     }
@@ -91,6 +94,32 @@ def warm_up_walls() -> None:
     setrlimit(RLIMIT_CPU, resource.getrlimit(RLIMIT_CPU))
 
 
+def try_everything(protections: Mapping[str, str], zygote: int) -> None:
+    """Run against a program's walls from inside: write, to descriptor 1, what is refused in fact.
+
+    A second line follows if this process cannot even become another.
+    """
+    attempts: dict[str, Callable[[], object]] = {
+        "read a file": lambda: os.close(os.open("/", os.O_RDONLY)),
+        "write a file": lambda: os.close(os.open(os.devnull, os.O_WRONLY)),
+        "open a socket": lambda: _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM).close(),
+        "start a process": lambda: os.fork() or os._exit(0),
+        "signal a process": lambda: os.kill(zygote, 0),
+    }
+    refused = {name: _is_refused(attempt) for name, attempt in attempts.items()}
+    os.write(1, to_json({"protections": protections, "refused": refused}).encode() + b"\n")
+    if _is_refused(lambda: os.execv("/bin/sh", ["sh", "-c", ":"])):
+        os.write(1, b"still here")
+
+
+def _is_refused(attempt: Callable[[], object]) -> bool:
+    try:
+        attempt()
+    except OSError:
+        return True
+    return False
+
+
 def grant_reserve() -> None:
     """Lift the soft limit on memory to the hard one, so that a full process can still report."""
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
@@ -110,10 +139,6 @@ def _drop_privileges() -> None:
         os.setgroups([])
         os.setresgid(NOBODY, NOBODY, NOBODY)
         os.setresuid(NOBODY, NOBODY, NOBODY)
-
-
-def _forbid_new_privileges() -> None:
-    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def _die_with(parent: int) -> None:
@@ -204,14 +229,11 @@ def _prctl(option: int, first: int, second: int = 0) -> None:
 def _system_call(number: int, *arguments: object) -> int:
     if not _IS_LINUX:
         raise Unavailable(f"only Linux has Landlock, this is {sys.platform}")
-    result: int = _LIBC.syscall(ctypes.c_long(number), *map(_as_word, arguments))
+    words = [ctypes.c_ulong(one) if isinstance(one, int) else one for one in arguments]
+    result: int = _LIBC.syscall(ctypes.c_long(number), *words)
     if result < 0:
         raise _last_error()
     return result
-
-
-def _as_word(argument: object) -> object:
-    return ctypes.c_ulong(argument) if isinstance(argument, int) else argument
 
 
 def _last_error() -> OSError:

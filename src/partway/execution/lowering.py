@@ -112,7 +112,8 @@ def _value(node: ast.expr) -> Evaluate:
         case ast.Name(id=name):
             return _name(name)
         case ast.BinOp(left=left, op=op, right=right):
-            return _binary(_known(BINARY, type(op)), _value(left), _value(right))
+            binary, first, second = _known(BINARY, type(op)), _value(left), _value(right)
+            return lambda environment: bounded(binary(first(environment), second(environment)))
         case ast.UnaryOp(op=op, operand=operand):
             unary, inner = UNARY[type(op)], _value(operand)
             return lambda environment: unary(inner(environment))
@@ -153,10 +154,6 @@ def lookup(name: str, environment: Environment) -> Any:
 
 
 NAMES_PYTHON_KNOWS = frozenset(dir(builtins))
-
-
-def _binary(binary: Callable[[Any, Any], Any], left: Evaluate, right: Evaluate) -> Evaluate:
-    return lambda environment: bounded(binary(left(environment), right(environment)))
 
 
 def _boolean(is_and: bool, values: list[Evaluate]) -> Evaluate:

@@ -90,7 +90,9 @@ def fresh_namespace() -> dict[str, Any]:
 
 def _importer() -> Callable[..., ModuleType]:
     """An `__import__` that knows the stand-ins of one program and nothing else."""
-    stand_ins = {name: _stand_in(name, contents) for name, contents in _MODULES.items()}
+    stand_ins = {name: ModuleType(name) for name in _MODULES}
+    for name, contents in _MODULES.items():
+        vars(stand_ins[name]).update(contents)
 
     def import_module(
         name: str, globals: object = None, locals: object = None, fromlist: Any = (), level: int = 0
@@ -105,25 +107,18 @@ def _importer() -> Callable[..., ModuleType]:
     return import_module
 
 
-def _stand_in(name: str, contents: Mapping[str, Any]) -> ModuleType:
-    module = ModuleType(name)
-    vars(module).update(contents)
-    return module
-
-
 def settle_modules() -> None:
     """Give what modules keep for a whole thread one beginning, the same for every program."""
-    decimal.setcontext(decimal.Context(**_DECIMAL_DEFAULTS))
+    # Python's own defaults, spelled out: what this process was started with must not matter.
+    context = decimal.Context(
+        prec=28,
+        rounding=decimal.ROUND_HALF_EVEN,
+        Emin=-999999,
+        Emax=999999,
+        capitals=1,
+        clamp=0,
+        flags=[],
+        traps=[decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow],
+    )
+    decimal.setcontext(context)
     random.seed(0)  # NormalDist.samples draws from the shared generator
-
-
-_DECIMAL_DEFAULTS: dict[str, Any] = {
-    "prec": 28,
-    "rounding": decimal.ROUND_HALF_EVEN,
-    "Emin": -999999,
-    "Emax": 999999,
-    "capitals": 1,
-    "clamp": 0,
-    "flags": [],
-    "traps": [decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow],
-}

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from partway.errors import ConfigError, SolutionError
-from partway.execution.answers import is_correct
 from partway.execution.checkers import (
     DEFAULT,
     TESTS,
     Checker,
     checker_of,
     checker_settings,
+    is_correct,
     tests_flaw,
     tests_of,
 )
@@ -336,7 +336,7 @@ def flaw_of(trace: Trace, answer: Any, programs: Programs) -> str | None:
     if programs.is_correct(trace, answer):
         return None
     if trace.has_answer:
-        return f"gives {_shown(trace.answer)}, but the answer is {_shown(answer)}"
+        return f"gives {shown(trace.answer)}, but the answer is {shown(answer)}"
     return f"never {programs.ending}"
 
 
@@ -355,6 +355,7 @@ def form_of(text: str, programs: Programs) -> Solution | str:
         return text
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value in a message, cut where it is long."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -10,8 +10,9 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from partway.execution.forms import Written, in_block, longest_parsed
+from partway.execution.forms import Written, in_block
 from partway.execution.traces import Failure, Trace
+from partway.parsing import UNPARSABLE, longest_parsed, parse_tree
 from partway.solution import Solution
 
 
@@ -116,8 +117,8 @@ def _header(function: ast.FunctionDef) -> str:
 def _first_call(tests: Sequence[str], name: str) -> ast.Call | None:
     """The first call of a function in the first test."""
     try:
-        nodes = ast.walk(ast.parse(tests[0]))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        nodes = ast.walk(parse_tree(tests[0]))
+    except UNPARSABLE:
         return None
     calls = (node for node in nodes if isinstance(node, ast.Call))
     return next((call for call in calls if isinstance(call.func, ast.Name) and call.func.id == name), None)

@@ -17,8 +17,9 @@ from functools import lru_cache
 from itertools import islice, product
 from typing import Any, Literal, cast
 
-from partway.execution.answers import is_number
+from partway.execution.checkers import is_number
 from partway.execution.traces import Trace
+from partway.parsing import UNPARSABLE, parse_tree
 from partway.solution import Solution
 
 Belief = Literal["confirmed", "spurious", "undecided"]
@@ -34,12 +35,14 @@ LARGEST = 10**MAX_DIGITS  # whole numbers far beyond it are no floats
 FIXED = frozenset({0, 1, 2, 3})
 COMMON = frozenset({0.5, 7, 10, 12, 24, 52, 60, 100, 365, 1000})  # everybody knows them
 ROUNDING = frozenset({"int", "round", "floor", "ceil"})
-UNITS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+_SMALL = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen"
 )
-WORDS = {word: number for number, word in enumerate(f"{UNITS} seventeen eighteen nineteen".split())}
-TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-WORDS |= {word: 10 * number for number, word in enumerate(TENS.split(), 2)}
+UNITS = {word: number for number, word in enumerate(_SMALL.split())}
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+TENS = {word: 10 * number for number, word in enumerate(_TENS.split(), 2)}
+WORDS = UNITS | TENS
 _NUMBER = re.compile(
     r"(?<![\w.])(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?(\s?%| percent)?|([A-Za-z]+)(?:-([A-Za-z]+))?"
 )
@@ -67,27 +70,20 @@ class Numbers:
         if not abs(literal) < LARGEST:
             return None
         for percent in sorted(self.percents):
-            for form in (_share, _less, _more):
+            for form in _FACTORS:
                 if abs(form(percent) - literal) < 1e-9:
                     return percent, form
-        return next(((n, _part) for n in sorted(self.counts) if n > 3 and _part(n) == literal), None)
+        # `* 0.25` is `/ 4`: a literal may be one part of a number.
+        of = next((number for number in sorted(self.counts) if number > 3 and 1 / number == literal), None)
+        return None if of is None else (of, lambda value: 1 / value)
 
 
-def _share(percent: float) -> float:
-    return round(percent / 100, 10)
-
-
-def _less(percent: float) -> float:
-    return round(1 - percent / 100, 10)
-
-
-def _more(percent: float) -> float:
-    return round(1 + percent / 100, 10)
-
-
-def _part(number: float) -> float:
-    """A quarter for 4: `* 0.25` is `/ 4`."""
-    return 1 / number
+# What a per cent is as a factor: the share itself, what is left without it, the whole with it on top.
+_FACTORS: tuple[Callable[[float], float], ...] = (
+    lambda percent: round(percent / 100, 10),
+    lambda percent: round(1 - percent / 100, 10),
+    lambda percent: round(1 + percent / 100, 10),
+)
 
 
 @lru_cache(maxsize=10_000)
@@ -167,8 +163,8 @@ class _Program:
 
     def __init__(self, solution: Solution, is_smooth: bool = False) -> None:
         try:
-            self.tree = ast.parse(solution.text)
-        except (SyntaxError, ValueError, MemoryError, RecursionError):  # nested too deep to be read again
+            self.tree = parse_tree(solution.text)
+        except UNPARSABLE:  # nested too deep to be read again
             self.tree = ast.Module([], [])
         self.text = "" if self.tree.body else solution.text
         if is_smooth:
@@ -198,14 +194,12 @@ class _Smooth(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        return node.args[0] if _called(node) in ROUNDING and len(node.args) == 1 else node
-
-
-def _called(node: ast.Call) -> str:
-    match node.func:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-    return ""
+        match node:
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[rounded]) if (
+                name in ROUNDING
+            ):
+                return rounded
+        return node
 
 
 def _rounds(solution: Solution) -> bool:

@@ -23,9 +23,8 @@ from select import POLLIN
 from signal import ITIMER_PROF, setitimer
 from typing import Any
 
-from partway.execution.isolation import confine_program, confine_worker, warm_up_walls
+from partway.execution.isolation import confine_program, confine_worker, try_everything, warm_up_walls
 from partway.execution.namespace import fresh_namespace, settle_modules
-from partway.execution.probe import try_everything
 from partway.execution.recorder import FullRecord, PlainRecord, prepare, prepare_unscreened, run_program
 from partway.execution.sheets import NOTHING_REFUSED, UNSCREENED, SentSheet, Sheet
 from partway.execution.wire import FrameReader, frame, to_json
@@ -220,7 +219,7 @@ def _live(request: RunRequest, descriptor: int, zygote: int) -> None:
         # When garbage is collected hangs on all that was ever allocated, in the zygote too; clean-up code of
         # the program would run at another step each time.
         gc.disable()
-        _confine(request, zygote)
+        confine_program(request.memory_bytes, request.cpu_limit, zygote)
         setitimer(ITIMER_PROF, request.cpu_seconds)  # its signal ends this process
         _trace(sheet, _NAMESPACE, _RECORDS[request.plain], keep)
         status = 0
@@ -243,10 +242,6 @@ def _trace(
     sheet.finish(b"null" if reason is None else to_json(reason).encode())
 
 
-def _confine(request: RunRequest, zygote: int) -> dict[str, str]:
-    return confine_program(request.memory_bytes, request.cpu_limit, zygote)
-
-
 _WELL = REPLY + b"null"
 
 
@@ -258,7 +253,7 @@ def _send(payload: bytes) -> None:
 
 def _probe() -> dict[str, Any]:
     """Put up a child's walls and run against them: what is refused in fact, whatever was set up."""
-    report, *survival = _said_by_a_child(lambda zygote: try_everything(1, lambda: _walls(zygote), zygote))
+    report, *survival = _said_by_a_child(lambda zygote: try_everything(_walls(zygote), zygote))
     result: dict[str, Any] = json.loads(report)
     result["refused"]["start a command"] = bool(survival)
     return result
@@ -272,7 +267,8 @@ def _protections() -> dict[str, str]:
 
 
 def _walls(zygote: int) -> dict[str, str]:
-    return _confine(RunRequest(), zygote)
+    usual = RunRequest()
+    return confine_program(usual.memory_bytes, usual.cpu_limit, zygote)
 
 
 def _said_by_a_child(task: Callable[[int], object]) -> list[bytes]:

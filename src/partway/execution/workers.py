@@ -200,7 +200,7 @@ class _Run:
 
     def assign(self, selector: selectors.BaseSelector) -> None:
         """Give every idle worker something to do."""
-        wanted = min(_processors(), MAX_WORKERS, len(self.jobs) + len(self.waiting))
+        wanted = min(cores(), MAX_WORKERS, len(self.jobs) + len(self.waiting))
         running = self.pool.grow(wanted, self.allow_weak)
         idle = [worker for worker in running if worker not in self.jobs]
         for worker in idle[: len(self.waiting)]:
@@ -276,10 +276,9 @@ def _throw_away(sheets: deque[SentSheet]) -> None:
         sheets.popleft().throw_away()
 
 
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Shared:

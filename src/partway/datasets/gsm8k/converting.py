@@ -12,6 +12,7 @@ from typing import Literal
 
 from partway.datasets.conversion import Conversion, Reject
 from partway.datasets.gsm8k.paper import read_paper_program
+from partway.datasets.gsm8k.program_text import Program
 from partway.datasets.gsm8k.solutions import NoProgram, Written, read_program
 from partway.datasets.parallel import side_by_side
 from partway.execution import Trace, is_correct, trace_all
@@ -63,15 +64,6 @@ class Row:
         return str(self.record["answer"]).rpartition("####")[2].strip()
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """A solution that has not run yet, with the rule and the source of each of its steps."""
-
-    text: str
-    rules: Sequence[str]
-    sources: Sequence[str]
-
-
 def convert_gsm8k(
     train_rows: Sequence[Mapping[str, object]],
     test_rows: Sequence[Mapping[str, object]],
@@ -113,13 +105,13 @@ def _rows(train: Sequence[Mapping[str, object]], test: Sequence[Mapping[str, obj
         yield Row("test", index, f"gsm8k-test-{index}", index, record)
 
 
-Converted = tuple[_Draft, Trace]
+Converted = tuple[Program, Trace]
 
 
 def _convert(
-    rows: Sequence[Row], drafts: Sequence[_Draft | NoProgram], style: Style
+    rows: Sequence[Row], drafts: Sequence[Program | NoProgram], style: Style
 ) -> Iterator[Converted | NoProgram]:
-    traces = iter(trace_all([draft.text for draft in drafts if isinstance(draft, _Draft)]))
+    traces = iter(trace_all([draft.text for draft in drafts if isinstance(draft, Program)]))
     for row, draft in zip(rows, drafts, strict=True):
         if isinstance(draft, NoProgram):
             yield draft
@@ -133,24 +125,14 @@ def _convert(
         yield (draft, trace) if right else NoProgram("the program gives another answer", detail)
 
 
-def _drafted(row: Row, style: Style) -> _Draft | NoProgram:
+def _drafted(row: Row, style: Style) -> Program | NoProgram:
+    """The program that follows from a written solution; it has not run yet."""
     value = row.value
     if value is None:
         return NoProgram("the answer is no number", f"found {row.answer!r} behind ####")
     if style == "paper":
-        paper = read_paper_program(row.lines)
-        if isinstance(paper, NoProgram):
-            return paper
-        constants = ["constant"] * len(paper.constants)
-        return _Draft(
-            "\n".join(paper.lines(row.question)),
-            constants + ["annotation"] * len(paper.steps),
-            [""] * len(constants) + paper.sources,
-        )
-    program = read_program(Written(row.question, row.lines, value))
-    if isinstance(program, NoProgram):
-        return program
-    return _Draft(program.text, program.rules, program.sources)
+        return read_paper_program(row.question, row.lines)
+    return read_program(Written(row.question, row.lines, value))
 
 
 def _problem(row: Row, result: Converted | NoProgram) -> Problem:

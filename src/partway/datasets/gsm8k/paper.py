@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from partway.datasets.gsm8k.expressions import Expression, Negative, Number, Operation
+from partway.datasets.gsm8k.program_text import Program
 from partway.datasets.gsm8k.reading import parse
 from partway.datasets.gsm8k.solutions import NoProgram
 from partway.datasets.gsm8k.tokens import tokens
@@ -23,7 +24,7 @@ OPERATORS: dict[str, Callable[[float, float], float]] = {
 
 
 @dataclass
-class PaperProgram:
+class _PaperSteps:
     """Steps in the authors' spelling, made of one annotation each."""
 
     constants: dict[float, str] = field(default_factory=dict)
@@ -50,16 +51,20 @@ class PaperProgram:
                 return f"({first} {sign} {self._spelled(right)})"
         raise AssertionError(f"{expression} is in no annotation")
 
-    def lines(self, question: str) -> list[str]:
+    def program(self, question: str) -> Program:
         """Constants, then steps; the last step is the answer."""
         constants = [f"{name} = {_literal(value, question)}" for value, name in self.constants.items()]
         steps = [f"t{index} = {step}" for index, step in enumerate(self.steps[:-1])]
-        return [*constants, *steps, f"answer = {self.steps[-1]}"]
+        return Program(
+            "\n".join([*constants, *steps, f"answer = {self.steps[-1]}"]),
+            ("constant",) * len(constants) + ("annotation",) * len(self.steps),
+            ("",) * len(constants) + tuple(self.sources),
+        )
 
 
-def read_paper_program(lines: Sequence[str]) -> PaperProgram | NoProgram:
+def read_paper_program(question: str, lines: Sequence[str]) -> Program | NoProgram:
     """The program of the first annotation of every line."""
-    program = PaperProgram()
+    steps = _PaperSteps()
     for line in lines:
         if "<<" not in line or ">>" not in line:
             continue
@@ -69,8 +74,10 @@ def read_paper_program(lines: Sequence[str]) -> PaperProgram | NoProgram:
         expression, result = parse(list(tokens(left))), parse(list(tokens(right)))
         if expression is None or result is None or _value(expression) != _value(result):
             return NoProgram("an annotation does not hold exactly", annotation)
-        program.add(expression, _value(result), annotation)
-    return program if program.steps else NoProgram("no annotation", "no <<...=...>> in the written solution")
+        steps.add(expression, _value(result), annotation)
+    if not steps.steps:
+        return NoProgram("no annotation", "no <<...=...>> in the written solution")
+    return steps.program(question)
 
 
 def _value(expression: Expression) -> float:

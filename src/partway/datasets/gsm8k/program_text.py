@@ -25,8 +25,8 @@ class Program:
     text: str
     rules: tuple[str, ...]
     sources: tuple[str, ...]
-    unexplained: frozenset[Fraction]
-    unused: int  # steps read but not needed for the answer
+    unexplained: frozenset[Fraction] = frozenset()  # constants whose origin nobody knows
+    unused: int = 0  # steps read but not needed for the answer
 
 
 def program(steps: Steps, answer: int) -> Program:

@@ -7,16 +7,11 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Literal
 
+from partway.execution.variation import TENS, UNITS
+
 Kind = Literal["plain", "percent", "form"]
 Said = Iterator[tuple[Fraction, Kind]]
 
-_SMALL = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-    "sixteen seventeen eighteen nineteen"
-)
-UNITS = {word: value for value, word in enumerate(_SMALL.split())}
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-TENS = {word: 10 * tens for tens, word in enumerate(_TENS.split(), 2)}
 SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
 _ORDINALS = "third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
 PARTS = {word: value for value, word in enumerate(_ORDINALS.split(), 3)} | {

@@ -129,7 +129,8 @@ class _Reader:
         """Whether a line after `line` repeats the answer: `<<250=250>>`, or `50 < 52` with 50 computed."""
         answer = self.written.answer
         later = "\n".join(self.written.lines[line + 1 :])
-        constants = [left for left, _, right in map(_sides, ANNOTATION.findall(later)) if left == right]
+        sides = [annotation.partition("=") for annotation in ANNOTATION.findall(later)]
+        constants = [left for left, _, right in sides if left == right]
         compared = [number for pair in _COMPARISON.findall(later) for number in pair]
         is_computed = answer not in self.numbers.plain
         return any(_is(text, answer) for text in constants + (compared if is_computed else []))
@@ -156,10 +157,6 @@ class _Reader:
         if answer in numbers:
             return NoProgram("the answer is stated but not computed", detail)
         return NoProgram("the solution ends in another number", detail)
-
-
-def _sides(annotation: str) -> tuple[str, str, str]:
-    return annotation.partition("=")
 
 
 def _is(text: str, value: Fraction) -> bool:

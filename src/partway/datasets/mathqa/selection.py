@@ -17,7 +17,7 @@ from partway.datasets.mathqa.formulas import NUMBER, NoFormula, number_value, nu
 from partway.datasets.mathqa.templates import overlaps
 from partway.errors import ProblemError
 from partway.execution import Trace, trace_all
-from partway.execution.answers import is_number
+from partway.execution.checkers import is_number
 from partway.problem import Problem
 
 Row = Mapping[str, Any]
