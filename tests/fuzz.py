@@ -29,8 +29,8 @@ from typing import Any
 
 import hostile_runner
 from partway import Trace, parsing, solution
-from partway.execution import interpreter, plain, screening, trace_all, tracing, workers
-from partway.execution.memo import Memo
+from partway.execution import interpreter, screening, trace_all, tracing, workers
+from partway.execution.tracing import Memo
 
 LIMITS = workers.Limits(cpu_seconds=0.02, wall_seconds=30.0, memory_bytes=80 << 20)
 HOSTILE = Path(__file__).parent / "hostile.jsonl"
@@ -118,7 +118,7 @@ def shrink_caches(size: int) -> None:
     global SETTLED
     SETTLED = 40_000
     tracing._memos = defaultdict(lambda: Memo(size))
-    caches = (parsing.known_lines, plain.known_lines, interpreter._runs, screening._known)
+    caches = (parsing.known_lines, interpreter.known_lines, interpreter._runs, screening._known)
     for cache in (*caches, solution._alpha_forms):
         cache._half = cache._most = size // 2
 

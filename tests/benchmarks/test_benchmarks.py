@@ -16,7 +16,7 @@ from benchmarks import learning_contenders, sample, sampling_contenders, trace, 
 from benchmarks.__main__ import BENCHMARKS, app
 from partway.datasets import write_problems
 from partway.errors import ProblemError
-from partway.execution import plain, trace_all, tracing
+from partway.execution import interpreter, trace_all, tracing
 from partway.models.loading import load_model
 from partway.models.settings import SamplingSettings
 from partway.models.targets import Targets
@@ -120,7 +120,9 @@ def test_cold_tracing_knows_no_line_and_warm_tracing_no_program(monkeypatch):
     trace_all(["n0 = 3\nanswer = n0 + 1"])
     known = []
     monkeypatch.setattr(
-        trace, "trace_all", lambda texts: known.append((len(plain.known_lines) > 0, len(tracing._memos)))
+        trace,
+        "trace_all",
+        lambda texts: known.append((len(interpreter.known_lines) > 0, len(tracing._memos))),
     )
     trace.trace_afresh([])
     trace.trace_cold([])

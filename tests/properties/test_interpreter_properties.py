@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from partway.execution import trace
 from partway.execution.arithmetic import NotCovered
-from partway.execution.interpreter import interpret
-from partway.execution.plain import trace_plain
+from partway.execution.interpreter import interpret, trace_plain
 from partway.execution.tracing import interpreted
 from partway.parsing import parse, parse_line
 from properties.strategies import examples, expressions, names, numbers, programs

@@ -40,7 +40,7 @@ def test_a_worker_here_is_refused_everything_it_tries():
 def test_without_walls_every_attempt_is_seen_to_succeed():
     report = in_a_process(
         "from partway.execution import worker_main\n"
-        "worker_main._confine = lambda *limits: {}\n"
+        "worker_main.confine_program = lambda *limits: {}\n"
         "report = worker_main._probe()['refused']"
     )
     assert len(report) == 6

@@ -3,8 +3,8 @@ import tracemalloc
 from partway import trace, trace_all
 from partway.caching import BoundedCache
 from partway.execution import tracing
-from partway.execution.memo import MAX_TRACE_BYTES, Memo, size_of
 from partway.execution.traces import Failure, Trace
+from partway.execution.tracing import MAX_TRACE_BYTES, Memo, size_of
 from partway.solution import Solution
 
 

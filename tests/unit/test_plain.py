@@ -2,7 +2,7 @@
 
 import pytest
 
-from partway.execution.plain import MAX_STATE, trace_plain
+from partway.execution.interpreter import MAX_STATE, trace_plain
 from partway.execution.traces import OneEach
 from partway.execution.tracing import interpreted
 from partway.parsing import parse

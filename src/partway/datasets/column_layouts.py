@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from partway.datasets.spellings import plain_answer
-from partway.datasets.written import MARK, from_equation, from_function, read_completion
+from partway.datasets.spellings import MARK, from_equation, from_function, plain_answer, read_completion
 
 Row = Mapping[str, Any]
 

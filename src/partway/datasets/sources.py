@@ -9,8 +9,16 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from partway.datasets.hub import hub_name, read_hub
-from partway.datasets.records import BadRow, Record, number_records, read_json, read_jsonl
-from partway.datasets.tabular import read_cells, read_parquet, read_xml
+from partway.datasets.records import (
+    BadRow,
+    Record,
+    number_records,
+    read_cells,
+    read_json,
+    read_jsonl,
+    read_parquet,
+    read_xml,
+)
 from partway.errors import ProblemError
 
 ProblemSource: TypeAlias = str | os.PathLike[str] | Iterable[Mapping[str, Any]]

@@ -1,23 +1,28 @@
-"""Python text to traces: parse, choose the room, run, and say what state each step reached."""
+"""Python text to traces: parse, choose the room, run, and say what state each step reached.
+
+Known programs are not run again: the memo from texts to traces is bounded in bytes.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from partway import parsing
-from partway.execution import plain
+from partway.caching import BoundedCache
+from partway.execution import interpreter
 from partway.execution.arithmetic import NotCovered
-from partway.execution.interpreter import interpret
-from partway.execution.memo import Memo
-from partway.execution.plain import trace_plain
-from partway.execution.traces import Changed, Execution, Failure, Trace
+from partway.execution.interpreter import interpret, trace_plain
+from partway.execution.traces import Changed, Execution, Failure, OneEach, Trace
 from partway.execution.values import TOO_LARGE, StateMode, canonical, printable, states_of
 from partway.parsing import Parsed, parse
 from partway.solution import EMPTY, Solution
 
-_memos: defaultdict[tuple[StateMode, str], Memo] = defaultdict(Memo)  # what else decides a trace
+MAX_BYTES = 128 << 20
+MAX_TRACE_BYTES = 256 << 10  # a larger one is cheaper to make again than to keep
+STEP_BYTES = 450  # the objects around one step's text, state and number
 
 
 def trace_texts(texts: Sequence[str], state: StateMode, answer_variable: str) -> list[Trace]:
@@ -84,7 +89,7 @@ def forget() -> None:
 
 def forget_lines() -> None:
     """Drop what is remembered of earlier lines."""
-    plain.known_lines.clear()
+    interpreter.known_lines.clear()
     parsing.known_lines.clear()
 
 
@@ -124,3 +129,55 @@ def _syntax_failure(parsed: Parsed) -> Failure | None:
         return None
     message = f"SyntaxError: {printable(parsed.error)} (line {parsed.line}, column {parsed.column})"
     return Failure("error", message, len(parsed.statements))
+
+
+class Memo:
+    """Traces of earlier programs, by their text."""
+
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._traces = BoundedCache[str, Trace](max_bytes, size_of, MAX_TRACE_BYTES)
+        self.recall = self._traces.get  # the trace of a program, if it is still known
+
+    def remember(self, found: Mapping[str, Trace]) -> None:
+        """Keep traces; not of what ran out of time or memory, which may not happen again."""
+        put = self._traces.put
+        for text, trace in found.items():
+            if trace.failure is None:
+                put(text, trace)
+                # A data set's spelling is read once; from then on its problem is known by its canonical text.
+                if (spelled := "\n".join(trace.solution.steps)) != text.rstrip("\n"):
+                    put(spelled, trace)
+            elif trace.failure.kind in ("error", "forbidden"):
+                put(text, trace)
+
+    def __len__(self) -> int:
+        return len(self._traces)
+
+
+def size_of(text: str, found: Trace) -> int:
+    """About how many bytes a trace holds; never much less than it does."""
+    states = found.states
+    if type(found.changes) is OneEach:  # the usual program, whose last state is its longest
+        return 2 * (len(text) + len(states) * len(states[-1])) + STEP_BYTES * (1 + len(states))
+    texts = len(text) + sum(map(len, states))
+    if not found.isolated:
+        return 2 * texts + STEP_BYTES * (1 + len(states))  # its values are plain numbers
+    values = (value[0] for changed in found.changes for value in changed.values() if value is not None)
+    return 4 * texts + STEP_BYTES * (1 + len(states)) + _bytes_of_all(values)
+
+
+def _bytes_of_all(values: Iterable[Any]) -> int:
+    """Of values and all they hold; counting ends where the sum is too large to be kept anyway."""
+    total = 0
+    waiting = list(values)
+    while waiting and total <= MAX_TRACE_BYTES:
+        value = waiting.pop()
+        total += sys.getsizeof(value) + 8
+        if isinstance(value, dict):
+            waiting += [*value.keys(), *value.values()]
+        elif isinstance(value, (list, tuple, set, frozenset)):
+            waiting += value
+    return total
+
+
+_memos: defaultdict[tuple[StateMode, str], Memo] = defaultdict(Memo)  # what else decides a trace

@@ -12,8 +12,7 @@ from typing import Literal
 
 from partway.datasets.conversion import Conversion, Reject
 from partway.datasets.gsm8k.paper import read_paper_program
-from partway.datasets.gsm8k.program_text import Program
-from partway.datasets.gsm8k.solutions import NoProgram, Written, read_program
+from partway.datasets.gsm8k.solutions import NoProgram, Program, Written, read_program
 from partway.datasets.parallel import side_by_side
 from partway.execution import Trace, is_correct, trace_all
 from partway.problem import Problem

@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from partway.datasets.gsm8k.expressions import Expression, Negative, Number, Operation
-from partway.datasets.gsm8k.program_text import Program
 from partway.datasets.gsm8k.reading import parse
-from partway.datasets.gsm8k.solutions import NoProgram
+from partway.datasets.gsm8k.solutions import NoProgram, Program
 from partway.datasets.gsm8k.tokens import tokens
 
 OPERATORS: dict[str, Callable[[float, float], float]] = {
