@@ -36,7 +36,6 @@ class BoundedCache(Generic[Key, Value]):
         return found
 
     def put(self, key: Key, value: Value) -> None:
-        """Remember a value."""
         size = self._size_of(key, value)
         if key in self.recent or size > self._most:
             return
@@ -46,7 +45,6 @@ class BoundedCache(Generic[Key, Value]):
         self._used += size
 
     def clear(self) -> None:
-        """Forget everything."""
         self.recent, self._older, self._used = {}, {}, 0
 
     def __len__(self) -> int:

@@ -115,6 +115,7 @@ def _read_messages(row: Row) -> Fields:
         columns=("messages", "ground_truth" if "ground_truth" in row else "answer", "messages"),
     )
     fields = replace(fields, may_fail=fields.answer is not None)
+    # Only the last turn: what was said before the question is no answer to it.
     last = row["messages"][-1:] if isinstance(row["messages"], list | tuple) else ()
     return _completed(fields, chat_text(last, "assistant"), row, "messages", "ground_truth", "answer")
 
@@ -151,6 +152,7 @@ def _read_equation(body: str, question: str, answer: str, *equations: str) -> Ca
     """SVAMP and ASDiv: a story, a question about it, a number (perhaps with its unit) and an equation."""
 
     def read(row: Row) -> Fields:
+        # ASDiv writes its units behind the number: `9 (apples)`.
         number = row[answer].partition(" (")[0] if isinstance(row[answer], str) else row[answer]
         equation = next((column for column in equations if column in row), equations[0])
         fields = Fields(

@@ -50,6 +50,7 @@ def _renamed(record: Record, columns: Columns, file: str) -> Record | BadRow:
         names = list(map(str, row))
         reason = f"there is no {missing[0]!r} among {', '.join(names)}{suggestion(missing[0], names)}"
         return BadRow(file, record.line, "columns", reason, record.item)
+    # A column that was named keeps no second place among the others; inside an object it stays there.
     taken = {theirs for theirs in columns.values() if theirs in row}
     rest = {name: value for name, value in row.items() if name not in taken and name not in columns}
     return replace(record, fields={**rest, **found})

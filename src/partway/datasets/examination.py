@@ -36,10 +36,10 @@ Examined = Problem | list[Complaint]
 def examine(records: Sequence[Record], programs: Programs) -> list[Examined]:
     """For each row its problem (with an empty id if it has none) or all complaints about it."""
     rows = [_read(record) for record in records]
-    if programs.end(GSM8K_ENDING) is not None:
+    if programs.end(GSM8K_ENDING) is not None:  # else the language does not know how such a reference ends
         rows = _with_gsm8k_solutions(rows)
     texts = [row.solution for row in rows if isinstance(row, Fields) and isinstance(row.solution, str)]
-    traces = iter(programs.trace_all(texts))
+    traces = iter(programs.trace_all(texts))  # all at once; each row with a solution takes the next
     return [[row] if isinstance(row, Complaint) else _examine_fields(row, programs, traces) for row in rows]
 
 

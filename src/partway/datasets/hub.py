@@ -43,6 +43,7 @@ def hub_name(text: str) -> HubName | None:
     match = _NAME.fullmatch(text)
     if match is None:
         return None
+    # One part is the split, of two the first is the configuration.
     *config, split = (match["parts"] or "train").split(":")
     return HubName(match["name"], config[0] if config else None, split) if len(config) < 2 else None
 

@@ -113,6 +113,7 @@ class _Ids:
     def _made_id(self, problem: Problem) -> str:
         """The same in every file; equal rows are numbered."""
         reference = "" if problem.reference is None else problem.reference.text
+        # From the content, so that adding or moving rows changes no other id.
         content = json.dumps([problem.question, problem.answer, reference])
         made = blake2b(content.encode(), digest_size=8).hexdigest()
         self.copies[made] += 1

@@ -136,7 +136,7 @@ def _check_rows(data: RawData, split: str, rows: Rows) -> None:
     known = data.hub_splits[split]
     if len(rows) != known.rows:
         raise _unreachable(data, f"its {known.name} split has {len(rows)} rows instead of {known.rows}")
-    for index, digest in known.digests.items():
+    for index, digest in known.digests.items():  # the first row, one in the middle, the last
         if row_digest(rows[index], data.columns) != digest:
             raise _unreachable(data, f"row {index} of its {known.name} split is not the one expected")
 

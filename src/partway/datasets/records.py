@@ -87,6 +87,7 @@ def read_json(path: Path) -> Iterator[Record | BadRow]:
     try:
         items = list(_json_items(text, path))
     except json.JSONDecodeError as error:
+        # One object after another: JSONL under another name.
         if error.msg == "Extra data" and text.lstrip().startswith("{"):
             yield from read_jsonl(path)
             return
@@ -106,7 +107,7 @@ def _json_items(text: str, path: Path) -> Iterator[tuple[int, Any]]:
         return
     whole = json.loads(text)  # reports what is wrong, and where, better than a walk could
     if isinstance(whole, dict) and isinstance(whole.get("data"), list):
-        start = _value_start(text, "data")
+        start = _start_of_data(text)
     elif isinstance(whole, list):
         start = _skip_space(text, 0)
     else:
@@ -114,6 +115,7 @@ def _json_items(text: str, path: Path) -> Iterator[tuple[int, Any]]:
     decoder = json.JSONDecoder()
     line, counted, position = 1, 0, _skip_space(text, start + 1)
     while text[position] != "]":
+        # Only what is new: counting from the top for every item would take quadratic time.
         line, counted = line + text.count("\n", counted, position), position
         value, end = decoder.raw_decode(text, position)
         yield line, value
@@ -122,14 +124,14 @@ def _json_items(text: str, path: Path) -> Iterator[tuple[int, Any]]:
             position = _skip_space(text, position + 1)
 
 
-def _value_start(text: str, wanted: str) -> int:
-    """Where the value of the last key `wanted` of the JSON object `text` starts."""
+def _start_of_data(text: str) -> int:
+    """Where the list starts that an object has as `data`; the last one counts, as it does for `json`."""
     decoder = json.JSONDecoder()
     position, found = _skip_space(text, _skip_space(text, 0) + 1), -1
     while text[position] != "}":
         key, end = decoder.raw_decode(text, position)
         start = _skip_space(text, _skip_space(text, end) + 1)
-        found = start if key == wanted else found
+        found = start if key == "data" else found
         position = _skip_space(text, decoder.raw_decode(text, start)[1])
         if text[position] == ",":
             position = _skip_space(text, position + 1)
@@ -156,7 +158,7 @@ def read_cells(path: Path, delimiter: str, kind: str) -> Iterator[Record | BadRo
         reader = csv.reader(stream, delimiter=delimiter, strict=True)
         header: list[str] | None = None
         while True:
-            line = reader.line_num + 1
+            line = reader.line_num + 1  # where the row starts: a quoted cell may hold more lines
             try:
                 cells = next(reader)
             except StopIteration:

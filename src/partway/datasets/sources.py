@@ -37,6 +37,7 @@ READERS: dict[str, Callable[[Path], Records]] = {
 def records_of(source: ProblemSource) -> Records:
     """The rows of a source, whatever it is."""
     if isinstance(source, str | os.PathLike):
+        # A file of that name comes first, also where the Hub has a data set called like it.
         wanted = None if Path(source).exists() else hub_name(os.fspath(source))
         if wanted is not None and Path(wanted.name).suffix not in READERS:
             return number_records(read_hub(wanted), str(wanted))
@@ -93,5 +94,6 @@ def _plain(value: Any) -> Any:
     """A cell without pandas: its missing values are nothing, its arrays lists."""
     if hasattr(value, "tolist"):
         value = value.tolist()
+    # NaN is the one float that is not itself.
     is_missing = value != value if isinstance(value, float) else type(value).__name__ in ("NAType", "NaTType")
     return None if is_missing else value

@@ -134,6 +134,7 @@ def read_completion(value: Any) -> Completion:
     if (code := fenced(value)) is not None:
         return Completion(code)
     answer = boxed(value)
+    # A program may hold a mark or a box, too, in a comment for instance.
     if (MARK not in value and answer is None) or _is_program(value):
         return Completion(value)
     if answer is None:
@@ -174,6 +175,7 @@ def from_equation(equation: Any) -> str | None:
     numbers: list[str] = []
 
     def named(match: re.Match[str]) -> str:
+        # `8.0` is 8 in the story.
         numbers.append(re.sub(r"\.0+$", "", match[0]))
         return f"n{len(numbers) - 1}"
 
@@ -199,6 +201,7 @@ def from_function(code: Any) -> str | None:
     except UNPARSABLE:
         return None
     for function in tree.body:
+        # The question stands there as a docstring: no step of a solution.
         if isinstance(function, ast.FunctionDef) and ast.get_docstring(function) and len(function.body) > 1:
             del function.body[0]
     written = read_written(ast.unparse(tree), ANSWER)

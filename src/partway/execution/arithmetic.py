@@ -50,9 +50,10 @@ def _multiply(left: Any, right: Any) -> Any:
 
 def _power(base: Any, exponent: Any) -> Any:
     if isinstance(base, int) and isinstance(exponent, int) and exponent > 0 and base not in (-1, 0, 1):
+        # 2^(bits - 1) <= |base| < 2^bits
         _expect((base.bit_length() - 1) * exponent, base.bit_length() * exponent)
     value = base**exponent
-    if isinstance(value, complex):
+    if isinstance(value, complex):  # of a negative number to a fraction
         raise NotCovered
     return value
 
@@ -89,6 +90,7 @@ def _perm(items: Any, chosen: Any = None) -> Any:
 
 
 def _lcm(*numbers: Any) -> Any:
+    # One number after the other, so that the multiple is looked at before it grows again.
     multiple = math.lcm(*map(bounded, numbers[:1]))
     for number in numbers[1:]:
         multiple = bounded(math.lcm(multiple, bounded(number)))
@@ -100,6 +102,7 @@ def _gcd(*numbers: Any) -> Any:
 
 
 def _round(number: Any, digits: Any = None) -> Any:
+    # Rounding an integer computes 10**digits.
     if isinstance(digits, int) and abs(digits) > MAX_ROUND_DIGITS:
         raise too_large()
     if isinstance(digits, int) and abs(digits) > CHEAP_ROUND_DIGITS:
@@ -162,6 +165,7 @@ BUILTINS: dict[str, Callable[..., Any]] = {
     "sum": _sum,
 }
 
+# Of floats, or giving integers no larger than a float can be: nothing to bound.
 _PLAIN = """
 acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh degrees erf erfc exp exp2 expm1 fabs floor
 fmod gamma hypot isfinite isinf isnan isqrt lgamma log log10 log1p log2 pow radians remainder sin sinh

@@ -98,7 +98,7 @@ NAMED: dict[str, Checker] = {"default": DEFAULT, "exact": exact, "close": Close(
 def checker_of(settings: Mapping[str, Any]) -> Checker:
     """The checker that the keys `checker`, `checker_rel_tol` and `checker_abs_tol` describe."""
     name = settings.get("checker", "default")
-    if name == "close":
+    if name == "close":  # the only one with settings of its own
         return Close(
             float(settings.get("checker_rel_tol", RELATIVE_TOLERANCE)),
             float(settings.get("checker_abs_tol", ABSOLUTE_TOLERANCE)),

@@ -55,6 +55,7 @@ def route_of(trace: Trace, spell: Callable[[Any], str], run: tuple[str, ...] | N
     if live_names is None:
         return None
     live = []
+    # Without the ends: nothing was computed before the first step, nothing is needed behind the last.
     for names, values in zip(live_names[1:-1], values_along(trace, spell), strict=False):
         live.append({name: values[name] for name in sorted(names) if name in values})
     needs = tuple(frozenset(values.values()) for values in live)
@@ -120,9 +121,8 @@ class Ways:
                 yield Match(length, route, -position)
 
 
-_Way = tuple[
-    int, int, int, int, Route
-]  # -position, rank, age, steps that remain; these sort, no two are alike
+# -position, rank, age, steps that remain; these sort, no two are alike
+_Way = tuple[int, int, int, int, Route]
 
 
 def completion_of(
@@ -179,6 +179,7 @@ def _is_definition(step: str) -> bool:
 
 def _matched(live: Values, values: Values) -> dict[str, str]:
     """For each live variable one of the sample's that holds its value: its namesake, else one of its own."""
+    # Namesakes first, so that no other variable takes the name that one of them needs.
     names = {name: name for name, text in live.items() if values.get(name) == text}
     for name, text in live.items():
         if name not in names:
@@ -203,6 +204,7 @@ class _Renaming:
         """The step with its variables renamed; None if it cannot be said in these names."""
         (statement,) = parse(step, "").statements
         if statement.node is None:
+            # The right side first: it reads what variables were called before this step.
             right = NAME.sub(lambda word: self.names.get(word[0], word[0]), step[len(statement.target) :])
             return f"{self._assigned(statement.target)}{right}"
         effects = effects_of(step)
@@ -219,14 +221,12 @@ class _Renaming:
     def _in_place(self, step: str, effects: Effects) -> str | None:
         """A step that may read and write the same variable: it has one name throughout."""
         for name in sorted(effects.binds):
-            if name in self.names and (self._is_shared(name) or self._misses_answer(name)):
+            misses_answer = name == self.answer_variable and self.names.get(name, name) != name
+            if name in self.names and (self._is_shared(name) or misses_answer):
                 return None
             if name not in self.names:
                 self.names[name] = self._assigned(name)
         return _renamed(step, self.names, self.names)
-
-    def _misses_answer(self, name: str) -> bool:
-        return name == self.answer_variable and self.names[name] != name
 
     def _is_shared(self, name: str) -> bool:
         return list(self.names.values()).count(self.names[name]) > 1
@@ -244,6 +244,7 @@ class _Renaming:
 def _fresh(name: str, in_use: set[str] | frozenset[str]) -> str:
     """The next name of the same kind: t0, t1, t2, ..."""
     stem = name.rstrip("0123456789")
+    # One of so many must be free.
     return next(new for n in range(len(in_use) + 1) if (new := f"{stem}{n}") not in in_use)
 
 

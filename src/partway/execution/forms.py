@@ -14,7 +14,7 @@ from textwrap import indent
 
 from partway.parsing import longest_parsed
 
-HEADER = "    "
+HEADER = "    "  # as `ast.unparse` indents
 UNFINISHED = "="  # no statement: what is cut off in the middle fails at its place as it does elsewhere
 
 
@@ -50,7 +50,7 @@ def read_written(text: str, answer_variable: str) -> Written | None:
 
 
 def _read(body: Sequence[ast.stmt], answer: str, is_cut: bool) -> Written | None:
-    before = 0
+    before = 0  # imports may stand before a function
     while before < len(body) and isinstance(body[before], (ast.Import, ast.ImportFrom)):
         before += 1
     match body[before:]:
@@ -149,7 +149,7 @@ def end_of_function(text: str) -> int | None:
     """Where the line ends that returns from the function that `text` defines; None if none does yet."""
     start = end = open_brackets = 0
     is_inside = False
-    for line in text.split("\n")[:-1]:
+    for line in text.split("\n")[:-1]:  # the last line is still being written
         end += len(line) + 1
         is_inside = is_inside or line.startswith("def ")
         open_brackets += sum(map(line.count, "([{")) - sum(map(line.count, ")]}"))

@@ -56,7 +56,7 @@ def interpret(statements: Sequence[Statement]) -> Execution:
 def evaluate(expression: Expression, environment: Environment) -> Any:
     """The value of plain arithmetic."""
     if isinstance(expression, tuple):
-        if len(expression) == 2:
+        if len(expression) == 2:  # ("neg", operand)
             return -evaluate(expression[1], environment)
         symbol, left, right = expression
         if left in environment and right in environment:  # two variables: the usual step
@@ -73,6 +73,7 @@ _runs = BoundedCache[str, Run](MAX_CACHED_BYTES, lambda text, _: 500 + BYTES_PER
 def _lowered(statement: Statement) -> Run:
     """The statement as a function; remembered, also that it is not covered."""
     assert statement.node is not None, "plain arithmetic is evaluated, not lowered"
+    # The recent half by itself: this is asked for every step, and mostly answered there.
     run = _runs.recent.get(statement.text) or _runs.get(statement.text)
     if run is None:
         try:
@@ -149,9 +150,9 @@ def trace_plain(text: str, answer_variable: str) -> Trace | None:
     if len(variables) < len(steps) or len(states[-1]) > MAX_STATE:
         return None
     if answer_variable in variables and target != answer_variable:
-        return None
+        return None  # steps behind the answer are cut
     outcome = (value,) if target == answer_variable else None
-    solution = Solution(tuple([step[0] for step in steps]))
+    solution = Solution(tuple([step[0] for step in steps]))  # from a list: faster than from a generator
     return Trace(solution, tuple(states), OneEach(variables), None, outcome)
 
 

@@ -44,6 +44,9 @@ class _Machine:
 
 
 _MACHINES = {
+    # write (to nothing: no descriptor is open), munmap, brk, sigaction, sigprocmask, sigreturn, sched_yield,
+    # mremap, madvise, setitimer, getpid, exit, gettimeofday, getrusage, sigaltstack, gettid, futex,
+    # restart_syscall, clock_gettime, exit_group, getrandom, rseq; then mmap, mprotect; prlimit.
     "x86_64": _Machine(
         audit=0xC000003E,
         free=(1, 11, 12, 13, 14, 15, 24, 25, 28, 38, 39, 60, 96, 98, 131, 186, 202, 219, 228, 231, 318, 334),
@@ -143,7 +146,7 @@ def _drop_privileges() -> None:
 
 def _die_with(parent: int) -> None:
     _prctl(_PR_SET_PDEATHSIG, _SIGKILL)
-    if getppid() != parent:
+    if getppid() != parent:  # it was gone before the signal was asked for
         _exit(1)
 
 
@@ -154,9 +157,9 @@ def _limit_files() -> None:
 
 
 def _limit_resources(memory_bytes: int, cpu_seconds: int) -> None:
-    reserve = 32 << 20
+    reserve = 32 << 20  # for `grant_reserve`
     setrlimit(RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
-    setrlimit(RLIMIT_NPROC, (0, 0))
+    setrlimit(RLIMIT_NPROC, (0, 0))  # would not bind root, which has become nobody by now
     setrlimit(RLIMIT_NOFILE, (0, 0))
     setrlimit(RLIMIT_AS, (memory_bytes, memory_bytes + reserve))
 
@@ -167,6 +170,7 @@ def _forbid_files() -> None:
     file_rights = (1 << _LANDLOCK_FILE_RIGHTS.get(abi, 16)) - 1
     network_rights = 0b11 if abi >= 4 else 0
     scopes = 0b11 if abi >= 6 else 0
+    # What an older kernel does not know it refuses, so it is told no more than it knows.
     sizes = {1: 8, 2: 8, 3: 8, 4: 16, 5: 16}
     attributes = struct.pack("=QQQ", file_rights, network_rights, scopes)[: sizes.get(abi, 24)]
     ruleset = _system_call(_LANDLOCK_CREATE_RULESET, attributes, len(attributes), 0)
@@ -207,6 +211,7 @@ def _seccomp_filter(calls: _Machine) -> bytes:
     """A BPF program that allows the listed calls and refuses the rest with EPERM."""
     load, equal, any_bit, give = 0x20, 0x15, 0x45, 0x06
     allow, refuse, kill = 0x7FFF0000, 0x00050001, 0x80000000
+    # First the architecture (at 4): under another one the numbers mean other calls. Then the call (at 0).
     code = [(load, 0, 0, 4), (equal, 1, 0, calls.audit), (give, 0, 0, kill), (load, 0, 0, 0)]
     for number in calls.free:
         code += [(equal, 0, 1, number), (give, 0, 0, allow)]

@@ -132,7 +132,7 @@ def _node(node: ast.stmt) -> Effects:
             return _imported(names)
         case ast.Pass() | ast.AnnAssign() | ast.Break() | ast.Continue():
             return Effects()
-        case ast.Delete(targets=targets):
+        case ast.Delete(targets=targets):  # what is deleted must have been there
             return _read(*map(_loaded, targets))
         case _:
             return _compound(node)
@@ -148,12 +148,14 @@ def _compound(node: ast.stmt) -> Effects:
         case ast.While(test=test, body=body, orelse=otherwise):
             return _read(test).then(_block(body).maybe()).then(_block(otherwise).maybe())
         case ast.With(items=items, body=body):
+            # What is entered may swallow an error, so the body may have broken off anywhere.
             entered = [
                 _read(item.context_expr).then(_written([item.optional_vars] if item.optional_vars else []))
                 for item in items
             ]
             return _sequence([*entered, _block(body).maybe()])
         case ast.Try(body=body, handlers=handlers, orelse=otherwise, finalbody=final):
+            # Any part may break off or be skipped: nothing is surely written.
             parts = [body, *(handler.body for handler in handlers), otherwise, final]
             return _sequence(_block(part).maybe() for part in parts)
         case ast.FunctionDef(name=name, args=arguments):

@@ -53,7 +53,7 @@ def lower(node: ast.stmt) -> Run:
 
 def _names(target: ast.expr) -> str | list[str]:
     match target:
-        case ast.Name(id=name) if not name.startswith("__"):
+        case ast.Name(id=name) if not name.startswith("__"):  # others are for the screen to refuse
             return name
         case ast.Tuple(elts=elements) | ast.List(elts=elements):
             names = [_names(element) for element in elements]

@@ -207,6 +207,7 @@ class PythonPrograms(Programs):
             return trace.has_answer and self.checker(trace.answer, answer)
         if trace.failure is not None or not trace.solution.steps:
             return False
+        # Tests are steps behind the solution, and fail as steps do.
         with_tests = "\n".join([*trace.solution.steps, *tests_of(answer)])
         return self.trace_all([with_tests])[0].failure is None
 
@@ -224,6 +225,7 @@ class PythonPrograms(Programs):
             return trace
         (run,) = trace_texts([opened.source], self.state, "")
         found = opened.trace(run, self.answer_variable)
+        # What passes its tests but fails when opened is right for reasons that its steps do not show.
         if found is None or (found.failure is not None and self.is_correct(trace, answer)):
             return trace
         if not confirmed(run, self.state, ""):
@@ -342,6 +344,7 @@ def flaw_of(trace: Trace, answer: Any, programs: Programs) -> str | None:
 
 def unshown_tests(question: str, answer: Any, programs: Programs) -> list[str] | None:
     """The tests of a problem that its question does not show; None where answers are compared instead."""
+    # A language that finds fault with None as an answer wants tests.
     if programs.answer_flaw(None) is None or tests_flaw(answer) is not None:
         return None
     return [test for test in tests_of(answer) if test not in question]

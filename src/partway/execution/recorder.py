@@ -54,6 +54,7 @@ _CALLABLES = frozenset(
         GenericAlias,
         UnionType,
         functools.partial,
+        # The next two have no name under which they could be imported.
         type(functools.lru_cache(ord)),
         type(__future__.division),
     }
@@ -106,7 +107,7 @@ def run_program(
         reason = _execute(step, namespace, keep) or _note(record, namespace, write)
         if reason is not None:
             return reason
-        if answer_variable in namespace:
+        if answer_variable in namespace:  # also if a compound statement bound it
             return None
     return None
 

@@ -24,7 +24,7 @@ def read_reply(record: bytes, ending: bytes, length: int, answer_variable: str) 
     try:
         if len(lines) > length:
             raise WireError("more states than steps")
-        decoder = Decoder()
+        decoder = Decoder()  # one budget of work for all lines
         changes.extend(_read_changes(decode_line(line), decoder) for line in lines)  # those before an error
         outcome = decode_line(ending)
         if outcome is None:  # only then is the process's own last word complete
@@ -59,6 +59,7 @@ def read_failure(line: Any, step: int) -> Failure | None:
         case None:
             return None
         case [str() as kind, str() as message] if kind in _KINDS:
+            # Cut twice: what is spelled out gets longer.
             return Failure(_KINDS[kind], printable(message[:MAX_MESSAGE])[:MAX_MESSAGE], step)
     raise WireError("no failure and no success")
 

@@ -162,7 +162,7 @@ class _Screener:
             raise _Refused("'format' is allowed on a literal text without attributes or indices only")
 
     def check_function(self, node: ast.FunctionDef) -> None:
-        if id(node) not in self.methods:
+        if id(node) not in self.methods:  # a method of the list is called as no variable may be
             self.bind(node.name)
 
     def check_class(self, node: ast.ClassDef) -> None:
@@ -175,6 +175,7 @@ class _Screener:
     def check_import(self, node: ast.Import) -> None:
         for alias in node.names:
             _check_module(alias.name)
+            # `import __future__` binds the one name with two underscores that may pass.
             self.bind(alias.asname or alias.name if alias.name != "__future__" else alias.asname)
 
     def check_import_from(self, node: ast.ImportFrom) -> None:

@@ -31,6 +31,7 @@ class SentSheet:
     @classmethod
     def of(cls, steps: Sequence[str], answer_variable: str, room: int, refusal: Refusal) -> SentSheet:
         """A new sheet with this program on it and `room` bytes for the states."""
+        # No part holds a null character: such programs have been refused.
         text = "\0".join((answer_variable, *refusal, *steps)).encode("utf-8", "surrogatepass")
         start, room = _HEADER.size + len(text), room + OUTCOME_BYTES
         descriptor = _nameless_file()
@@ -88,7 +89,7 @@ class Sheet:
         start = _HEADER.size + self._text + self._used
         self._memory[start : start + len(line)] = line
         self._used = end
-        self._note_length()
+        self._note_length()  # last: whatever kills this process, the record ends with a whole line
         return True
 
     def _note_length(self) -> None:

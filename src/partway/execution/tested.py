@@ -29,6 +29,7 @@ class Function:
         inputs = _inputs(self.node, _first_call(tests, self.node.name))
         if inputs is None:
             return None
+        # A function that calls itself must be there when its body runs.
         own = [ast.unparse(self.node)] if _mentions(self.node, self.node.name) else []
         body = self.written.run[len(self.before) :]
         source = Written(self.written.steps, (*self.before, *own, *inputs, *body), self.written.is_cut).source
@@ -53,6 +54,7 @@ class Opened:
         states = ["" if state == given else state for state in states]  # arguments alone are no achievement
         changes = [*run.changes[:before], *run.changes[before + self.added :]]
         if len(changes) > before:
+            # What the arguments are is news of the first step of the body.
             arguments = run.changes[before : before + self.added]
             changes[before] = {n: v for made in (*arguments, changes[before]) for n, v in made.items()}
         if failure is not None:
@@ -131,6 +133,7 @@ def _inputs(function: ast.FunctionDef, call: ast.Call | None) -> list[str] | Non
     arguments = function.args
     names = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
     behind = names[len(names) - len(arguments.defaults) :]
+    # Defaults, then what the call gives by place, then by name: the later one counts.
     given: dict[str | None, ast.expr | None] = dict(zip(behind, arguments.defaults, strict=True))
     given |= dict(zip((one.arg for one in arguments.kwonlyargs), arguments.kw_defaults, strict=True))
     given |= dict(zip(names, call.args, strict=False))

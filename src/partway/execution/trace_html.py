@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 STYLE_SHEET = files("partway.execution").joinpath("trace_html.css")
 MAX_STEPS = 200
-UNSEEN = {"Cc", "Cf", "Cs", "Co"}
+UNSEEN = {"Cc", "Cf", "Cs", "Co"}  # control, format (such as reorder text), surrogates, private use
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ def with_style(markup: str) -> str:
 def cards_html(cards: Sequence[Card], programs: Programs) -> str:
     """Solutions side by side: the same letter is the same state, and all are compared with the first."""
     known = KnownStates.of([card.trace.states for card in cards])
+    # A letter links solutions: one alone has none to link.
     marks = known.to_json() if len(cards) > 1 else [{} for _ in known.places]
     shown = "".join(_card(card, cards[0], known, marks, programs) for card in cards)
     return f'<div class="cards" role="group" aria-label="Solutions" tabindex="0">{shown}</div>'

@@ -75,7 +75,9 @@ def canonical_float(value: float) -> str:
     """The canonical text of a float."""
     if value.is_integer() and -EXACT_FLOAT < value < EXACT_FLOAT:
         return str(int(value))
+    # Ten digits: computed in another order, the last ones may differ.
     text = f"{value:.10g}"
+    # Written out, so that 1e20 is the integer of that size.
     return str(int(Decimal(text))) if "e+" in text else text
 
 
@@ -140,7 +142,7 @@ def states_of(changes: Sequence[Mapping[str, tuple[Any] | None]], mode: StateMod
     room = MAX_STATES_TEXT
     for changed in changes:
         for name, value in changed.items():
-            if name in texts:
+            if name in texts:  # of equal texts any may go
                 del in_order[bisect_left(in_order, texts.pop(name))]
             if value is not None:
                 texts[name] = spell(value[0])

@@ -233,6 +233,7 @@ class _Comparison:
         self.known = numbers_in(question)
         self.run, self.agree = run, agree
         self.reference, self.solution = _Program(reference, is_smooth), _Program(solution, is_smooth)
+        # Seeded by what is compared: the verdict is the same whenever and wherever it is asked for.
         self.rng = random.Random(f"{reference.text}\n\n{solution.text}")
         self.places = self._places(self.reference)
         self.is_signed = False
@@ -266,6 +267,7 @@ class _Comparison:
 
     def _disagreement(self, reason: str) -> Audit:
         if any(place.number for place in self.places.values()):
+            # Perhaps the question says one number twice: then all literals like it change together.
             merged = {place: _Input(of.value) for place, of in self.places.items()}
             self.places, self.rng = merged, random.Random(0)
             if self.verdict().verdict == "confirmed":
@@ -282,6 +284,7 @@ class _Comparison:
         seen: Counter[float] = Counter()
         places = {}
         for index, value in sources.items():
+            # 5 boys and 5 girls: which 5 a literal stands for is not known yet.
             is_several = self.known.counts[value] > 1 and value == program.original[index]
             places[index] = _Input(value, seen[value] if is_several else 0)
             seen[value] += 1
@@ -299,6 +302,7 @@ class _Comparison:
 
     def _changes(self) -> list[list[_Input]]:
         inputs = list(dict.fromkeys(self.places.values()))
+        # Alone first: where one number was taken for another, this shows it.
         alone = [[one] for one in inputs] if len(inputs) > 1 else []
         return [*alone, *([inputs] * DRAWS)]
 
@@ -352,6 +356,7 @@ def _drawn(value: float, is_percent: bool, rng: random.Random) -> float:
         if is_percent and value < 100:
             new: float = rng.randrange(5, 95)
         elif isinstance(value, int):
+            # Not below 4: smaller ones are what programs use for themselves.
             new = rng.randint(max(4, value // 2), max(2 * value, value + 10))
         else:
             new = round(value * rng.uniform(0.5, 1.9), 3)

@@ -150,6 +150,7 @@ class _Encoder:
         return list(values)
 
     def encode_unordered(self, values: Any, depth: int) -> list[Any]:
+        # In order, because that of a set hangs on the hash seed.
         encoded = self.encode_items(values, depth)
         kinds = set(map(type, encoded))  # a long text is a digest by now
         return sorted(encoded) if kinds in ({int}, {str}) else sorted(encoded, key=to_json)
@@ -238,7 +239,7 @@ class Decoder:
         kinds = set(map(type, content))
         if not kinds <= _NUMBERS:
             return [self.decode(item, depth + 1) for item in content]
-        self.spend(len(content) >> (1 if float in kinds else 3))
+        self.spend(len(content) >> (1 if float in kinds else 3))  # floats take longer to spell
         if int in kinds:
             integers = [item for item in content if type(item) is int]
             _believed_integer(max(integers))

@@ -79,7 +79,7 @@ def _descriptors(messages: Sequence[tuple[int, int, bytes]]) -> list[int]:
 
 def _settle() -> dict[str, str]:
     """Import what programs may need, get ready what every child needs, then close the door behind us."""
-    for encoding in ENCODINGS:
+    for encoding in ENCODINGS:  # later, no file can be opened to load them from
         "".encode(encoding)
     "\N{EURO SIGN}ß".encode("ascii", "namereplace")  # loads the names of characters, as does the parser
     Counter().most_common(1)
@@ -92,6 +92,7 @@ def _settle() -> dict[str, str]:
     os.close(null)
     sys.path.clear()
     sys.meta_path.clear()
+    # What a collector looks at it writes to: a child would copy all of it.
     gc.collect()
     gc.freeze()
     return confine_worker()
@@ -211,11 +212,11 @@ _RECORDS = (FullRecord(_NAMESPACE), PlainRecord())
 
 def _live(request: RunRequest, descriptor: int, zygote: int) -> None:
     """The child's whole life."""
-    status = 70
+    status = 70  # unless the lines below come to their end
     keep: list[object] = []  # what the program made: were it destroyed here, its clean-up code would run here
     try:
         sheet = Sheet(descriptor)
-        closerange(0, 256)
+        closerange(0, 256)  # the sheet stays mapped
         # When garbage is collected hangs on all that was ever allocated, in the zygote too; clean-up code of
         # the program would run at another step each time.
         gc.disable()

@@ -34,6 +34,7 @@ main()
 """
 # With LD_BIND_NOW the loader is done before the first fork, not again in each child.
 _SETTINGS = {"LC_ALL": "C.UTF-8", "LD_BIND_NOW": "1"}
+# Nothing of the user's: no site packages, no current folder; no byte code is written, no warning printed.
 _FLAGS = ("-s", "-S", "-P", "-B", "-W", "ignore")
 
 
@@ -128,7 +129,7 @@ class WorkerProcess:
     def abandon(self) -> None:
         """Forget a worker that belongs to the process this one was forked from."""
         self.socket.close()
-        self.process.returncode = 0
+        self.process.returncode = 0  # else it would be waited for, which only its parent can do
 
 
 def weak_sandbox_is_allowed() -> bool:

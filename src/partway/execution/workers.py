@@ -111,7 +111,7 @@ class _Pool:
         known = len(self.workers)
         while len(self.workers) < count:
             self.workers.append(WorkerProcess(hash_seed=int(self.second)))
-        for worker in self.workers[known:]:
+        for worker in self.workers[known:]:  # all are under way by now: they start side by side
             worker.greet()
         for worker in self.workers:
             worker.check_walls(allow_weak)
@@ -247,7 +247,7 @@ class _Run:
             del self.jobs[job.worker]
 
     def accept(self, job: _Job, payload: bytes) -> None:
-        if payload[:1] == b"U":
+        if payload[:1] == b"U":  # no process could be started
             raise unusable(payload[1:].decode(errors="replace"))
         number, sheet = job.numbers.popleft(), job.sheets.popleft()
         self.results[number] = read_reply(

@@ -96,6 +96,7 @@ def convert_gsm8k(
 
 
 def _rows(train: Sequence[Mapping[str, object]], test: Sequence[Mapping[str, object]]) -> Iterator[Row]:
+    # Ids count the rows of the raw file: moving the cut renames no problem.
     cut = int(len(train) * TRAIN_SHARE)  # the paper reserves 20% as dev; the first part stays train
     for index, record in enumerate(train):
         split, split_row = ("train", index) if index < cut else ("dev", index - cut)

@@ -66,6 +66,7 @@ class Line:
             segments[-1].append(token)
             if token.kind == "mark":
                 marks.append(token.start)
+        # Marks and annotations are in the same order: nothing moves them.
         annotations = dict(zip(marks, ANNOTATION.findall(raw), strict=True))
         return cls(index, text, tuple(map(tuple, segments)), annotations)
 
@@ -106,7 +107,8 @@ def claims_in(line: Line, known: Mapping[str, Fraction] | None = None) -> list[C
         joined.add(mark)
         # 3 * 4 = 12 = 10 + 2 states 12 once, with two ways to compute it; the calculator's comes first.
         if claims and _continues(before, claims[-1], claim):
-            claim = replace(claim, candidates=_annotations_first(claims.pop().candidates + claim.candidates))
+            both = claims.pop().candidates + claim.candidates
+            claim = replace(claim, candidates=tuple(sorted(both, key=lambda one: one.rule != "annotation")))
         claims.append(claim)
     # Annotations that stand behind no equals sign are claims on their own.
     for mark in line.annotations.keys() - joined:
@@ -119,10 +121,6 @@ def _continues(middle: Sequence[Token], earlier: Claim, later: Claim) -> bool:
     """Whether a = b = c is one claim: b is a single expression, and a is c."""
     both = bool(earlier.candidates and later.candidates)
     return both and len(phrases(middle)) == 1 and close(earlier.written, later.written)
-
-
-def _annotations_first(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    return tuple(sorted(candidates, key=lambda candidate: candidate.rule != "annotation"))
 
 
 def _annotation_claim(line: int, position: int, text: str) -> Claim | None:
@@ -191,7 +189,7 @@ def _equations(
             if value is not None and has_operation(candidate) and _gives(value, result):
                 yield Candidate(candidate, rule, source)
                 found = True
-        if found:
+        if found:  # readings come in order of trust: the first that holds is the one
             return
 
 

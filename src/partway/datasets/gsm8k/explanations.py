@@ -71,13 +71,15 @@ class QuestionNumbers:
         """Whether the question states this number, in one form or another."""
         if value in self.plain or value in self.forms:
             return True
+        # 25% may be written 25 or 0.25.
         return bool(self.percents) and (value in self.percents or value * 100 in self.percents)
 
     def origin(self, value: Fraction) -> Origin:
         """Whether the question says this number or implies it (1.25 by 25% more), or everybody knows it."""
         if self.says(value) or value in self._changes:
             return "question"
-        known = value in KNOWN or self._is_known_here(value) or value in self._converted
+        is_cued = any(cue.search(self.question) for cue in _CUES.get(value, ()))
+        known = value in KNOWN or is_cued or value in self._converted
         return "conversion" if known else "unexplained"
 
     @cached_property
@@ -86,9 +88,6 @@ class QuestionNumbers:
         # 25% more is 125 in points and 1.25 as a factor, 25% less is 75 and 0.75.
         points = [100 + sign * percent for percent in self.percents for sign in (1, -1)]
         return frozenset(value / scale for value in points for scale in (1, 100))
-
-    def _is_known_here(self, value: Fraction) -> bool:
-        return any(cue.search(self.question) for cue in _CUES.get(value, ()))
 
     @cached_property
     def _converted(self) -> frozenset[Fraction]:

@@ -95,7 +95,7 @@ def replace_leaves(expression: Expression, leaf: Callable[[Leaf], Expression]) -
     """The expression with every leaf replaced, from left to right."""
     match expression:
         case Operation(operator, left, right):
-            replaced = replace_leaves(left, leaf)
+            replaced = replace_leaves(left, leaf)  # before the right side: `leaf` may count
             return Operation(operator, replaced, replace_leaves(right, leaf))
         case Negative(operand):
             return Negative(replace_leaves(operand, leaf))
@@ -154,6 +154,7 @@ def _apply(operator: str, a: Fraction, b: Fraction) -> Fraction | None:
     if operator == "*":
         return a * b
     if operator == "**":
+        # Whole exponents only: roots are not exact.
         small = b.denominator == 1 and 0 <= b <= MAX_EXPONENT and abs(a) < 10**6
         return Fraction(a ** int(b)) if small else None
     if b == 0:

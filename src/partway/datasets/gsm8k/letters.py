@@ -108,15 +108,14 @@ class Unknowns:
 
     def _without_letters(self, claim: Claim) -> Claim:
         """The claim without readings that take a letter for a unit: 2A + 3A = 5A is not 2 + 3 = 5."""
+        names = frozenset(self.values)
         kept = tuple(
             candidate
             for candidate in claim.candidates
-            if candidate.rule != "equation" or not self._has_letter(candidate.source)
+            if candidate.rule != "equation"
+            or all(token.kind != "letter" for token in tokens(candidate.source, names))
         )
         return claim if kept == claim.candidates else replace(claim, candidates=kept)
-
-    def _has_letter(self, text: str) -> bool:
-        return any(token.kind == "letter" for token in tokens(text, frozenset(self.values)))
 
     def _take(self, claims: list[Claim], name: str, value: Fraction, place: Place) -> None:
         """The letter's value, joined to the claim beside it if there is one."""
@@ -146,6 +145,7 @@ class Unknowns:
     def _solutions(self, name: str, value: Fraction, place: Place) -> Iterator[Candidate]:
         """The equations before `place` whose solution is `value`."""
         for equation in self.equations:
+            # Letters whose values come later cannot help to find this one.
             if equation.place > place or not name in equation.letters <= {name, *self.values}:
                 continue
             solution = solve(equation.left, equation.right, name, self.values)

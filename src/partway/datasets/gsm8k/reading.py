@@ -45,6 +45,7 @@ class _Scanner:
         self.found: list[Phrase] = []
         self.items: list[Token] = []
         self.restarts: list[int] = []
+        # Brackets open in this phrase, words since its last token, words before it, stops in the segment.
         self.opened = self.words = self.words_before = self.stops = 0
 
     @property
@@ -121,7 +122,7 @@ def _balanced(items: list[Token]) -> Iterator[list[Token]]:
         if token.kind == "open":
             opened.append(index)
         elif token.kind == "close":
-            opened.pop()
+            opened.pop()  # never empty: the scanner takes no bracket that closes nothing
     start = 0
     for index in [*opened, len(items)]:
         part = items[start:index]

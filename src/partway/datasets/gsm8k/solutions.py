@@ -114,6 +114,7 @@ class _Reader:
     def _program(self, claims: Sequence[Claim]) -> Program | NoProgram:
         percents = (Fraction(text.replace(",", "")) for text in _PERCENT.findall(self.body))
         steps = Steps(self.numbers, frozenset(percents))
+        # As they stand in the text: a step may refer to earlier ones only.
         ordered = sorted(claims, key=lambda claim: claim.place)
         results: list[tuple[int, int]] = []
         for claim, later in zip(ordered, added_later(ordered), strict=True):
@@ -188,6 +189,7 @@ def _shown(value: Fraction) -> str:
 def program(steps: Steps, answer: int) -> Program:
     """What the answer rests on, and nothing else."""
     order = sorted(_needed(steps.steps, answer))
+    # The answer is the last: nothing that it rests on comes behind it.
     names = {index: f"t{position}" for position, index in enumerate(order)} | {answer: "answer"}
     constants: dict[Fraction, str] = {}
     for index in order:

@@ -105,7 +105,7 @@ class Steps:
         for index, role in reading.taken.items():
             self.uses[role].add(index)
         expression, candidate = reading.expression, reading.candidate
-        if candidate.rule == "linear":
+        if candidate.rule == "linear":  # nobody writes a solved equation as one step
             expression = self._split(expression, candidate)
         index = self.append(expression, candidate.rule, candidate.source)
         self.steps[index] = replace(self.steps[index], written=written)
@@ -192,7 +192,7 @@ class _Resolver:
             i for i, step in enumerate(self.steps.steps) if value == step.written or close(step.value, value)
         ]
         chosen = self._choose(matches, value, role)
-        self.remaining[value] -= 1
+        self.remaining[value] -= 1  # numbers like this one that are still to come
         if chosen is not None:
             self.taken[chosen] = role
             self.product.add(chosen)

@@ -61,7 +61,7 @@ _LETTER_IN_EQUATION = re.compile(
 _LONE_LETTER = re.compile(
     r"(?<![A-Za-z'’])(?:[B-HJ-Zb-hj-z](?![A-Za-z'’])(?! ?[$.\d])|[AaIi] ?=)|= ?[AaIi]\b"
 )
-ARTICLES = frozenset("aAiI")
+ARTICLES = frozenset("aAiI")  # words of their own, which a letter of an equation need not be
 
 
 def plain_spelling(line: str) -> str:
@@ -94,13 +94,12 @@ _KINDS: dict[str, Kind] = {
 
 
 def _number(text: str, start: int, end: int, percent: bool) -> Token:
+    # Behind the digits stand at most a percent sign, the letters of `percent`, or dots.
     digits = text.rstrip("%percnt .").replace(",", "")
     return Token("number", text, start, end, _fraction(digits), len(digits.partition(".")[2]), percent)
 
 
-@lru_cache(maxsize=10_000)
-def _fraction(digits: str) -> Fraction:
-    return Fraction(digits)
+_fraction = lru_cache(maxsize=10_000)(Fraction)  # the same few numbers come again and again
 
 
 def _letter(text: str, start: int, end: int, line: str, unknowns: frozenset[str]) -> Token:

@@ -53,7 +53,7 @@ def points(expression: Expression) -> Expression:
 
 def hundredths(expression: Expression, kept: int = -1) -> Expression:
     """Every percent divided by 100, except the one at position `kept`."""
-    seen = iter(range(len(leaves(expression))))
+    seen = iter(range(len(leaves(expression))))  # numbers the percents as they come
 
     def divide(leaf: Leaf) -> Expression:
         if not isinstance(leaf, Number) or not leaf.percent:
@@ -69,6 +69,7 @@ def percents_in(expression: Expression) -> int:
     return sum(isinstance(leaf, Number) and leaf.percent for leaf in leaves(expression))
 
 
+# How many of the smaller unit are one of the larger.
 _CONVERSIONS = {
     ("hour", "minute"): 60, ("minute", "second"): 60, ("day", "hour"): 24, ("week", "day"): 7,
     ("year", "month"): 12, ("year", "week"): 52, ("year", "day"): 365, ("foot", "inch"): 12,

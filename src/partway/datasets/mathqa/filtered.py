@@ -44,6 +44,7 @@ def filter_mathqa(
     kept = distinct_templates([template_of(problem.question) for problem in merged], TEMPLATE_EDITS, progress)
     if index is None:
         notes: dict[str, object] = {"kept_by_rule": len(kept)}
+        # Every tenth becomes dev.
         chosen = {"train": [row for place, row in enumerate(kept) if place % 10 != 9], "dev": kept[9::10]}
     else:
         rows = _published_rows(train, dev, kept, index)
@@ -81,6 +82,7 @@ def _published_rows(
     """Published row number -> place in our train + dev."""
     if len(dev) != PUBLISHED_DEV:
         raise ProblemError(f"the split index needs {PUBLISHED_DEV} dev rows, but there are {len(dev)}")
+    # Dev rows are the published ones, behind a train file of another length.
     rows = {PUBLISHED_TRAIN + number: len(train) + number for number in range(len(dev))}
     if len(train) == PUBLISHED_TRAIN:
         return rows | {number: number for number in range(len(train))}

@@ -14,6 +14,7 @@ NUMBER = re.compile(r"[-+]?[.]?[\d]+(?:,\d\d\d)*[\.]?\d*(?:[eE][-+]?\d+)?")
 
 _HALF_PERIMETER = "({0} + {1} + {2}) / 2"
 
+# Bounds such as an exponent of 5 or the factorial of 15 at most are the published ones.
 # The published code left out the brackets of speed_in_still_water and stream_speed, so that no problem with
 # them passed its checks; they are left out here for the same selection.
 OPERATIONS = {

@@ -73,7 +73,7 @@ def declared_answer(options: str, letter: str, *, is_cut: bool = False) -> Decla
     >>> declared_answer("a ) 14, b ) 16, c ) 17", "b", is_cut=True)
     Declared(low=16000.0, high=16999.0)
     """
-    place = options.find(f"{letter} )")
+    place = options.find(f"{letter} )")  # options are one text: `a ) 24 , b ) 120 , c ) 625`
     number = NUMBER.search(options, place) if place >= 0 else None
     if number is None:
         return None
@@ -168,6 +168,7 @@ def _accepted(candidate: _Candidate, trace: Trace) -> Problem | Reject:
         reason = LOST_DIGITS if is_cut else "result is not the declared answer"
         return candidate.rejected(reason, f"{trace.answer} against {declared.low} to {declared.high}")
     numbers = "".join(f" n{place} = {number}" for place, number in enumerate(candidate.numbers))
+    # Within a range of a thousand, agreement is weaker evidence.
     doubt = {"is_doubtful": True} if declared.low != declared.high else {}
     return Problem(
         id=problem_id(candidate.split, candidate.index),
