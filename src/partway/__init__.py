@@ -1,12 +1,11 @@
 """partway: fine-tune language models on their own correct and partially-correct solutions.
 
-The names below are the public API. Those that need torch are imported when first used, so that
+The names below are the public API. What reads files is imported when first used, so that
 `import partway` takes milliseconds.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from partway.buffer import SolutionBuffer, Verdict
@@ -30,10 +29,6 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_LAZY = {
-    "load_problems": "partway.datasets",
-}
-
 __all__ = [
     "EMPTY",
     "PYTHON",
@@ -55,6 +50,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
+    if name == "load_problems":
+        from partway.datasets import load_problems
+
+        return load_problems
     raise AttributeError(f"module 'partway' has no attribute {name!r}")

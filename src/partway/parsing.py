@@ -27,18 +27,14 @@ MAX_CACHED_BYTES = 96 << 20
 MAX_ARITHMETIC = 300  # characters; longer lines are left to `ast`
 
 
+@dataclass(slots=True, eq=False)
 class Statement:
     """One step: its canonical text and either `target = expression` in plain arithmetic or its AST node."""
 
-    __slots__ = ("expression", "node", "target", "text")
-
-    def __init__(
-        self, text: str, target: str = "", expression: Expression = 0, node: ast.stmt | None = None
-    ) -> None:
-        self.text = text
-        self.target = target
-        self.expression = expression
-        self.node = node
+    text: str
+    target: str = ""
+    expression: Expression = 0
+    node: ast.stmt | None = None
 
     def assigns(self, variable: str) -> bool:
         """Whether this is a simple statement that binds `variable`."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from partway.buffer import SolutionBuffer
 from partway.errors import SandboxError
-from partway.execution import PYTHON, Programs, Trace
+from partway.execution import PYTHON, Programs, State, Trace
 from partway.solution import Solution
 
 ALPHA = 0.5
@@ -150,17 +150,11 @@ def _solutions(known: SolutionBuffer | Solution | str | None, programs: Programs
 def _share(trace: Trace, solutions: Sequence[Trace], answer: Any, programs: Programs) -> float:
     """The largest share of a known solution that the longest known beginning stands for."""
     trace, *solutions = (programs.entered(one, answer) for one in (trace, *solutions))
-    shares = {
-        state: max(_reach(state, solution) for solution in solutions)
-        for solution in solutions
-        for state in solution.states
-    }
+    shares: dict[State, float] = {}
+    for solution in solutions:
+        for length, state in enumerate(solution.states, 1):
+            # A state can be reached twice, by a step that changes nothing; the later one is further.
+            shares[state] = max(shares.get(state, 0.0), length / len(solution.solution))
     # The rule by which a buffer finds partially-correct solutions (Alg. 3, lines 3-5).
     length = programs.longest_known_prefix(trace, shares)
     return shares[trace.states[length - 1]] if length else 0.0
-
-
-def _reach(state: str, solution: Trace) -> float:
-    # A state can be reached twice, by a step that changes nothing; the later one is further.
-    lengths = [length for length, reached in enumerate(solution.states, 1) if reached == state]
-    return max(lengths, default=0) / len(solution.solution)

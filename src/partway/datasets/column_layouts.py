@@ -40,20 +40,25 @@ class Layout:
     read: Callable[[Row], Fields]
 
 
-class UnknownLayout(Exception):
-    """A row whose columns are none of the layouts."""
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """What is wrong with one field of a row."""
+
+    field: str
+    reason: str
 
 
-def fields_of(row: Row) -> Fields:
+def fields_of(row: Row) -> Fields | Complaint:
     """The fields of a row, by the columns it has; a column that holds nothing (None) does not count."""
     row = {name: value for name, value in row.items() if value is not None}
     for layout in LAYOUTS:
         if all(column in row for column in layout.columns):
             return layout.read(row)
     found = ", ".join(map(str, row)) or "nothing"
-    raise UnknownLayout(
+    return Complaint(
+        "columns",
         f"found the columns {found}; expected question/answer, prompt/completion, messages or another layout "
-        "of docs/data.md; else name yours: --columns question=...,answer=...,solution=..."
+        "of docs/data.md; else name yours: --columns question=...,answer=...,solution=...",
     )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any
 
-from partway.datasets.column_layouts import Fields, UnknownLayout, fields_of
+from partway.datasets.column_layouts import Complaint, Fields, fields_of
 from partway.datasets.records import Record
 from partway.documents import is_whole
 from partway.execution import Programs, Trace
@@ -22,32 +22,17 @@ DEEPEST = 50  # lists in lists
 GSM8K_ENDING = "answer = 0\n"  # how references made of GSM8K's markup end
 
 
-@dataclass(frozen=True, slots=True)
-class Complaint:
-    """What is wrong with one field of a row."""
-
-    field: str
-    reason: str
-
-
 Examined = Problem | list[Complaint]
 
 
 def examine(records: Sequence[Record], programs: Programs) -> list[Examined]:
     """For each row its problem (with an empty id if it has none) or all complaints about it."""
-    rows = [_read(record) for record in records]
+    rows = [fields_of(record.fields) for record in records]
     if programs.end(GSM8K_ENDING) is not None:  # else the language does not know how such a reference ends
         rows = _with_gsm8k_solutions(rows)
     texts = [row.solution for row in rows if isinstance(row, Fields) and isinstance(row.solution, str)]
     traces = iter(programs.trace_all(texts))  # all at once; each row with a solution takes the next
     return [[row] if isinstance(row, Complaint) else _examine_fields(row, programs, traces) for row in rows]
-
-
-def _read(record: Record) -> Fields | Complaint:
-    try:
-        return fields_of(record.fields)
-    except UnknownLayout as error:
-        return Complaint("columns", str(error))
 
 
 def _with_gsm8k_solutions(rows: list[Fields | Complaint]) -> list[Fields | Complaint]:

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import islice
 
+from partway.datasets.column_layouts import Complaint
 from partway.datasets.columns import Columns, renamed
-from partway.datasets.examination import Complaint, Examined, examine
+from partway.datasets.examination import Examined, examine
 from partway.datasets.problem_rows import problem_line
 from partway.datasets.records import BadRow, Record
 from partway.datasets.sources import ProblemSource, name_of, records_of

@@ -14,6 +14,7 @@ from textwrap import indent
 
 from partway.parsing import longest_parsed
 
+MAIN_GUARDS = ("__name__ == '__main__'", "'__main__' == __name__")
 HEADER = "    "  # as `ast.unparse` indents
 UNFINISHED = "="  # no statement: what is cut off in the middle fails at its place as it does elsewhere
 
@@ -60,7 +61,7 @@ def _read(body: Sequence[ast.stmt], answer: str, is_cut: bool) -> Written | None
             if not all(_only_calls(statement, function.name) for statement in behind):
                 return None
             return in_block(body[:before], f"def {function.name}():", function.body, answer, is_cut)
-        case [*straight, ast.If(test=test, body=inner, orelse=[])] if _is_main_guard(test):
+        case [*straight, ast.If(test=test, body=inner, orelse=[])] if ast.unparse(test) in MAIN_GUARDS:
             return in_block([*body[:before], *straight], f"if {ast.unparse(test)}:", inner, answer, is_cut)
         case [*_, ast.Expr()] if not is_cut and not _assigns(body, answer):
             return _joined([(ast.unparse(s), s) for s in body], answer, is_cut)
@@ -134,10 +135,6 @@ def _only_calls(statement: ast.stmt, name: str) -> bool:
     """Whether a statement behind a function does nothing but use it."""
     names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
     return isinstance(statement, (ast.Expr, ast.Assign, ast.If)) and name in names
-
-
-def _is_main_guard(test: ast.expr) -> bool:
-    return ast.unparse(test) in ("__name__ == '__main__'", "'__main__' == __name__")
 
 
 def _assigns(body: Sequence[ast.stmt], answer: str) -> bool:

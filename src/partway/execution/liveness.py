@@ -134,12 +134,6 @@ def _node(node: ast.stmt) -> Effects:
             return Effects()
         case ast.Delete(targets=targets):  # what is deleted must have been there
             return _read(*map(_loaded, targets))
-        case _:
-            return _compound(node)
-
-
-def _compound(node: ast.stmt) -> Effects:
-    match node:
         case ast.If(test=test, body=body, orelse=otherwise):
             return _read(test).then(_block(body).either(_block(otherwise)))
         case ast.For(target=target, iter=iterated, body=body, orelse=otherwise):

@@ -235,8 +235,7 @@ class PythonPrograms(Programs):
     def confirms(self, trace: Trace) -> bool:
         if self.program_forms == "steps" and self.solution_end == "first_assignment":
             return confirmed(trace, self.state, self._ends_with)
-        written = self._written(trace.solution.text)
-        run = trace.solution if written is None else Solution(written.run)
+        run = Solution(self._run_steps(trace.solution))
         return confirmed(trace._replace(solution=run, outcome=None), self.state, "")
 
     def answer_flaw(self, answer: Any) -> str | None:

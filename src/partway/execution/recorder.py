@@ -10,23 +10,11 @@ import __future__
 import ast
 import functools
 import marshal
+import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from types import (
-    BuiltinFunctionType,
-    ClassMethodDescriptorType,
-    CodeType,
-    FunctionType,
-    GenericAlias,
-    MethodDescriptorType,
-    MethodType,
-    MethodWrapperType,
-    ModuleType,
-    NoneType,
-    UnionType,
-    WrapperDescriptorType,
-)
+from types import CodeType, ModuleType, NoneType
 from typing import Any
 
 from partway.execution.isolation import grant_reserve
@@ -44,15 +32,15 @@ Step = CodeType | Reason  # ready to run, or the reason why it never will be
 _IMMUTABLE = frozenset({int, float, bool, NoneType, str, bytes, complex, Fraction, Decimal, range})
 _CALLABLES = frozenset(
     {
-        FunctionType,
-        BuiltinFunctionType,
-        MethodType,
-        MethodDescriptorType,
-        ClassMethodDescriptorType,
-        MethodWrapperType,
-        WrapperDescriptorType,
-        GenericAlias,
-        UnionType,
+        types.FunctionType,
+        types.BuiltinFunctionType,
+        types.MethodType,
+        types.MethodDescriptorType,
+        types.ClassMethodDescriptorType,
+        types.MethodWrapperType,
+        types.WrapperDescriptorType,
+        types.GenericAlias,
+        types.UnionType,
         functools.partial,
         # The next two have no name under which they could be imported.
         type(functools.lru_cache(ord)),

@@ -24,10 +24,9 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """What a room reports: per executed step the variables it changed (None: deleted), and the failure.
+    """What a room reports: what each executed step changed, and the failure.
 
-    `changes[i]` maps a name to `(value,)` if step i set it to another value, or to None if step i
-    removed it. Modules, functions and classes are not values and never appear.
+    Modules, functions and classes are not values and never appear.
     """
 
     changes: Sequence[Changed]
@@ -86,12 +85,8 @@ class Trace(NamedTuple):  # not a dataclass: a frozen one takes a microsecond lo
     @property
     def variables(self) -> dict[str, Any]:
         """Names and values after the last executed step."""
-        return self.variables_after(len(self.states))
-
-    def variables_after(self, length: int) -> dict[str, Any]:
-        """Names and values after the first `length` steps."""
         variables: dict[str, Any] = {}
-        for changes in self.changes[:length]:
+        for changes in self.changes[: len(self.states)]:
             for name, value in changes.items():
                 if value is None:
                     variables.pop(name, None)

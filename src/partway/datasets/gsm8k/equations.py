@@ -11,10 +11,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from partway.datasets.gsm8k.expressions import Expression, close, has_operation, value_of
+from partway.datasets.gsm8k.expressions import (
+    Expression,
+    close,
+    has_operation,
+    percents_in,
+    points,
+    readings,
+    value_of,
+)
 from partway.datasets.gsm8k.reading import Phrase, parse, phrases, with_mixed_numbers, with_tight_fractions
 from partway.datasets.gsm8k.tokens import MARK, Token, plain_spelling, tokens
-from partway.datasets.gsm8k.units import percents_in, points, readings
 
 ANNOTATION = re.compile(r"<<([^<>]*)>>")
 MAX_WORDS_BEFORE_RESULT = 3

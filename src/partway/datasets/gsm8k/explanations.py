@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
-from partway.datasets.gsm8k.units import in_other_units
+from partway.datasets.gsm8k.expressions import in_other_units
 from partway.execution.variation import TENS, UNITS
 
 Origin = Literal["question", "conversion", "unexplained"]

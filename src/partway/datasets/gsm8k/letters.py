@@ -21,13 +21,13 @@ from partway.datasets.gsm8k.expressions import (
     Number,
     close,
     has_operation,
+    hundredths,
     letters,
     value_of,
 )
 from partway.datasets.gsm8k.linear import Terms, linear_form, negated, solve, total
 from partway.datasets.gsm8k.reading import parse, phrases
 from partway.datasets.gsm8k.tokens import Token, tokens, unknowns_in
-from partway.datasets.gsm8k.units import hundredths
 
 Place = tuple[int, int]
 

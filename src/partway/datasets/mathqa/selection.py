@@ -51,7 +51,7 @@ def convert_mathqa(
         problems[split] = []
         for start in range(0, len(rows), ROWS_AT_ONCE):
             chunk = rows[start : start + ROWS_AT_ONCE]
-            for converted in _convert(split, start, chunk):
+            for converted in _run([_candidate(split, index, row) for index, row in enumerate(chunk, start)]):
                 if isinstance(converted, Problem):
                     problems[split].append(converted)
                 else:
@@ -124,10 +124,6 @@ def problems_as_written(rejects: Sequence[Reject]) -> list[Problem]:
         for problem in _run(candidates)
         if isinstance(problem, Problem)
     ]
-
-
-def _convert(split: str, start: int, rows: Sequence[Row]) -> list[Problem | Reject]:
-    return _run([_candidate(split, index, row) for index, row in enumerate(rows, start)])
 
 
 def _run(candidates: Sequence[_Candidate | Reject]) -> list[Problem | Reject]:
