@@ -85,8 +85,12 @@ class Trace(NamedTuple):  # not a dataclass: a frozen one takes a microsecond lo
     @property
     def variables(self) -> dict[str, Any]:
         """Names and values after the last executed step."""
+        return self.variables_after(len(self.states))
+
+    def variables_after(self, length: int) -> dict[str, Any]:
+        """Names and values after the first `length` steps."""
         variables: dict[str, Any] = {}
-        for changes in self.changes[: len(self.states)]:
+        for changes in self.changes[:length]:
             for name, value in changes.items():
                 if value is None:
                     variables.pop(name, None)
