@@ -73,8 +73,9 @@ def parse(text: str, answer_variable: str) -> Parsed:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     lines = text.split("\n")
     statements: list[Statement] = []
+    recent = known_lines.recent  # where nearly every line is found, in one look-up
     for number, line in enumerate(lines):
-        statement = known_lines.get(line)
+        statement = recent.get(line) or known_lines.get(line)
         if statement is None:
             statement = parse_line(line)
             if statement is None:

@@ -25,7 +25,7 @@ from partway.execution import PYTHON, Programs
 from partway.files import atomic_writer
 from partway.problem import Problem
 
-ROWS_AT_ONCE = 1000
+ROWS_AT_ONCE = 1000  # references are run together, but not all of a large file are held
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ def _read_directory(data: RawData, source: Path) -> dict[str, Rows]:
         present = [source / name for name in names if (source / name).is_file()]
         if not present:
             raise ProblemError(f"{source}: there is no {' or '.join(names)}; {data.wanted} and name that")
-        paths[split] = present[0]
+        paths[split] = present[0]  # names are in order of preference
     return {split: _checked_columns(data, path, read_rows(path)) for split, path in paths.items()}
 
 

@@ -72,6 +72,7 @@ class Programs(Protocol):
 
         The step that gives the (wrong) answer is no part of a beginning.
         """
+        # Longest first; `has_answer` takes off the last step where it gave an answer.
         lengths = range(len(trace.states) - trace.has_answer, 0, -1)
         return next((n for n in lengths if trace.states[n - 1] and trace.states[n - 1] in known), 0)
 
@@ -181,7 +182,7 @@ class PythonPrograms(Programs):
         return solution.steps if written is None else written.run
 
     def trace_all(self, texts: Sequence[str]) -> list[Trace]:
-        if self.program_forms == "written":
+        if self.program_forms == "written":  # one by one, for each may be in another form
             return [self._trace_written(text) for text in texts]
         traces = trace_texts(texts, self.state, self._ends_with)
         return traces if self.solution_end == "first_assignment" else list(map(self._answered, traces))
@@ -193,6 +194,7 @@ class PythonPrograms(Programs):
         if written is None:
             return replace(self, program_forms="steps").trace_all([text])[0]
         (trace,) = trace_texts([written.source], self.state, "")
+        # As it was written: each step that was run stands for one of those.
         return self._answered(trace._replace(solution=Solution(written.steps[: len(trace.solution)])))
 
     def _answered(self, trace: Trace) -> Trace:
@@ -236,6 +238,7 @@ class PythonPrograms(Programs):
         if self.program_forms == "steps" and self.solution_end == "first_assignment":
             return confirmed(trace, self.state, self._ends_with)
         run = Solution(self._run_steps(trace.solution))
+        # No variable ends such a run, so there are only states to compare, the answer among them.
         return confirmed(trace._replace(solution=run, outcome=None), self.state, "")
 
     def answer_flaw(self, answer: Any) -> str | None:
@@ -254,6 +257,7 @@ class PythonPrograms(Programs):
         if rest is None:
             return None
         beginning = trace.solution.steps[: match.length]
+        # The sample's own beginning stays as it is: it is what the model wrote.
         if self.program_forms == "written":
             block = None if written is None else written.block
             rest = written_on(beginning, block, rest, match.route.solution.steps[-1], self.answer_variable)

@@ -84,6 +84,7 @@ def _card(card: Card, first: Card, known: KnownStates, marks: Sequence[Row], pro
 
 
 def _header(card: Card) -> str:
+    # A number at the end of a name is its index.
     name = re.sub(r"(\d+)$", r"<sub>\1</sub>", shown_text(card.name))
     badge = f'<span class="badge is-{card.look}">{shown_text(card.kind)}</span>' if card.kind else ""
     about = f'<p class="meta">{shown_text(card.about)}</p>' if card.about else ""

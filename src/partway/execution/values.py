@@ -145,8 +145,8 @@ def states_of(changes: Sequence[Mapping[str, tuple[Any] | None]], mode: StateMod
             if name in texts:  # of equal texts any may go
                 del in_order[bisect_left(in_order, texts.pop(name))]
             if value is not None:
-                texts[name] = spell(value[0])
-                insort(in_order, texts[name])
+                text = texts[name] = spell(value[0])
+                insort(in_order, text)
         if changed or not states:
             states.append(", ".join(dict.fromkeys(in_order) if mode == "set" else in_order))
             room -= len(states[-1])

@@ -149,7 +149,7 @@ class _Run:
         self.allow_weak = weak_sandbox_is_allowed()
         self.admitted: dict[int, tuple[Program, Refusal]] = {}
         self.results: dict[int, Execution] = {}
-        self.deaths: Counter[int] = Counter()
+        self.deaths: Counter[int] = Counter()  # of workers, by the program that they died with
         self.jobs: dict[WorkerProcess, _Job] = {}
         self.waiting: deque[deque[int]] = deque()
 
@@ -297,7 +297,7 @@ class _Shared:
 
     def forget(self) -> None:
         """In a forked child: leave the parent's workers to the parent."""
-        self.lock = threading.Lock()
+        self.lock = threading.Lock()  # the old one may be held by a thread that was not forked along
         for pool in self.pools.values():
             atexit.unregister(pool.close)
             for worker in pool.workers:

@@ -182,4 +182,5 @@ def _is_fraction(options: str, number: re.Match[str], place: int) -> bool:
 
 
 def _is_cut_at(options: str, end: int) -> bool:
+    # The original puts a space before the comma between options.
     return options[end : end + 1] == "," or not options[end:].strip(" ]'")
