@@ -129,8 +129,6 @@ def _without_letter_below(side: Expression, other: Expression, letter: str) -> t
 
 
 def _product(operator: str, term: Expression, factor: Expression, factor_first: bool) -> Expression:
-    if factor == ONE:
-        return term
     if term == ONE and operator == "*":
         return factor
     return Operation(operator, factor, term) if factor_first else Operation(operator, term, factor)
