@@ -128,8 +128,10 @@ def own_problems(tmp_path) -> Path:
 
 
 def test_own_problems_and_model_take_the_place_of_the_built_in_ones(
-    own_problems, tmp_path, small, without_processes
+    own_problems, tmp_path, small, without_processes, monkeypatch
 ):
+    tiny = replace(SMALL, steps=1, eval_steps=1, dev_samples=1, test_samples=5, max_completion_length=20)
+    monkeypatch.setattr(demo, "experiment_named", lambda name: tiny)
     words = ["--data", own_problems, "--model", "tiny-storyproblems", "--jobs", "2", "--json"]
     result = run_demo(tmp_path / "demo", *map(str, words))
     assert result.exit_code == 0, result.output
