@@ -12,8 +12,8 @@ from goodness_of_fit import chi_square_p
 from partway.datasets.storyproblems import generate_problems
 from partway.models import frontier, guessing, local_engine
 from partway.models.cache import RowCache
-from partway.models.drafts import SURE, UNSURE, Drafts
 from partway.models.engine import Request
+from partway.models.guessing import SURE, UNSURE, Drafts
 from partway.models.layout_check import checked_layout
 from partway.models.layouts import Flat, SharedPrompt, Tree
 from partway.models.loading import load_model
@@ -65,7 +65,7 @@ def count_forwards(monkeypatch):
         return run(self, ids, count, **inputs)
 
     def watched_read(self):
-        seen.append(sum(len(self.prompts[number]) for number in self.rows["prompt"]))
+        seen.append(sum(len(self.task.prompts[number]) for number in self.rows["prompt"]))
         seen[-1] += self.rows["guessed"].sum()
         return read(self)
 

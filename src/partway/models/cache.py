@@ -95,11 +95,8 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
         moved = np.flatnonzero(parents != np.arange(len(parents)))
         if len(moved) == 0:
             return
-        to, source, window = (
-            torch.from_numpy(moved),
-            torch.from_numpy(parents[moved]),
-            slice(self.start, self.end),
-        )
+        to, source = torch.from_numpy(moved), torch.from_numpy(parents[moved])
+        window = slice(self.start, self.end)
         for slots in (*self.stores[0], *self.stores[1]):
             slots[to.to(slots.device), :, window] = slots[source.to(slots.device), :, window]
 

@@ -42,6 +42,11 @@ def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return bits ^ (bits >> np.uint64(31))
 
 
+def to_draw_from(logits: Tensor) -> Tensor:
+    """Logits in float32; those on Apple's GPUs, which have no float64 to sum in, come to the CPU."""
+    return logits.float() if logits.device.type != "mps" else logits.float().cpu()
+
+
 def draw(logits_RV: Tensor, settings: SamplingSettings, rows_S: Tensor, uniforms_S: Tensor) -> Tensor:
     """One token per sample from the distribution of the sample's row."""
     if not logits_RV.amax(-1).isfinite().all():

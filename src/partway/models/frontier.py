@@ -17,12 +17,11 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
 from partway.models.cache import RowCache, place
-from partway.models.drawing import draw, uniforms
-from partway.models.guessing import Guesser
+from partway.models.drawing import draw, to_draw_from, uniforms
 from partway.models.passes import logits_at
-from partway.models.settings import SamplingSettings
+from partway.models.sampling_task import SamplingTask
 from partway.models.shared_prompts import SharedPromptCache
-from partway.models.stopping import TOKEN, AnswerWatch
+from partway.models.stopping import TOKEN
 from partway.models.tree_attention import tree_mask
 
 PREFILL_TOKENS = 8192  # prompts are read in batches of at most this many tokens, padding included
@@ -70,33 +69,18 @@ class Children:
 
 
 class Frontier:
-    """At most `budget` rows, each a distinct live prefix of the samples in `rows_S` that point to it."""
+    """At most `task.budget` rows, each a distinct live prefix of the samples in `rows_S` that point to it."""
 
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        settings: SamplingSettings,
-        prompts: Sequence[Sequence[int]],
-        limits: Sequence[int],
-        *,
-        budget: int,
-        is_end: NDArray[np.bool_],
-        watch: AnswerWatch | None,
-        guesser: Guesser | None = None,
-        longest_packed: int = 0,
-        shares_prompts: bool = False,
-    ) -> None:
-        self.model, self.settings, self.budget, self.watch = model, settings, budget, watch
-        self.prompts, self.limits, self.device = prompts, limits, model.device
-        self.is_end, self.guesser, self.longest_packed = is_end, guesser, longest_packed
+    def __init__(self, model: PreTrainedModel, task: SamplingTask, *, shares_prompts: bool) -> None:
+        self.model, self.task, self.device = model, task, model.device
         self.unread = False  # whether the rows are prompts which the next forward reads whole
-        self.cache = SharedPromptCache(budget) if shares_prompts else RowCache(budget)
+        self.cache = (SharedPromptCache if shares_prompts else RowCache)(task.budget)
         self.rows = np.zeros(0, ROW)
-        self.tokens_RL = np.zeros((budget, settings.max_completion_length), TOKEN)
+        self.tokens_RL = np.zeros((task.budget, task.settings.max_completion_length), TOKEN)
         self.rows_S: Integers = np.zeros(0, np.int64)
         self.streams_S: Streams = np.zeros(0, np.uint64)
         self.admitted = 0
-        self.ended: list[Ended] = [{} for _ in prompts]
+        self.ended: list[Ended] = [{} for _ in task.prompts]
         self.distinct = self.drawn = 0  # completions that ended so far, and the samples that drew them
         self.tokens_computed = 0
 
@@ -107,13 +91,13 @@ class Frontier:
         """
         self.unread = len(self.rows) == 0 and self._may_be_packed(waiting)
         for batch in [waiting] if self.unread else self._batches(waiting):
-            prompts = [self.prompts[number] for number, _ in batch]
+            prompts = [self.task.prompts[number] for number, _ in batch]
             if not self.unread:
                 self._prefill(prompts)
             first, new = len(self.rows), np.zeros(len(batch), ROW)
             new["prompt"] = [number for number, _ in batch]
             new["order"] = self.admitted + np.arange(len(batch))
-            new["limit"] = [self.limits[number] for number, _ in batch]
+            new["limit"] = [self.task.limits[number] for number, _ in batch]
             new["next"] = [prompt[-1] for prompt in prompts]
             self.rows = np.concatenate([self.rows, new])
             self.admitted += len(batch)
@@ -139,8 +123,8 @@ class Frontier:
 
         Returns the samples of which prompts must start again because their rows would exceed the budget.
         """
-        if self.guesser is not None:
-            self.guesser.write(self.rows, self.tokens_RL, self._longest_read(), ragged=self.unread)
+        if self.task.guesser is not None:
+            self.task.guesser.write(self.rows, self.tokens_RL, self._longest_read(), ragged=self.unread)
         children = self._draw_children(self._read_prompts() if self.unread else self._forward())
         self.unread = False
         depths_C = self.rows["depth"][children.parents] + children.right
@@ -158,18 +142,18 @@ class Frontier:
         batch: list[tuple[int, Streams]] = []
         longest = 0
         for one in waiting:
-            longest = max(longest, len(self.prompts[one[0]]))
+            longest = max(longest, len(self.task.prompts[one[0]]))
             if batch and longest * (len(batch) + 1) > PREFILL_TOKENS:
                 yield batch
-                batch, longest = [], len(self.prompts[one[0]])
+                batch, longest = [], len(self.task.prompts[one[0]])
             batch.append(one)
         if batch:
             yield batch
 
     def _may_be_packed(self, waiting: Sequence[tuple[int, Streams]]) -> bool:
         """Whether one row can hold all prompts that wait: no padding, and guesses are read with them."""
-        lengths = [len(self.prompts[number]) for number, _ in waiting]
-        return 0 < sum(lengths) <= PREFILL_TOKENS and max(lengths) <= self.longest_packed
+        lengths = [len(self.task.prompts[number]) for number, _ in waiting]
+        return 0 < sum(lengths) <= PREFILL_TOKENS and max(lengths) <= self.task.longest_packed
 
     def _prefill(self, prompts: Sequence[Sequence[int]]) -> None:
         """Read all but the last token of each prompt."""
@@ -199,7 +183,7 @@ class Frontier:
 
     def _read_prompts(self) -> Tensor:
         """As `_forward`, when nothing is read yet: all prompts and their guesses one behind the other."""
-        prompts = [self.prompts[number] for number in self.rows["prompt"]]
+        prompts = [self.task.prompts[number] for number in self.rows["prompt"]]
         lengths_R = np.array([len(prompt) - 1 for prompt in prompts])
         ahead_RQ, guessed_R = self._ahead(), self.rows["guessed"]
         sizes_R = lengths_R + 1 + guessed_R
@@ -220,12 +204,12 @@ class Frontier:
         self.cache.admit(cache, lengths_R, starts_R, ahead_RQ.shape[1])
         self.cache.step(ahead_RQ.shape[1])
         self.tokens_computed += int(sizes_R.sum())
-        return self._precise(logits)
+        return to_draw_from(logits)
 
     def _longest_read(self) -> int:
         """How many tokens of the longest row the model has read, or will have, its last one apart."""
         if self.unread:
-            return max(len(self.prompts[number]) for number in self.rows["prompt"]) - 1
+            return max(len(self.task.prompts[number]) for number in self.rows["prompt"]) - 1
         return int(self.cache.lengths.max())
 
     def _ahead(self) -> Integers:
@@ -250,10 +234,7 @@ class Frontier:
         )
         self.cache.step(count)
         self.tokens_computed += int((1 + self.rows["guessed"]).sum())
-        return self._precise(logits_RQV.flatten(0, 1))
-
-    def _precise(self, logits: Tensor) -> Tensor:
-        return logits.float() if self.device.type != "mps" else logits.float().cpu()  # for float64
+        return to_draw_from(logits_RQV.flatten(0, 1))
 
     def _tokens_ahead(self, ahead_RQ: Integers) -> NDArray[np.int32]:
         """Tokens of every row, counted from the first that is not drawn yet; past its guesses, any."""
@@ -262,7 +243,7 @@ class Frontier:
 
     def _make_room(self, count: int) -> Tensor | None:
         """Let the cache take `count` tokens of every row; returns their mask."""
-        if self.guesser is not None and self.cache.span + count > self.guesser.longest:
+        if self.task.guesser is not None and self.cache.span + count > self.task.guesser.longest:
             self.cache.close_gaps()
         return self.cache.next_mask(self.model, count)
 
@@ -280,7 +261,7 @@ class Frontier:
         depths_SQ = self.rows["depth"][self.rows_S][:, None] + np.arange(count)
         uniforms_SQ = uniforms(self.streams_S[:, None], depths_SQ)
         read, numbers = (torch.from_numpy(a.flatten()).to(logits.device) for a in (read_SQ, uniforms_SQ))
-        drawn_SQ = draw(logits, self.settings, read, numbers).cpu().numpy().reshape(read_SQ.shape)
+        drawn_SQ = draw(logits, self.task.settings, read, numbers).cpu().numpy().reshape(read_SQ.shape)
         right_S = self._right_guesses(drawn_SQ)
         last = np.arange(len(right_S)), right_S
         keys_C, of_S = np.unique(read_SQ[last] * vocabulary + drawn_SQ[last], return_inverse=True)
@@ -298,10 +279,10 @@ class Frontier:
         agrees_SQ = drawn_SQ[:, :-1] == self._tokens_ahead(places_Q[None])[self.rows_S]
         agrees_SQ &= places_Q < self.rows["guessed"][self.rows_S][:, None]
         right_S: Integers = agrees_SQ.cumprod(1).sum(1)
-        if self.guesser is not None:
+        if self.task.guesser is not None:
             farthest_R = np.zeros(len(self.rows), np.int64)
             np.maximum.at(farthest_R, self.rows_S, right_S)
-            self.guesser.right += int(farthest_R.sum())
+            self.task.guesser.right += int(farthest_R.sum())
         return right_S
 
     def _log_probs_of_guesses(self, logits: Tensor, totals: Tensor) -> NDArray[np.float64]:
@@ -316,10 +297,10 @@ class Frontier:
         return sums_RQ
 
     def _is_finished(self, children: Children) -> NDArray[np.bool_]:
-        finished_C = self.is_end[children.tokens]
-        if self.watch is not None:
-            for child in np.flatnonzero(self.watch.has_newline[children.tokens] & ~finished_C):
-                finished_C[child] = self.watch.closes(self._path(children, child))
+        finished_C = self.task.is_end[children.tokens]
+        if self.task.watch is not None:
+            for child in np.flatnonzero(self.task.watch.has_newline[children.tokens] & ~finished_C):
+                finished_C[child] = self.task.watch.closes(self._path(children, child))
         return finished_C
 
     def _path(self, children: Children, child: np.intp) -> list[int]:
@@ -332,7 +313,7 @@ class Frontier:
         for child in np.flatnonzero(ended_C):
             parent = self.rows[children.parents[child]]
             path = self._path(children, child)
-            if self.is_end[path[-1]]:
+            if self.task.is_end[path[-1]]:
                 path.pop()
             ended, key = self.ended[parent["prompt"]], (tuple(path), bool(finished_C[child]))
             # A completion can end twice, if some of its samples had to start again.
@@ -345,11 +326,11 @@ class Frontier:
     def _within_budget(self, children: Children, live_C: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """The live children that there is room for; those of prompts admitted earlier go first."""
         live = np.flatnonzero(live_C)
-        if len(live) <= self.budget:
+        if len(live) <= self.task.budget:
             return live_C
         by_age = np.argsort(self.rows["order"][children.parents[live]], kind="stable")
         kept_C = np.zeros_like(live_C)
-        kept_C[live[by_age[: self.budget]]] = True
+        kept_C[live[by_age[: self.task.budget]]] = True
         return kept_C
 
     def _evicted(self, children: Children, evicted_C: NDArray[np.bool_]) -> list[tuple[int, Streams]]:

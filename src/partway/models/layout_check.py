@@ -11,7 +11,7 @@ import torch
 from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
 
-from partway.models.agreement import agrees
+from partway.models.agreement import agrees, evaluating
 from partway.models.layouts import LONGEST, SHORTEST, Bundle, Flat, Layout, Tree, TreeRows, score
 from partway.models.packing import batched
 from partway.models.targets import Targets
@@ -44,17 +44,14 @@ def _as_good(layout: Layout) -> Layout:
 
 def _is_right(model: nn.Module, layout: Layout, pad_id: int) -> bool:
     """Whether a tree longer than the layout allows, and as deep, scores as one sequence at a time does."""
-    was_training = model.training
-    model.eval()
     try:
-        with torch.no_grad():
-            same = _same_log_probs(model, layout, pad_id)
-        return same and _same_gradient(model, layout, pad_id)
+        with evaluating(model):
+            with torch.no_grad():
+                same = _same_log_probs(model, layout, pad_id)
+            return same and _same_gradient(model, layout, pad_id)
     except (RuntimeError, AttributeError, IndexError, TypeError, ValueError) as error:
         logger.info("%s cannot take the layout %s: %s", type(model).__name__, layout.name, error)
         return False
-    finally:
-        model.train(was_training)
 
 
 def _same_log_probs(model: nn.Module, layout: Layout, pad_id: int) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 import torch
@@ -45,7 +44,7 @@ HUB_ERRORS = (OSError, HTTPError)  # no network, no such name, no right to it
 UNLIMITED = 1 << 20  # the context of models that state none
 
 Precision = torch.dtype | Literal["auto"]
-NOT_PACKED: Mapping[str, Any] = MappingProxyType({})
+Loaded = tuple[PreTrainedModel, PreTrainedTokenizerBase]
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,8 @@ class LanguageModel:
         _leave_weights_alone(model)
         config = model.config.get_text_config(decoder=True)
         context_length = getattr(config, "max_position_embeddings", None) or UNLIMITED
-        codec = Codec.of(tokenizer, eos_id=_first(config.eos_token_id), vocabulary_size=config.vocab_size)
+        first_end = next(iter(as_list(config.eos_token_id)), None)
+        codec = Codec.of(tokenizer, eos_id=first_end, vocabulary_size=config.vocab_size)
         _stop_at(model, codec.eos_id, config.vocab_size)
         return cls(model, codec, context_length)
 
@@ -91,8 +91,7 @@ def _stop_at(model: PreTrainedModel, end: int, vocabulary_size: int) -> None:
     """Let whoever generates with the model stop where its answers end: in a chat, at the end of a turn."""
     settings = model.generation_config
     if settings is not None:
-        ends = settings.eos_token_id
-        ends = [] if ends is None else [ends] if not isinstance(ends, list) else ends
+        ends = as_list(settings.eos_token_id)
         if not all(isinstance(one, int) and 0 <= one < vocabulary_size for one in ends):
             raise ModelError(
                 f"generation_config.json says eos_token_id {ends!r:.60}, expected some of the model's "
@@ -132,9 +131,7 @@ def load_model(
         raise ModelError(f"{name}: cannot be loaded as a model: {_one_line(error)}") from error
 
 
-def _load(
-    name: str, precision: Precision, packed: Mapping[str, Any] = NOT_PACKED
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def _load(name: str, precision: Precision, packed: Mapping[str, Any]) -> Loaded:
     if name == smollm2.NAME:
         if packed:
             raise ModelError("comes in its own packed form; leave load_in_4bit and load_in_8bit out")
@@ -168,9 +165,7 @@ def _is_adapter(path: Path) -> bool:
     return (path / "adapter_config.json").is_file()
 
 
-def _load_pretrained(
-    name: str, precision: Precision, packed: Mapping[str, Any] = NOT_PACKED
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def _load_pretrained(name: str, precision: Precision, packed: Mapping[str, Any]) -> Loaded:
     check_files(Path(name), "model")
     check_config(PreTrainedConfig.get_config_dict(name)[0])
     check_sizes(Path(name), AutoConfig.from_pretrained(name, trust_remote_code=False))
@@ -190,9 +185,7 @@ def _load_pretrained(
     return model, tokenizer
 
 
-def _load_adapter(
-    name: str, precision: Precision, packed: Mapping[str, Any] = NOT_PACKED
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def _load_adapter(name: str, precision: Precision, packed: Mapping[str, Any]) -> Loaded:
     try:
         from peft import PeftModel, get_peft_model_state_dict
     except ImportError:
@@ -242,8 +235,9 @@ def _look_up(name: str) -> None:
             ) from error
 
 
-def _first(ids: int | list[int] | None) -> int | None:
-    return ids if not isinstance(ids, list) else ids[0] if ids else None
+def as_list(ids: Any) -> list[Any]:
+    """The end-of-text tokens of a config, which may be none, one, or a list."""
+    return [] if ids is None else ids if isinstance(ids, list) else [ids]
 
 
 def _one_line(error: Exception) -> str:

@@ -8,8 +8,7 @@ and what is reproducible.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -18,13 +17,13 @@ from transformers import PreTrainedModel
 
 from partway.errors import ModelError
 from partway.execution import PYTHON, Programs
-from partway.models.drafts import Drafts
+from partway.models.agreement import evaluating
 from partway.models.drawing import streams
 from partway.models.engine import Draw, Request
 from partway.models.frontier import Ended
-from partway.models.guessing import Guesser
+from partway.models.guessing import Drafts, Guesser
 from partway.models.layouts import Layout, Tree, TreeRows
-from partway.models.loading import LanguageModel
+from partway.models.loading import LanguageModel, as_list
 from partway.models.sampler_check import checked_sampler
 from partway.models.samplers import Sampler
 from partway.models.sampling_task import SamplingTask, token_bytes
@@ -166,19 +165,4 @@ def _within(total: int, each: int) -> int:
 def end_ids(language_model: LanguageModel) -> list[int]:
     """The codec's end-of-text token and those the model's own generation settings stop at."""
     settings = getattr(language_model.model, "generation_config", None)
-    others = getattr(settings, "eos_token_id", None)
-    others = [] if others is None else [others] if isinstance(others, int) else list(others)
-    return sorted({language_model.codec.eos_id, *others})
-
-
-@contextmanager
-def evaluating(model: PreTrainedModel) -> Iterator[None]:
-    """The model in evaluation mode, afterwards in whatever mode it was."""
-    if not model.training:
-        yield
-        return
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train()
+    return sorted({language_model.codec.eos_id, *as_list(getattr(settings, "eos_token_id", None))})

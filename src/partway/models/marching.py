@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from transformers import Cache, PreTrainedModel
 
-from partway.models.drawing import draw, uniforms
+from partway.models.drawing import draw, to_draw_from, uniforms
 from partway.models.frontier import Ended, Integers, Streams
 from partway.models.passes import logits_at
 from partway.models.sampling_task import SamplingTask
@@ -51,7 +51,7 @@ class OwnCache:
         output = _read(self.model, ids_RT, use_cache=True, **self.kept)
         self.kept = {name: kept for name in KEPT if (kept := getattr(output, name, None)) is not None}
         self.tokens_computed += ids_RT.numel()
-        return _logits(output)
+        return to_draw_from(output.logits[0])
 
     def select(self, parents: Tensor) -> None:
         """Beams are selected in the same way."""
@@ -74,7 +74,7 @@ class WholeTexts:
         """One forward over all tokens so far."""
         self.texts = ids_RT if self.texts is None else torch.cat([self.texts, ids_RT], 1)
         self.tokens_computed += self.texts.numel()
-        return _logits(_read(self.model, self.texts, use_cache=False))
+        return to_draw_from(_read(self.model, self.texts, use_cache=False).logits[0])
 
     def select(self, parents: Tensor) -> None:
         """Rows of tokens."""
@@ -87,11 +87,6 @@ def _read(model: PreTrainedModel, ids_RT: Tensor, **inputs: Any) -> Any:
     rows, length = ids_RT.shape
     last = torch.arange(1, rows + 1, device=ids_RT.device) * length - 1
     return logits_at(model, last, input_ids=ids_RT, **inputs)
-
-
-def _logits(output: Any) -> Tensor:
-    logits: Tensor = output.logits[0].float()
-    return logits if logits.device.type != "mps" else logits.cpu()  # for float64
 
 
 @dataclass(frozen=True)

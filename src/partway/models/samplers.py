@@ -1,19 +1,21 @@
-"""How samples are drawn from a model in this process: three ways to one distribution, the fastest first."""
+"""How samples are drawn from a model in this process: three ways to one distribution, the fastest last."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
 from transformers import PreTrainedModel
 
-from partway.models.admission import Admission
-from partway.models.frontier import Ended, Frontier
+from partway.models.frontier import Ended, Frontier, Streams
 from partway.models.marching import OwnCache, Reader, WholeTexts, groups, march
 from partway.models.sampling_task import SamplingTask
 
 Drawn = tuple[list[Ended], int]  # what has ended of each prompt, and how many tokens the model read
+Waiting = tuple[int, Streams]  # a prompt's number, with the streams of its samples that have no row
 
 
 class Sampler(Protocol):
@@ -74,20 +76,46 @@ class TreeSampler:
 
     def complete(self, model: PreTrainedModel, task: SamplingTask) -> Drawn:
         """Rows are admitted as others end."""
-        frontier = Frontier(
-            model,
-            task.settings,
-            task.prompts,
-            task.limits,
-            budget=task.budget,
-            is_end=task.is_end,
-            watch=task.watch,
-            guesser=task.guesser,
-            longest_packed=task.longest_packed,
-            shares_prompts=self.shares_prompts,
-        )
-        admission = Admission(task.prompts, enumerate(task.streams), task.budget, task.prompt_budget)
+        frontier = Frontier(model, task, shares_prompts=self.shares_prompts)
+        admission = Admission(task)
         while admission.waiting or len(frontier.rows):
             frontier.admit(admission.admissible(frontier))
             admission.return_evicted(frontier.advance())
         return frontier.ended, frontier.tokens_computed
+
+
+class Admission:
+    """Admits as many prompts as will probably fit into the budget of rows, the longest prompts first.
+
+    What waits are all samples at first, and again those whose rows had to make room. A prompt needs about one
+    row per distinct completion. Their share is estimated from those that ended, and from the paper's regime
+    as if that were a hundred samples more.
+    """
+
+    def __init__(self, task: SamplingTask) -> None:
+        self.budget = task.budget
+        self.prompt_budget = task.budget if task.prompt_budget is None else task.prompt_budget
+        self.waiting = deque(sorted(enumerate(task.streams), key=lambda one: -len(task.prompts[one[0]])))
+
+    def admissible(self, frontier: Frontier) -> list[Waiting]:
+        """What to admit now; at least one if there are no rows."""
+        if not self.waiting:
+            return []
+        # The paper's regime: of 100 samples of a fine-tuned model about 30 are distinct.
+        share = (30 + frontier.distinct) / (100 + frontier.drawn)
+        room = self.budget - frontier.expected_rows(share)
+        admitted: list[Waiting] = []
+        if len(frontier.rows) and room < self.budget / 4:  # a few large forwards beat many small ones
+            return admitted
+        prompts = self.prompt_budget - frontier.live_prompts
+        while self.waiting and (len(admitted) < prompts or not (admitted or len(frontier.rows))):
+            need = max(1, math.ceil(share * len(self.waiting[0][1])))
+            if need > room and (admitted or len(frontier.rows)):
+                break
+            admitted.append(self.waiting.popleft())
+            room -= need
+        return admitted
+
+    def return_evicted(self, evicted: Iterable[Waiting]) -> None:
+        """Let evicted samples start again; as their numbers are their own, they will draw the same tokens."""
+        self.waiting.extendleft(evicted)

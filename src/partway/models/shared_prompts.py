@@ -31,10 +31,8 @@ class SharedPromptCache(Cache):  # type: ignore[misc]  # transformers is untyped
         self.drawn = RowCache(slots)
         self.prompt_lengths: Integers = np.zeros(0, np.int64)
         self.prompts_R: Integers = np.zeros(0, np.int64)  # of each row, which prompt it continues
-        self.stores: list[list[Tensor]] = [
-            [],
-            [],
-        ]  # keys and values per layer: prompt, head, index, dimension
+        # Keys and values per layer: prompt, head, index, dimension.
+        self.stores: list[list[Tensor]] = [[], []]
         self.latest: tuple[Tensor, ...] = ()  # keys and values of prompts and rows in the layer at work
 
     @property

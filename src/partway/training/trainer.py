@@ -23,6 +23,7 @@ from partway.datasets.sources import ProblemSource
 from partway.errors import RunError
 from partway.evaluation import Evaluation, EvaluationPlan, ProblemResult, evaluate
 from partway.execution import Programs
+from partway.models.agreement import evaluating
 from partway.models.engine import Draw, Engine, Metered, Request
 from partway.models.loading import LanguageModel
 from partway.models.local_engine import LocalEngine
@@ -316,15 +317,10 @@ class SelfSamplingTrainer(RecordingTrainer):
     @contextmanager
     def sampling_mode(self, *, is_due: bool = True) -> Iterator[None]:
         """No dropout, no checkpointing of activations; all weights here and, if it is due, in the engine."""
-        was_training = self.model.training
-        self.model.eval()
-        try:
-            with whole_weights(self.accelerator, self.model):
-                if is_due:
-                    self.engine.update(self.model, self.state.global_step)
-                yield
-        finally:
-            self.model.train(was_training)
+        with evaluating(self.model), whole_weights(self.accelerator, self.model):
+            if is_due:
+                self.engine.update(self.model, self.state.global_step)
+            yield
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         """Load weights, and check on them again what was checked on others, if they are all here."""
