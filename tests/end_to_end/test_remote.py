@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.serving import transformers_serve
 from partway import cli
-from partway.models.few_shot import FewShotPrompt
+from partway.models.prompts import FewShotPrompt
 from partway.problem import Problem
 
 pytestmark = pytest.mark.slow

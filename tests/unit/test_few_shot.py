@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from partway.errors import ProblemError
 from partway.execution import PYTHON, PythonPrograms
-from partway.models.few_shot import FewShotPrompt, cut_completion
+from partway.models.prompts import FewShotPrompt
+from partway.models.remote_engine import cut_completion
 from partway.parsing import parse
 from partway.problem import Problem
 

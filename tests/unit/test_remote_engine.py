@@ -11,7 +11,7 @@ import pytest
 from partway.errors import ConfigError, EngineError
 from partway.models import bounded_http, completions_client
 from partway.models.engine import Request
-from partway.models.few_shot import FewShotPrompt
+from partway.models.prompts import FewShotPrompt
 from partway.models.remote_engine import RemoteEngine
 from partway.models.settings import SamplingSettings
 from partway.parsing import MAX_CHARACTERS
@@ -234,7 +234,7 @@ def test_cookies_are_neither_kept_nor_sent_back():
     http = bounded_http.BoundedHttp({}, connections=1, timeout=10)
     with scripted_server(script) as server:
         for _ in range(2):
-            http.post(server.url, {}, 1000)
+            http.send("POST", server.url, {}, 1000)
         _, client = http._open()
         assert not client.cookies
         http.close()

@@ -28,7 +28,7 @@ from partway.errors import ConfigError, ModelError, ProblemError
 if TYPE_CHECKING:
     from partway.execution import Programs
     from partway.models.engine import Engine
-    from partway.models.few_shot import FewShotPrompt
+    from partway.models.prompts import FewShotPrompt
     from partway.problem import Problem
 
 
@@ -162,7 +162,7 @@ def _local_engine(options: EvaluateOptions, problems: list[Problem]) -> tuple[En
 
 def _few_shot_prompt(options: EvaluateOptions, problems: list[Problem]) -> FewShotPrompt:
     from partway.datasets import load_problems
-    from partway.models.few_shot import FewShotPrompt
+    from partway.models.prompts import FewShotPrompt
 
     if options.few_shot is None:
         return FewShotPrompt()

@@ -48,21 +48,17 @@ class BoundedHttp:
         self._opened: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
         self._opening = Lock()
 
-    def post(
-        self, url: str, payload: Mapping[str, Any] | None, largest: int, *, timeout: float | None = None
+    def send(
+        self,
+        method: str,
+        url: str,
+        payload: Mapping[str, Any] | None,
+        largest: int,
+        timeout: float | None = None,
     ) -> Answer:
         """The answer to `payload`, at most `largest` bytes; the errors are httpx's, and `UnusableAnswer`."""
-        return self._send("POST", url, payload, largest, timeout or self.timeout)
-
-    def get(self, url: str, largest: int, *, timeout: float | None = None) -> Answer:
-        """What is at `url`, at most `largest` bytes; the errors are those of `post`."""
-        return self._send("GET", url, None, largest, timeout or self.timeout)
-
-    def _send(
-        self, method: str, url: str, payload: Mapping[str, Any] | None, largest: int, timeout: float
-    ) -> Answer:
         loop, client = self._open()
-        call = self._call(client, method, url, payload, largest, timeout)
+        call = self._call(client, method, url, payload, largest, timeout or self.timeout)
         return asyncio.run_coroutine_threadsafe(call, loop).result()
 
     def _open(self) -> tuple[asyncio.AbstractEventLoop, httpx.AsyncClient]:

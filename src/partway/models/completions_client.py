@@ -7,11 +7,11 @@ import json
 import math
 import os
 import random
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from hashlib import blake2b
 from typing import Any
 
 import httpx
@@ -34,10 +34,15 @@ ABORTED = ("abort", "error")  # how servers say that they gave up a completion
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One completion as the server gave it; `finished` unless it was cut off by length."""
+    """One completion as the server gave it; `finished` unless it was cut off by length.
+
+    `tokens` and their `log_probs` are there if the server says them.
+    """
 
     text: str
     finished: bool
+    tokens: tuple[int, ...] | None = None
+    log_probs: tuple[float, ...] | None = None
 
 
 class Aborted(ValueError):
@@ -68,12 +73,12 @@ class CompletionsClient:
         self,
         url: str,
         *,
-        model: str | None = None,
-        extra_body: Mapping[str, Any] | None = None,
-        connections: int = 8,
-        retries: int = 6,
-        timeout: float = 300.0,
-        sleep: Callable[[float], None] = time.sleep,
+        model: str | None,
+        extra_body: Mapping[str, Any] | None,
+        connections: int,
+        retries: int,
+        timeout: float,
+        sleep: Callable[[float], None],
     ) -> None:
         self.url = checked_url(url)
         self.model = model
@@ -107,20 +112,9 @@ class CompletionsClient:
         self._http.close()
 
     def _payload(self, prompt: str, count: int, settings: SamplingSettings, seed: int) -> dict[str, Any]:
-        payload: dict[str, Any] = {
-            "prompt": prompt,
-            "n": count,
-            "max_tokens": settings.max_completion_length,
-            "temperature": settings.temperature,
-            "top_p": settings.top_p,
-            "stop": STOP,
-            "seed": seed,
-        }
-        if self.model is not None:
-            payload["model"] = self.model
-        if settings.top_k:
-            payload["top_k"] = settings.top_k
-        return payload | self.extra_body
+        top_k = {"top_k": settings.top_k} if settings.top_k else {}  # not every server knows it
+        body = openai_body(prompt, count, settings, seed, self.model)
+        return body | {"stop": STOP} | top_k | self.extra_body
 
     def _post(self, payload: Mapping[str, Any], count: int) -> list[Choice]:
         """What a good answer holds; what may pass by waiting is tried again, later each time."""
@@ -139,7 +133,7 @@ class CompletionsClient:
 
     def _answer(self, payload: Mapping[str, Any]) -> str:
         try:
-            answer = self._http.post(f"{self.url}/completions", payload, LARGEST_BODY)
+            answer = self._http.send("POST", f"{self.url}/completions", payload, LARGEST_BODY)
         except UnusableAnswer as error:
             raise self._error(str(error)) from error
         except httpx.ConnectError as error:
@@ -187,6 +181,26 @@ class CompletionsClient:
 
     def _error(self, reason: str) -> EngineError:
         return EngineError(f"{self.url}: {without_key(reason, self._key)}")
+
+
+def openai_body(
+    prompt: str | Sequence[int], count: int, settings: SamplingSettings, seed: int, model: str | None
+) -> dict[str, Any]:
+    """What every OpenAI-style server understands."""
+    body: dict[str, Any] = {
+        "prompt": prompt if isinstance(prompt, str) else list(prompt),
+        "n": count,
+        "max_tokens": settings.max_completion_length,
+        "temperature": settings.temperature,
+        "top_p": settings.top_p,
+        "seed": seed,
+    }
+    return body if model is None else body | {"model": model}
+
+
+def call_seed(seed: int, *names: object) -> int:
+    """A seed for one call among many: 31 bits, which every server takes."""
+    return int.from_bytes(blake2b(repr((seed, *names)).encode(), digest_size=4).digest()) >> 1
 
 
 def api_key(url: str) -> str | None:

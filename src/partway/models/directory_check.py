@@ -55,13 +55,17 @@ def _check_pickles(directory: Path, weights: str) -> None:
 
 def _check_shards(index: Path) -> None:
     """Refuse parts of the weights that are elsewhere, or pickled."""
-    try:
-        files = read_object(index, parse_json).get("weight_map")
-    except Unreadable as error:
-        raise ModelError(f"{index.name}: {error}") from None
+    files = _object(index).get("weight_map")
     for name in files.values() if isinstance(files, dict) and files else [None]:
         if not isinstance(name, str) or Path(name).name != name or not name.endswith(".safetensors"):
             raise ModelError(f"{index.name} names {name!r:.60}, expected .safetensors files beside it")
+
+
+def _object(path: Path) -> dict[str, Any]:
+    try:
+        return read_object(path, parse_json)
+    except Unreadable as error:
+        raise ModelError(f"{path.name}: {error}") from None
 
 
 def check_config(said: Mapping[str, Any]) -> None:
@@ -117,10 +121,7 @@ def check_chat_template(tokenizer: Any) -> None:
 
 def adapter_config(directory: Path) -> dict[str, Any]:
     """What an adapter says about itself; no number in it may be larger than its weights are."""
-    try:
-        said = read_object(directory / "adapter_config.json", parse_json)
-    except Unreadable as error:
-        raise ModelError(f"adapter_config.json: {error}") from None
+    said = _object(directory / "adapter_config.json")
     held = sum(path.stat().st_size for path in directory.glob("adapter_model*.safetensors"))
     stated = [*map(int, re.findall(r"\d{1,18}", str(said.get("init_lora_weights")))), *_numbers(said)]
     if held and max(stated, default=0) > held:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from partway.execution import PYTHON, Programs
 from partway.models.engine import Engine
-from partway.models.few_shot import FewShotPrompt
-from partway.models.prompts import AS_TRAINED, Asking
+from partway.models.prompts import AS_TRAINED, Asking, Prompt
 
 if TYPE_CHECKING:
     from partway.models.local_engine import LocalEngine
@@ -24,7 +23,7 @@ def open_engine(
     programs: Programs = PYTHON,
     device: str | None = None,
     asking: Asking = AS_TRAINED,
-    prompt: FewShotPrompt | None = None,
+    prompt: Prompt | None = None,
     concurrency: int = 8,
     extra_body: Mapping[str, Any] | None = None,
 ) -> Iterator[Engine]:
@@ -52,7 +51,7 @@ def load_engine(
     programs: Programs = PYTHON,
     device: str | None = None,
     asking: Asking = AS_TRAINED,
-    prompt: FewShotPrompt | None = None,
+    prompt: Prompt | None = None,
 ) -> LocalEngine:
     """The sampling tree on a model that is loaded here: whatever `load_model` takes."""
     from partway.models.loading import load_model

@@ -10,15 +10,19 @@ from __future__ import annotations
 import copy
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from jinja2 import TemplateError
 
-from partway.errors import ConfigError, ModelError
+from partway.errors import ConfigError, ModelError, ProblemError
 from partway.execution import PYTHON, Programs
+from partway.problem import Problem
 
+TASK = "# Generate Python code to solve the following math word problems:"
+SHOTS = 4
 FENCE = "```"
 OPENING = "```python\n"
 ANSWER = "Q6T1"  # stands for an answer while a template is tried; no template writes it itself
@@ -47,18 +51,45 @@ class Prompt(Protocol):
 
 
 @dataclass(frozen=True)
-class PlainPrompt:
-    """The question as a comment: what a model without a chat template is fine-tuned on.
+class FewShotPrompt:
+    """The question as a comment, behind examples or nothing.
 
-    >>> PlainPrompt().text("How many  wheels\\nhave 2 bicycles?")
-    '# How many wheels have 2 bicycles?\\n'
+    With a task line and examples it is the paper's prompt for Codex, and for other models that were not
+    fine-tuned. Without them it is what a model without a chat template is fine-tuned on.
+
+    >>> oil = Problem("oil", "10 ml for each of 2 wheels?", 20, "n0 = 10\\nanswer = n0 * 2")
+    >>> print(FewShotPrompt.of([oil], shots=1).text("And  for\\n4?"), end="")
+    # Generate Python code to solve the following math word problems:
+    <BLANKLINE>
+    # 10 ml for each of 2 wheels?
+    n0 = 10
+    answer = n0 * 2
+    <BLANKLINE>
+    # And for 4?
     """
 
+    beginning: str = ""
     closing: str = ""
     is_markup: bool = False
 
+    @classmethod
+    def of(cls, examples: Sequence[Problem], *, shots: int = SHOTS) -> FewShotPrompt:
+        """The prompt with the first `shots` examples."""
+        if not 1 <= shots <= len(examples):
+            raise ProblemError(
+                f"{shots} examples wanted and {len(examples)} given, expected at least one and enough"
+            )
+        for example in examples[:shots]:
+            if example.reference is None:
+                raise ProblemError(f"example {example.id} has no solution, expected one to show to the model")
+        shown = (f"{PLAIN.text(example.question)}{example.reference}\n\n" for example in examples[:shots])
+        return cls(f"{TASK}\n\n{''.join(shown)}")
+
     def text(self, question: str) -> str:
-        return f"# {' '.join(question.split())}\n"
+        return f"{self.beginning}# {' '.join(question.split())}\n"
+
+
+PLAIN = FewShotPrompt()
 
 
 @dataclass(frozen=True)
@@ -74,9 +105,6 @@ class TemplatePrompt:
             [{"role": "user", "content": question.strip()}], tokenize=False, add_generation_prompt=True
         )
         return rendered
-
-
-PLAIN = PlainPrompt()
 
 
 def prompt_of(tokenizer: Any) -> Prompt:

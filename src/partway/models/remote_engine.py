@@ -5,24 +5,25 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from hashlib import blake2b
 from queue import Empty, SimpleQueue
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, Self
 
 from partway.errors import ConfigError, EngineError
 from partway.execution import PYTHON, Programs
-from partway.models.completions_client import Choice, CompletionsClient, Refusal
+from partway.models.completions_client import Choice, CompletionsClient, Refusal, call_seed
 from partway.models.engine import Draw, Request
-from partway.models.few_shot import FewShotPrompt, cut_completion
+from partway.models.prompts import PLAIN, Prompt
 from partway.models.settings import SamplingSettings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+ANOTHER_PROBLEM = re.compile(r"(?<=\n)(?:[^\S\n]*|#[^\n]*)\n")  # a blank line or a comment begins it
 REQUEST_AT_FAULT = (400, 413, 422)  # statuses; with any other the server refuses whatever it is asked
 
 
@@ -40,7 +41,7 @@ class RemoteEngine:
         url: str,
         *,
         model: str | None = None,
-        prompt: FewShotPrompt | None = None,
+        prompt: Prompt | None = None,
         programs: Programs = PYTHON,
         concurrency: int = 8,
         retries: int = 6,
@@ -50,7 +51,7 @@ class RemoteEngine:
     ) -> None:
         if concurrency < 1:
             raise ConfigError(f"concurrency is {concurrency}, expected at least 1; try 8")
-        self.prompt = prompt or FewShotPrompt()
+        self.prompt = prompt or PLAIN
         self.programs = programs
         self.concurrency = concurrency
         self.clients = [
@@ -135,8 +136,8 @@ class RemoteEngine:
         prompt = self.prompt.text(request.problem.question) + prefix
         completions: list[tuple[str, bool]] = []
         while len(completions) < request.count:
-            call_seed = _call_seed(seed, request.problem.id, prefix, len(completions))
-            choices = self._ask(prompt, request.count - len(completions), settings, call_seed)
+            own_seed = call_seed(seed, request.problem.id, prefix, len(completions))
+            choices = self._ask(prompt, request.count - len(completions), settings, own_seed)
             completions += (cut_completion(c.text, c.finished, self.programs) for c in choices)
         return [
             Draw.of(request.prefix, completion, count, finished)
@@ -168,6 +169,18 @@ class RemoteEngine:
                     self._under_way[number] -= 1
 
 
-def _call_seed(seed: int, *names: object) -> int:
-    """31 bits, which every server takes."""
-    return int.from_bytes(blake2b(repr((seed, *names)).encode(), digest_size=4).digest()) >> 1
+def cut_completion(text: str, finished: bool, programs: Programs = PYTHON) -> tuple[str, bool]:
+    """The solution at the beginning of what a model wrote, and whether it is finished.
+
+    It ends where the language says, or before a blank line or a comment, which begin another problem.
+
+    >>> cut_completion("answer = 2\\n\\n# Another question?\\nanswer = 3", finished=False)
+    ('answer = 2\\n', True)
+    >>> cut_completion("n0 = 1\\nanswer = max(n0,\\n", finished=False)
+    ('n0 = 1\\nanswer = max(n0,\\n', False)
+    """
+    text = text.lstrip("\n")
+    closed = f"{text}\n" if finished and text and not text.endswith("\n") else text
+    another = ANOTHER_PROBLEM.search(closed)
+    ends = [end for end in (programs.end(closed), another and another.start()) if end is not None]
+    return (closed[: min(ends)], True) if ends else (text, finished)

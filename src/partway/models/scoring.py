@@ -22,7 +22,6 @@ from partway.models.layout_check import checked_layout
 from partway.models.layouts import LONGEST, SHORTEST, Bundle, Layout, Tree, score
 from partway.models.passes import empty_pass
 from partway.models.targets import Target, Targets
-from partway.models.token_tree import grow
 
 
 class LossFunction(Protocol):
@@ -55,11 +54,6 @@ class LearningPlan:
     def tokens_computed(self) -> int:
         """Tokens the model reads in the passes that learn, padding included."""
         return sum(bundle.tokens_computed for bundle in self.bundles)
-
-    @property
-    def tokens_distinct(self) -> int:
-        """Nodes of the problems' trees: what there is to read if nothing is read twice."""
-        return sum(len(grow(problem)) for problem in self.problems)
 
     def padded(self, weighing: int, learning: int) -> LearningPlan:
         """The same step with empty passes added, so that every process makes as many as the others."""

@@ -6,7 +6,6 @@ the user's cache, under the digest of the file it was made from.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
@@ -24,6 +23,7 @@ from transformers import (
 
 from partway.errors import ModelError
 from partway.files import atomic_directory
+from partway.runs.digests import file_digest
 
 NAME = "smollm2"
 WEIGHTS, DIGEST = "model.safetensors", "sha256.json"
@@ -40,13 +40,13 @@ def load_smollm2(dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokeniz
 
 def unpacked(file: Path) -> Path:
     """The directory of the unpacked model; made where there is none, or where one is not as it was made."""
-    directory = cache_directory() / f"smollm2-{_digest(file)[:16]}"
+    directory = cache_directory() / f"smollm2-{file_digest(file)[:16]}"
     if _is_whole(directory):
         return directory
     print(f"partway: unpacking smollm2 once, into {directory}", file=sys.stderr)
     with atomic_directory(directory) as fresh:
         _unpack(file, fresh)
-        (fresh / DIGEST).write_text(json.dumps(_digest(fresh / WEIGHTS)), encoding="utf-8")
+        (fresh / DIGEST).write_text(json.dumps(file_digest(fresh / WEIGHTS)), encoding="utf-8")
     return directory
 
 
@@ -73,12 +73,7 @@ def _is_whole(directory: Path) -> bool:
         expected = json.loads((directory / DIGEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return (directory / WEIGHTS).is_file() and _digest(directory / WEIGHTS) == expected
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return (directory / WEIGHTS).is_file() and file_digest(directory / WEIGHTS) == expected
 
 
 def gguf_file() -> Path:

@@ -16,6 +16,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase,
 
 from partway.errors import ConfigError
 from partway.models.loading import LanguageModel, no_progress_bar
+from partway.models.prompts import PLAIN
 from partway.problem import Problem
 
 PAD, END = "<|pad|>", "<|endoftext|>"
@@ -124,6 +125,6 @@ def _words_by_frequency(problems: Iterable[Problem], split: pre_tokenizers.PreTo
 
 def _texts(problems: Iterable[Problem]) -> Iterator[str]:
     for problem in problems:
-        yield f"# {' '.join(problem.question.split())}\n"
+        yield PLAIN.text(problem.question)
         if problem.reference is not None:
             yield f"{problem.reference.text}\n"

@@ -42,11 +42,11 @@ class Calls:
 
     def get(self, path: str) -> Any:
         """What the server says about itself."""
-        return self._said("GET", path, None, LOOKING)
+        return self._parsed(path, self._body("GET", path, None, LOOKING))
 
     def post(self, path: str, payload: Mapping[str, Any] | None = None, timeout: float | None = None) -> Any:
         """What the server answers to `payload`."""
-        return self._said("POST", path, payload, timeout)
+        return self._parsed(path, self._body("POST", path, payload, timeout))
 
     def tell(self, path: str, payload: Mapping[str, Any], timeout: float | None = None) -> None:
         """Let the server do something, whatever it then says in whatever format."""
@@ -56,16 +56,9 @@ class Calls:
         """Give up all calls."""
         self._http.close()
 
-    def _said(self, method: str, path: str, payload: Mapping[str, Any] | None, timeout: float | None) -> Any:
-        return self._parsed(path, self._body(method, path, payload, timeout))
-
     def _body(self, method: str, path: str, payload: Mapping[str, Any] | None, timeout: float | None) -> str:
-        url = f"{self.root}{path}"
         try:
-            if method == "GET":
-                answer = self._http.get(url, LARGEST_BODY, timeout=timeout)
-            else:
-                answer = self._http.post(url, payload, LARGEST_BODY, timeout=timeout)
+            answer = self._http.send(method, f"{self.root}{path}", payload, LARGEST_BODY, timeout)
         except UnusableAnswer as error:
             raise Trouble(without_key(str(error), self._key)) from error
         except httpx.RequestError as error:

@@ -3,36 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
-from partway.models.completions_client import read_choice
+from partway.models.completions_client import Choice, read_choice
 from partway.models.servers.calls import Trouble
 
 LEAST_LOG_PROB, MOST_LOG_PROB = -1e5, 1e-3  # vLLM says -9999 for nothing; a rounded 0 may be above it
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """One completion as the server gave it; `finished` unless it was cut off by length.
-
-    `tokens` and their `log_probs` are there if the server says them.
-    """
-
-    text: str
-    finished: bool
-    tokens: tuple[int, ...] | None = None
-    log_probs: tuple[float, ...] | None = None
-
-
-def completions(said: Any, asked: int, longest: int, vocabulary: int) -> list[Written]:
+def completions(said: Any, asked: int, longest: int, vocabulary: int) -> list[Choice]:
     """Between one and `asked` completions of at most `longest` tokens; a `Trouble` for anything else.
 
     `vocabulary` is how many tokens the model has: a number beyond them would be lost in the text.
     """
     try:
         choices = said["choices"]
-        read = [_written(choice, longest, vocabulary) for choice in choices[: asked + 1]]
+        read = [_with_tokens(choice, longest, vocabulary) for choice in choices[: asked + 1]]
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise Trouble(f"expected choices with texts ({type(error).__name__}: {str(error)[:80]})") from None
     if not 1 <= len(read) <= asked:
@@ -40,11 +27,11 @@ def completions(said: Any, asked: int, longest: int, vocabulary: int) -> list[Wr
     return read
 
 
-def _written(choice: Mapping[str, Any], longest: int, vocabulary: int) -> Written:
+def _with_tokens(choice: Mapping[str, Any], longest: int, vocabulary: int) -> Choice:
     read = read_choice(choice)
     tokens = _tokens(choice.get("token_ids"), longest, vocabulary)
     tokens = None if read.text and not tokens else tokens  # it has a text, so these are not all
-    return Written(read.text, read.finished, tokens, _log_probs(choice.get("logprobs"), tokens))
+    return replace(read, tokens=tokens, log_probs=_log_probs(choice.get("logprobs"), tokens))
 
 
 def _tokens(said: Any, longest: int, vocabulary: int) -> tuple[int, ...] | None:

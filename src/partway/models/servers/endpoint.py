@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from partway.models.completions_client import MOST_PER_CALL
+from partway.models.completions_client import MOST_PER_CALL, Choice
 from partway.models.servers.calls import Calls, Trouble
-from partway.models.servers.choices import Written, completions
+from partway.models.servers.choices import completions
 from partway.models.servers.identity import Identity, identify
-from partway.models.servers.kinds import Asked
+from partway.models.servers.kinds import Asked, Kind
 from partway.models.servers.published import Published
 from partway.models.settings import SamplingSettings
 
@@ -50,18 +50,23 @@ class Endpoint:
         """Where the server is."""
         return self.calls.root
 
+    @property
+    def kind(self) -> Kind:
+        """Which kind of server it is, once it was identified."""
+        assert self.identity is not None, "a server is asked only after it was identified"
+        return self.identity.kind
+
     def connect(self) -> None:
         """Find out what the server is."""
         self.identity = identify(self.calls)
 
     def complete(
         self, asked: Asked, wanted: int, settings: SamplingSettings, seed: int
-    ) -> tuple[list[Written], Published | None]:
+    ) -> tuple[list[Choice], Published | None]:
         """At least one and at most `wanted` completions, and the weights they were drawn with."""
-        assert self.identity is not None, "a server is asked only after it was identified"
         weights = self.weights
         count = min(wanted, self.per_call)
-        body = self.identity.kind.body(asked, count, settings, seed, weights)
+        body = self.kind.body(asked, count, settings, seed, weights)
         try:
             said = self.calls.post("/v1/completions", body)
         except Trouble as trouble:

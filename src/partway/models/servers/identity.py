@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 from partway.models.servers.calls import Calls, Trouble
 from partway.models.servers.kinds import Kind, Plain, TransformersServe
@@ -20,42 +21,32 @@ class Identity:
     kind: Kind
     version: str = ""
     model: str | None = None
-    routes: frozenset[str] = field(default_factory=frozenset)
 
 
 def identify(calls: Calls) -> Identity:
     """Find out what answers at an address."""
     routes = _routes(calls)
     if "/load_model" in routes and "/reset" in routes:
-        return Identity(TransformersServe(calls), routes=routes)
+        return Identity(TransformersServe(calls))
     model = _model(calls)
     if "/update_weights_from_disk" in routes:
-        return Identity(Sglang(calls, model, routes), _version(calls, "/server_info"), model, routes)
+        return Identity(Sglang(calls, model, routes), _version(calls, "/server_info"), model)
     if "/version" in routes and "/tokenize" in routes:
-        return Identity(Vllm(calls, model, routes), _version(calls, "/version"), model, routes)
-    return Identity(Plain(calls, model), "", model, routes)
+        return Identity(Vllm(calls, model, routes), _version(calls, "/version"), model)
+    return Identity(Plain(calls, model), "", model)
 
 
 def _routes(calls: Calls) -> frozenset[str]:
     """The paths a server says it has: those of the frameworks in use publish them."""
-    try:
-        said = calls.get("/openapi.json")
-    except Trouble as trouble:
-        if trouble.status is None:
-            raise  # nobody answers there
-        return frozenset()
+    said = _said(calls, "/openapi.json")
     paths = said.get("paths") if isinstance(said, Mapping) else None
     return frozenset(map(str, paths)) if isinstance(paths, Mapping) else frozenset()
 
 
 def _model(calls: Calls) -> str | None:
+    said = _said(calls, "/v1/models")
     try:
-        said = calls.get("/v1/models")
         name = said["data"][0]["id"]
-    except Trouble as trouble:
-        if trouble.status is None:
-            raise
-        return None
     except (LookupError, TypeError):
         return None
     return name if isinstance(name, str) and len(name) <= LONGEST_NAME else None
@@ -63,11 +54,16 @@ def _model(calls: Calls) -> str | None:
 
 def _version(calls: Calls, path: str) -> str:
     """What a server says its version is, if it says so."""
+    said = _said(calls, path)
+    version = said.get("version") if isinstance(said, Mapping) else None
+    return version[:40] if isinstance(version, str) else ""
+
+
+def _said(calls: Calls, path: str) -> Any:
+    """What a server says at a path, None if it refuses to; a `Trouble` if nobody answers there."""
     try:
-        said = calls.get(path)
+        return calls.get(path)
     except Trouble as trouble:
         if trouble.status is None:
             raise
-        return ""
-    version = said.get("version") if isinstance(said, Mapping) else None
-    return version[:40] if isinstance(version, str) else ""
+        return None

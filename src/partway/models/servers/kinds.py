@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from partway.models.completions_client import openai_body
 from partway.models.servers.calls import Calls, Trouble
 from partway.models.servers.published import Form, Published
 from partway.models.settings import SamplingSettings
@@ -164,18 +165,3 @@ class TransformersServe:
 
     def advice(self) -> str:
         return "it takes no adapters, and whole weights only if it was started without the name of a model"
-
-
-def openai_body(
-    prompt: str | Sequence[int], count: int, settings: SamplingSettings, seed: int, model: str | None
-) -> dict[str, Any]:
-    """What every OpenAI-style server understands."""
-    body: dict[str, Any] = {
-        "prompt": prompt if isinstance(prompt, str) else list(prompt),
-        "n": count,
-        "max_tokens": settings.max_completion_length,
-        "temperature": settings.temperature,
-        "top_p": settings.top_p,
-        "seed": seed,
-    }
-    return body if model is None else body | {"model": model}

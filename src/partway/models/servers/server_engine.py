@@ -11,20 +11,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
-from functools import partial
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from partway.errors import ConfigError, EngineError, PartwayError
 from partway.execution import Programs
+from partway.models.completions_client import Choice, call_seed
 from partway.models.engine import Draw, Request
 from partway.models.loading import LanguageModel
 from partway.models.local_engine import end_ids
 from partway.models.servers.calls import Calls, Trouble
-from partway.models.servers.choices import Written
 from partway.models.servers.endpoint import Endpoint
-from partway.models.servers.kinds import Asked, Kind
+from partway.models.servers.kinds import Asked
 from partway.models.servers.pool import AT_ONCE, Pool
 from partway.models.servers.published import Form, Published, Shelf, is_adapted, log_prob
 from partway.models.settings import SamplingSettings
@@ -46,16 +44,6 @@ class Together:
 
     is_first: bool = True
     from_first: Callable[[Any], Any] = lambda value: value
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A request as it is put to servers."""
-
-    request: Request
-    asked: Asked
-    settings: SamplingSettings
-    seed: int
 
 
 class ServerEngine:
@@ -143,7 +131,7 @@ class ServerEngine:
         if before is not None:
             self._shelf.remove_before(before.version)  # a slow request may still name the one before
         for endpoint in self.pool.live:
-            if endpoint.identity is not None and endpoint.identity.kind.tells_log_probs:
+            if endpoint.kind.tells_log_probs:
                 self._compare(endpoint, weights)
 
     def _compare(self, endpoint: Endpoint, weights: PreTrainedModel) -> None:
@@ -200,16 +188,15 @@ class ServerEngine:
             if form == "lora" and not is_adapted(weights):
                 raise ConfigError("weight_sync is lora but no adapter is trained; set use_peft, or full")
             return form
-        kinds = [e.identity.kind for e in self.pool.live if e.identity is not None]
-        takes_adapters = bool(kinds) and all("lora" in kind.forms for kind in kinds)
+        live = self.pool.live
+        takes_adapters = bool(live) and all("lora" in endpoint.kind.forms for endpoint in live)
         return "lora" if is_adapted(weights) and takes_adapters else "full"
 
     def _load(self, endpoint: Endpoint) -> None:
         """Give a server the current weights; without routes for it, it is the user's turn."""
-        assert endpoint.identity is not None, "a live server was identified"
         current = self.current  # another thread may publish newer ones meanwhile
         assert current is not None, "weights were published"
-        kind: Kind = endpoint.identity.kind
+        kind = endpoint.kind
         if current.form not in kind.forms:
             raise Trouble(f"{kind.name} takes no {current.form} weights; {kind.advice()}")
         if current.form in kind.in_place:
@@ -225,40 +212,40 @@ class ServerEngine:
             self._check_goes_on(endpoint)
         if self.current is None:
             return
-        assert endpoint.identity is not None, "a server is identified first"
         if self.together.is_first:
             self._load(endpoint)
-        elif endpoint.identity.kind.has(self.current):
+        elif endpoint.kind.has(self.current):
             endpoint.weights = self.current
         else:
             raise Trouble(f"it does not have the weights of step {self.current.version} yet")
 
     def _check_goes_on(self, endpoint: Endpoint) -> None:
         """Ask nothing of a server that lets requests wait for ever; one that takes weights goes on then."""
-        assert endpoint.identity is not None, "a server is identified first"
-        if endpoint.identity.kind.is_paused():
+        if endpoint.kind.is_paused():
             raise Trouble(
                 f"it is paused and lets requests wait; to go on: curl -X POST {endpoint.url}/resume"
             )
 
     def _draws(self, request: Request, settings: SamplingSettings, seed: int) -> list[Draw]:
         """Every sample that was asked for, however many calls and servers it takes."""
-        question = Question(request, self._asked(request), settings, seed)
+        asked = self._asked(request)
         drawn: Counter[Draw] = Counter()
-        while (missing := request.count - drawn.total()) > 0:
-            drawn.update(self.pool.ask(partial(self._call, question, drawn.total()), missing))
-        return [replace(draw, count=count) for draw, count in drawn.items()]
 
-    def _call(self, question: Question, number: int, endpoint: Endpoint) -> list[Draw]:
-        """What one server gives of the samples from sample `number` on."""
-        asked, request = question.asked, question.request
-        seed = _call_seed(question.seed, request.problem.id, asked.text, number)
-        written, weights = endpoint.complete(asked, request.count - number, question.settings, seed)
-        version = None if weights is None else weights.version
-        draws = [replace(self._draw(request, one), weights=version, endpoint=endpoint.url) for one in written]
-        endpoint.work.samples += len(draws)
-        endpoint.work.tokens += sum(draw.tokens for draw in draws)
-        return draws
+        def call(endpoint: Endpoint) -> list[Draw]:
+            """What one server gives of the samples that are missing."""
+            number = drawn.total()
+            own_seed = call_seed(seed, request.problem.id, asked.text, number)
+            written, weights = endpoint.complete(asked, request.count - number, settings, own_seed)
+            version = None if weights is None else weights.version
+            read = (self._draw(request, one) for one in written)
+            draws = [replace(draw, weights=version, endpoint=endpoint.url) for draw in read]
+            endpoint.work.samples += len(draws)
+            endpoint.work.tokens += sum(draw.tokens for draw in draws)
+            return draws
+
+        while (missing := request.count - drawn.total()) > 0:
+            drawn.update(self.pool.ask(call, missing))
+        return [replace(draw, count=count) for draw, count in drawn.items()]
 
     def _asked(self, request: Request) -> Asked:
         prefix = "".join(f"{step}\n" for step in request.prefix.steps)
@@ -266,7 +253,7 @@ class ServerEngine:
         tokens = self.codec.prompt(request.problem.question) + self.codec.steps(request.prefix)
         return Asked(text, tokens, self._ends, self._vocabulary)
 
-    def _draw(self, request: Request, written: Written) -> Draw:
+    def _draw(self, request: Request, written: Choice) -> Draw:
         """A draw of what a server wrote, cut where a solution ends, as the sampling tree would have."""
         if written.tokens is None:
             text, finished = self._cut(written.text, written.finished)
@@ -294,8 +281,3 @@ class ServerEngine:
             else:
                 most = middle
         return fewest
-
-
-def _call_seed(seed: int, *names: object) -> int:
-    """31 bits, which every server takes."""
-    return int.from_bytes(blake2b(repr((seed, *names)).encode(), digest_size=4).digest()) >> 1

@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from partway.models.completions_client import shortened
+from partway.models.completions_client import openai_body, shortened
 from partway.models.servers.calls import Calls, Trouble
-from partway.models.servers.kinds import Asked, openai_body
+from partway.models.servers.kinds import Asked
 from partway.models.servers.published import Form, Published
 from partway.models.settings import SamplingSettings
 

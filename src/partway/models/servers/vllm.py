@@ -9,8 +9,9 @@ from typing import Any
 
 from safetensors.torch import save_file
 
+from partway.models.completions_client import openai_body
 from partway.models.servers.calls import Calls, Trouble
-from partway.models.servers.kinds import Asked, openai_body
+from partway.models.servers.kinds import Asked
 from partway.models.servers.published import Form, Published
 from partway.models.settings import SamplingSettings
 
