@@ -14,7 +14,7 @@ from statistics import median
 import click
 
 from benchmarks.tables import COUNT, print_table
-from partway.buffer import Rules, SolutionBuffer, read_buffers, write_buffers
+from partway.buffer import Rules, SolutionBuffer, write_buffers
 from partway.execution import trace, tracing
 from partway.problem import Problem
 
@@ -38,15 +38,17 @@ def command(problems: int, as_json: bool) -> None:
     before = memory()
     buffers, microseconds = fill(problems)
     used = memory() - before
-    given = [Problem(id, "", buffer.answer) for id, buffer in buffers.items()]
+    given = {id: Problem(id, "", buffer.answer) for id, buffer in buffers.items()}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "buffer.jsonl")
         started = time.perf_counter()
         with path.open("w", encoding="utf-8") as stream:
             write_buffers(stream, buffers)
         saved = time.perf_counter()
+        restored = {}
         with path.open(encoding="utf-8") as stream:
-            read_buffers(stream, given)
+            for row in map(json.loads, stream):
+                restored[row["id"]] = SolutionBuffer.from_json(given[row["id"]], row)
         loaded = time.perf_counter()
     live, live_new = live_consider()
     result = {

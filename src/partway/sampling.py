@@ -14,6 +14,8 @@ from partway.models.settings import SamplingSettings
 from partway.problem import Problem
 from partway.solution import EMPTY, Solution
 
+Drawn = list[tuple[Request, list[Draw]]]
+
 MOST_DRAFTS = 16  # of either kind; older solutions tell little that these do not
 
 
@@ -28,7 +30,7 @@ def sample_solutions(
     num_generations_unsolved: int | None = None,
     *,
     guided: bool = True,
-) -> list[tuple[Request, list[Draw]]]:
+) -> Drawn:
     """`num_generations` solutions per problem, each from one prefix drawn from the problem's buffer."""
     requests = guided_requests(
         problems, buffers, num_generations, seed, has_room, num_generations_unsolved, guided=guided

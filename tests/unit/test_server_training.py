@@ -15,7 +15,7 @@ from partway.models.servers import endpoint
 from partway.runs import Run
 from partway.solution import EMPTY
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
-from partway.training.ahead import Ahead
+from partway.training.exploration import Ahead
 from partway.training.replay import Recording
 from scripted_server import apple_routes, completions, routed_server, solved_apples, too_much
 from training_cases import SMALL, apples, small_trainer, tiny_gpt_neo

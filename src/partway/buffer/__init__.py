@@ -2,7 +2,7 @@
 
 from partway.buffer.buffer import SolutionBuffer
 from partway.buffer.doubts import audit_together
-from partway.buffer.seeding import read_buffers, reconsider, reference_traces, seed_buffers, write_buffers
+from partway.buffer.seeding import reconsider, reference_traces, seed_buffers, write_buffers
 from partway.buffer.verdicts import Rules, Verdict
 
 __all__ = [
@@ -10,7 +10,6 @@ __all__ = [
     "SolutionBuffer",
     "Verdict",
     "audit_together",
-    "read_buffers",
     "reconsider",
     "reference_traces",
     "seed_buffers",

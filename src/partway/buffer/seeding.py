@@ -1,4 +1,4 @@
-"""Buffers of many problems: seeded with references, given saved solutions again, written and read."""
+"""Buffers of many problems: seeded with references, given saved solutions again, written."""
 
 from __future__ import annotations
 
@@ -79,15 +79,11 @@ class SeededBuffers(Mapping[str, SolutionBuffer]):
 
 
 def seed_buffers(
-    problems: Iterable[Problem],
-    rules: Rules | None = None,
-    programs: Programs = PYTHON,
-    traces: Mapping[str, Trace] | None = None,
+    problems: Iterable[Problem], rules: Rules | None = None, programs: Programs = PYTHON
 ) -> dict[str, SolutionBuffer]:
-    """A seeded buffer per problem, by id; `traces` of the references are made here unless there are some."""
+    """A seeded buffer per problem, by id."""
     problems = list(problems)
-    if traces is None:
-        traces = reference_traces(problems, programs)
+    traces = reference_traces(problems, programs)
     return dict(SeededBuffers(problems, rules or shared_rules(), programs, traces))
 
 
@@ -149,16 +145,3 @@ def write_buffers(stream: TextIO, buffers: Mapping[str, SolutionBuffer]) -> None
     rows = buffers.in_passing() if isinstance(buffers, SeededBuffers) else buffers.items()
     for id, buffer in rows:
         stream.write(json.dumps({"id": id, **buffer.to_json()}, ensure_ascii=False) + "\n")
-
-
-def read_buffers(
-    lines: Iterable[str], problems: Iterable[Problem], programs: Programs | None = None
-) -> dict[str, SolutionBuffer]:
-    """The buffers of `problems` that were written; the others' lines are passed over."""
-    by_id = {problem.id: problem for problem in problems}
-    buffers = {}
-    for line in lines:
-        data = json.loads(line)
-        if data["id"] in by_id:
-            buffers[data["id"]] = SolutionBuffer.from_json(by_id[data["id"]], data, programs)
-    return buffers

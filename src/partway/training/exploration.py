@@ -7,23 +7,25 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 from accelerate import Accelerator
 
 from partway.errors import ConfigError, EngineError
-from partway.models.engine import Engine, Request
+from partway.models.engine import Draw, Engine, Request
 from partway.models.local_engine import LocalEngine
 from partway.models.servers.server_engine import ServerEngine
 from partway.problem import Problem
-from partway.sampling import guided_requests
+from partway.sampling import Drawn, guided_requests
 from partway.solution import Solution
-from partway.training.ahead import Ahead, Drawn
 from partway.training.config import SelfSamplingConfig
 from partway.training.distributed import gathered
 from partway.training.replay import Recording
 from partway.training.shared_buffers import Buffers
+
+Complete = Callable[[Sequence[Request], int], list[list[Draw]]]
 
 
 class Mode(Protocol):
@@ -148,3 +150,36 @@ class Exploration:
             lambda requests, seed: self.engine.complete(requests, self.args.sampling, seed),
             self.args.explore_ahead,
         )
+
+
+class Ahead:
+    """Requests of later steps under way; `complete` answers requests, given a seed, in another thread.
+
+    A request is made from the buffer as it is when it is sent. What comes back is judged by the buffer as it
+    is when its step is made.
+    """
+
+    def __init__(self, complete: Complete, steps: int) -> None:
+        self._complete = complete
+        self._executor = ThreadPoolExecutor(steps + 1, thread_name_prefix="exploring")
+        self._under_way: dict[tuple[int, str], tuple[Sequence[Request], Future[list[list[Draw]]]]] = {}
+        self.last_step = 0
+
+    def send(self, step: int, parts: Sequence[Sequence[Request]], seed: int) -> None:
+        """Send what one process explores in a step, in the parts it will be considered in."""
+        self.last_step = step
+        for requests in parts:
+            if requests:
+                key = step, requests[0].problem.id  # a step takes a problem once
+                self._under_way[key] = requests, self._executor.submit(self._complete, requests, seed)
+
+    def drawn(self, step: int, problems: Sequence[Problem]) -> Drawn:
+        """What was drawn for these problems of a step, as soon as all of it is there."""
+        if not problems:
+            return []
+        requests, future = self._under_way.pop((step, problems[0].id))
+        return list(zip(requests, future.result(), strict=True))
+
+    def give_up(self) -> None:
+        """Wait for nothing that is under way."""
+        self._executor.shutdown(wait=False, cancel_futures=True)

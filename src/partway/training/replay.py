@@ -17,7 +17,7 @@ from partway.execution import Programs
 from partway.models.engine import Draw, Request
 from partway.problem import Problem
 from partway.runs import Run, SelfSample
-from partway.training.ahead import Drawn
+from partway.sampling import Drawn
 
 
 class Recording:
