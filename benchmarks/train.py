@@ -113,12 +113,19 @@ def trainers(
 
 def warm(contenders: dict[str, SelfSamplingTrainer], rounds: int) -> None:
     """Fill the first one's buffers by exploring, and give the other one the same."""
+    from partway.buffer import SolutionBuffer
+    from partway.training.shared_buffers import Buffers
+
     first, second = contenders.values()
     for number in range(rounds):
         first.state.global_step = number
         first.before_step()
         first.explore(first.batch)
-    second.buffers = first.buffers.copy()
+    copies = {
+        key: SolutionBuffer.from_json(buffer.problem, buffer.to_json(), buffer.programs)
+        for key, buffer in first.buffers.items()
+    }
+    second.buffers = Buffers([buffer.problem for buffer in copies.values()], copies)
 
 
 def measure(contenders: dict[str, SelfSamplingTrainer], steps: int) -> dict[str, Any]:

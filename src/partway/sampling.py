@@ -59,10 +59,12 @@ def guided_requests(
     def prefix_of(problem: Problem) -> Solution:
         if not guided:
             return EMPTY
+        # Its own generator: what is drawn for a problem does not depend on those beside it.
         rng = random.Random(f"{seed}/{problem.id}")
         return buffers[problem.id].draw_prefix(rng, partial(has_room, problem))
 
     def count_for(problem: Problem) -> int:
+        # A problem with a reference is solved from the start.
         is_solved = bool(buffers[problem.id].fully_correct)
         return num_generations if is_solved else num_generations_unsolved or num_generations
 

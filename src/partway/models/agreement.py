@@ -31,6 +31,8 @@ def agrees(model: nn.Module, found: Tensor, plain: Callable[[], Tensor], scale: 
     for seed in range(ROUNDINGS):
         with _rounded_otherwise(model, seed):
             noises.append((plain() - expected).norm())
+    # Two tries do not find the largest rounding, so half as much again is allowed; but never so much that
+    # a mistake would pass.
     return bool(error <= torch.minimum(1.5 * torch.stack(noises).max(), scale / 2))
 
 
@@ -50,6 +52,7 @@ def _rounded_otherwise(model: nn.Module, seed: int) -> Iterator[None]:
     generator = torch.Generator().manual_seed(seed)
 
     def move(_: nn.Module, __: Any, output: Tensor) -> Tensor:
+        # Outputs in float32 are those of shortened products, which are as coarse as bfloat16 at worst.
         half = torch.finfo(torch.bfloat16 if output.dtype == torch.float32 else output.dtype).eps / 2
         signs = 2 * torch.randint(0, 2, output.shape, generator=generator).to(output.device) - 1
         return (output.float() * (1 + half * signs)).to(output.dtype)

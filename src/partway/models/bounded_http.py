@@ -71,6 +71,7 @@ class BoundedHttp:
                     loop,
                     httpx.AsyncClient(headers=self._headers, limits=self._limits, cookies=no_cookies),
                 )
+                # A daemon, so that a call under way does not keep an interrupted program alive.
                 Thread(target=_run, args=(loop,), daemon=True).start()
             return self._opened
 
@@ -115,6 +116,7 @@ async def _stop(client: httpx.AsyncClient) -> None:
     await asyncio.gather(*others, return_exceptions=True)
     await client.aclose()
     loop = asyncio.get_running_loop()
+    # Not at once: whoever closes is still waiting for the result of this coroutine.
     loop.call_soon(loop.stop)
 
 
@@ -127,6 +129,7 @@ async def _body(response: httpx.Response, largest: int) -> bytes:
     unpack = _unpacker(response.headers.get("Content-Encoding", ""))
     body = bytearray()
     async for piece in response.aiter_raw():
+        # One byte more than is allowed: that is how an answer that is too large shows.
         body += unpack(piece, largest + 1 - len(body))
         if len(body) > largest:
             raise UnusableAnswer(f"an answer of more than {largest >> 20} MiB, expected a completion")

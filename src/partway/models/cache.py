@@ -61,6 +61,7 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
         """Which indices the next `count` tokens of each row see: row, 1, token, index."""
         seen_RW = np.concatenate([self._seen(), np.zeros((len(self.lengths), count), bool)], 1)
         mask_RQW = np.repeat(seen_RW[:, None], count, 1)
+        # The new tokens stand side by side at the end, and each sees those before it.
         mask_RQW[:, :, -count:] = np.tri(count, dtype=bool)
         return torch.from_numpy(mask_RQW)[:, None]
 
@@ -133,6 +134,7 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
             return
         indices_RL = np.zeros((len(self.lengths), int(self.lengths.max(initial=0))), np.int64)
         for row, (seen, length) in enumerate(zip(self._seen(), self.lengths, strict=True)):
+            # What is padded repeats the first index: masked, but finite.
             indices_RL[row] = self.start
             indices_RL[row, len(indices_RL[row]) - length :] = self.start + np.flatnonzero(seen)
         rows_R1, indices = torch.arange(len(indices_RL))[:, None], torch.from_numpy(indices_RL)
@@ -159,6 +161,7 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
         if longest <= self.end <= self.width - count:
             return
         rows, length, window = len(self.lengths), self.end - self.start, slice(self.start, self.end)
+        # Moving costs a copy of everything, so there is room for many tokens before the next time.
         self.end = max(length, longest)
         self.start, self.width = self.end - length, self.end + max(ROOM, count)
         if self.gaps is not None:
@@ -187,6 +190,7 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
         self.lengths = lengths
         spans = lengths
         if self.gaps is not None and len(lengths):
+            # A row with gaps takes more indices than it has tokens: count from the end until all are found.
             before_RW = np.cumsum(~self.gaps[:, : self.end][:, ::-1], 1)
             spans = (before_RW < lengths[:, None]).sum(1) + 1
         self.start = self.end - int(spans.max(initial=0))
@@ -216,6 +220,7 @@ def place(parents_C: NDArray[np.int64]) -> NDArray[np.int64]:
     """
     count = len(parents_C)
     stays_C = np.diff(parents_C, prepend=-1) > 0
+    # There are only `count` slots: who stands beyond them moves, though it is a first child.
     stays_C &= parents_C < count
     slots_C = np.where(stays_C, parents_C, -1)
     is_free = np.ones(count, bool)

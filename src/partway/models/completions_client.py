@@ -85,6 +85,7 @@ class CompletionsClient:
         self.extra_body = dict(extra_body or {})
         self.retries = retries
         self._sleep = sleep
+        # Of its own: how long to wait is not part of what a seed decides.
         self._jitter = random.Random()
         self._per_call = MOST_PER_CALL  # lowered to what the server turns out to give
         self._served: str | None = None  # the model it says it answers with
@@ -160,6 +161,7 @@ class CompletionsClient:
         try:
             said = parsed(body)
             choices = said["choices"]
+            # One more than was asked for is enough to see that there are too many.
             read = [read_choice(choice) for choice in choices[: count + 1]]
         except Aborted as error:
             raise _Trouble(str(error)) from error
@@ -302,4 +304,5 @@ def _retry_after(headers: Mapping[str, str]) -> float:
             return math.inf
         except (ValueError, TypeError):
             return 0.0
+    # Not max(): this also makes 0 of a NaN, which float() reads without a word.
     return seconds if seconds > 0 else 0.0

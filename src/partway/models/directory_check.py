@@ -123,6 +123,7 @@ def adapter_config(directory: Path) -> dict[str, Any]:
     """What an adapter says about itself; no number in it may be larger than its weights are."""
     said = _object(directory / "adapter_config.json")
     held = sum(path.stat().st_size for path in directory.glob("adapter_model*.safetensors"))
+    # Such as pissa_niter_16: here a number hides in a text.
     stated = [*map(int, re.findall(r"\d{1,18}", str(said.get("init_lora_weights")))), *_numbers(said)]
     if held and max(stated, default=0) > held:
         raise ModelError(f"adapter_config.json says {max(stated)!r:.40}, and its weights are {held:,} bytes")
@@ -132,6 +133,7 @@ def adapter_config(directory: Path) -> dict[str, Any]:
 def check_patterns(said: Mapping[str, Any], modules: Sequence[str]) -> None:
     """Refuse an adapter whose layers take for ever to find among the model's `modules`."""
     texts = [text for name in _PATTERNS for text in _texts(said.get(name))]
+    # A plain name is found at once; only what is more than that is tried.
     patterns = [text for text in texts if not re.fullmatch(r"[\w.]*", text)]
     if patterns and not trial.matches(patterns, modules):
         raise ModelError(f"adapter_config.json has a pattern that takes too long ({patterns[0]!r:.60})")

@@ -17,7 +17,7 @@ from torch import Tensor
 from partway.errors import ModelError
 from partway.models.settings import SamplingSettings
 
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: what SplitMix64 counts in
 UNIFORM_BITS = 40  # so that a uniform number plus a row number below 2^13 is an exact float64
 MAX_CELLS = 4096  # longest cumulative distribution held in float64 per row
 
@@ -61,6 +61,7 @@ def draw(logits_RV: Tensor, settings: SamplingSettings, rows_S: Tensor, uniforms
 
 def distribution(logits_RV: Tensor, settings: SamplingSettings) -> Tensor:
     """What tokens are drawn from: temperature, then top_k, then top_p, as transformers' warpers do it."""
+    # The largest becomes 0, so that no temperature, however low, overflows.
     scores_RV = (logits_RV - logits_RV.amax(-1, keepdim=True)).div_(settings.temperature)
     if 0 < settings.top_k < scores_RV.shape[-1]:
         least_R1 = scores_RV.topk(settings.top_k, dim=-1).values[:, -1:]
@@ -73,6 +74,7 @@ def _nucleus(probs_RV: Tensor, top_p: float) -> Tensor:
     """The most probable tokens that together reach `top_p`, renormalised; always at least one."""
     ascending_RV, order_RV = probs_RV.sort(dim=-1)
     dropped_RV = ascending_RV.cumsum(-1) <= 1 - top_p
+    # The most probable one stays, whatever rounding made of the sum.
     dropped_RV[:, -1] = False
     kept_RV = probs_RV.masked_fill(dropped_RV.scatter(-1, order_RV, dropped_RV), 0.0)
     return kept_RV / kept_RV.sum(-1, keepdim=True)
@@ -91,6 +93,7 @@ def _inverse_cdf(probs_RV: Tensor, rows_S: Tensor, uniforms_S: Tensor) -> Tensor
     cumulated_RC = cumulated_RC.cumsum_(-1)
     cells = cumulated_RC.shape[-1]
     shifts_R1 = torch.arange(row_count, device=probs_RV.device, dtype=torch.float64)[:, None]
+    # Each row is divided by its own last sum, which is 1 but for rounding.
     flat = (cumulated_RC / cumulated_RC[:, -1:]).add_(shifts_R1).flatten()
     found_S = torch.searchsorted(flat, uniforms_S + rows_S, right=True)
     cells_S = found_S - rows_S * cells

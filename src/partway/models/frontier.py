@@ -165,6 +165,7 @@ class Frontier:
                 row[: len(prompt) - 1] = prompt[:-1]
             common = self._read_common_beginning(prompts, cache)
             self._run(torch.from_numpy(ids[:, common:]), 1, past_key_values=cache)
+            # What is common was read once, and is counted below for every prompt.
             self.tokens_computed -= common * (len(prompts) - 1)
         self.cache.admit(cache, lengths)
         self.tokens_computed += int(lengths.sum())
@@ -264,6 +265,7 @@ class Frontier:
         drawn_SQ = draw(logits, self.task.settings, read, numbers).cpu().numpy().reshape(read_SQ.shape)
         right_S = self._right_guesses(drawn_SQ)
         last = np.arange(len(right_S)), right_S
+        # A child is a place in the flattened logits: behind which read token, and which token is drawn there.
         keys_C, of_S = np.unique(read_SQ[last] * vocabulary + drawn_SQ[last], return_inverse=True)
         read_C, tokens_C = np.divmod(keys_C, vocabulary)
         parents_C, right_C = np.divmod(read_C, count)
@@ -328,6 +330,7 @@ class Frontier:
         live = np.flatnonzero(live_C)
         if len(live) <= self.task.budget:
             return live_C
+        # Whoever began first goes on, so that every prompt comes to its end in time.
         by_age = np.argsort(self.rows["order"][children.parents[live]], kind="stable")
         kept_C = np.zeros_like(live_C)
         kept_C[live[by_age[: self.task.budget]]] = True
@@ -343,6 +346,7 @@ class Frontier:
         slots_C = np.full(len(kept_C), -1)
         slots_C[kept_C] = place(children.parents[kept_C])
         child_R = np.zeros(int(kept_C.sum()), np.int64)
+        # Slots and children are permutations of each other: this is the way back.
         child_R[slots_C[kept_C]] = np.flatnonzero(kept_C)
         self._move(children.parents[child_R])
         self._append(children.right[child_R], children.tokens[child_R], children.log_probs[child_R])

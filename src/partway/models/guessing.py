@@ -127,6 +127,7 @@ class Guesser:
         if ragged:
             rows["guessed"] = (chances_RQ > least).sum(1)
         else:
+            # A guess is read of all rows or of none, so what counts is how often it is right in the mean.
             count = int((chances_RQ.mean(0) > least).cumprod().sum())
             rows["guessed"] = (chances_RQ[:, :count] > 0).sum(1)
         self.guessed += int(rows["guessed"].sum())
@@ -136,6 +137,7 @@ class Guesser:
         guess, total = list[int](), 1.0
         for token, chance in self.drafts.guess(prompt, drawn[-CONTEXT:], length):
             guess.append(token)
+            # What ends a solution is not read ahead: nothing is drawn behind it.
             if token in self.may_end and self._ends([*drawn, *guess]):
                 return
             total *= chance

@@ -27,7 +27,9 @@ def checked_layout(model: nn.Module, wanted: Layout | None = None, *, pad_id: in
     layout: Layout = wanted
     while layout.fallback is not None and not (layout.suits(model) and _is_right(model, layout, pad_id)):
         layout = layout.fallback
-    if layout not in (wanted, _as_good(wanted)):
+    # Rows of trees may take the place of one row of trees without a word: they are as good.
+    as_good = TreeRows(wanted.longest) if isinstance(wanted, Tree) else wanted
+    if layout not in (wanted, as_good):
         logger.warning(
             "%s scores differently with the layout %s than one sequence at a time; using %s",
             type(extract_model_from_parallel(model)).__name__,
@@ -35,11 +37,6 @@ def checked_layout(model: nn.Module, wanted: Layout | None = None, *, pad_id: in
             f"trees of at most {layout.longest} tokens" if isinstance(layout, AnyTree) else layout.name,
         )
     return layout
-
-
-def _as_good(layout: Layout) -> Layout:
-    """What may take the layout's place without a word."""
-    return TreeRows(layout.longest) if isinstance(layout, Tree) else layout
 
 
 def _is_right(model: nn.Module, layout: Layout, pad_id: int) -> bool:
@@ -57,10 +54,12 @@ def _is_right(model: nn.Module, layout: Layout, pad_id: int) -> bool:
 def _same_log_probs(model: nn.Module, layout: Layout, pad_id: int) -> bool:
     """Compared are beginnings of the last branch of a tree. What matters is measured by what another prompt
     would change, since a wrong layout changes what the model sees."""
-    prompt, branches = _example(model, _longest(layout))
+    prompt, branches = _example(model, layout.longest if isinstance(layout, AnyTree) else LONGEST)
     beginnings = [branches[-1][:end] for end in range(len(branches[-1]), 0, -max(1, len(branches[-1]) // 8))]
     tree = Targets.of(prompt, (*beginnings, *branches[:-1]))
-    (found,) = _log_probs(model, _unsplit(layout), tree, pad_id)
+    # Without the layout's limit, which would split the tree that is to be checked.
+    unsplit = replace(layout, longest=2 * layout.longest) if isinstance(layout, AnyTree) else layout
+    (found,) = _log_probs(model, unsplit, tree, pad_id)
 
     alone = [Targets.of(tokens, beginnings) for tokens in (prompt, prompt[::-1])]
     rows = tuple((grow(problem, index=index),) for index, problem in enumerate(alone))
@@ -91,15 +90,6 @@ def _same_gradient(model: nn.Module, layout: Layout, pad_id: int) -> bool:
     first = [learning[moved[0]]]
     (found,) = gradients(layout, first)
     return agrees(model, found, lambda: gradients(Flat(), first)[0], expected[moved[0]].norm())
-
-
-def _longest(layout: Layout) -> int:
-    return layout.longest if isinstance(layout, AnyTree) else LONGEST
-
-
-def _unsplit(layout: Layout) -> Layout:
-    """The layout without its limit, which would split the tree that is to be checked."""
-    return replace(layout, longest=2 * layout.longest) if isinstance(layout, AnyTree) else layout
 
 
 def _example(model: nn.Module, longest: int) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:

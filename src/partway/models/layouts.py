@@ -29,6 +29,8 @@ from partway.models.targets import Targets
 from partway.models.token_tree import TokenTree, grow, split
 from partway.models.tree_attention import tree_mask
 
+# Nodes of the longest and the shortest trees; the second is the first, halved five times. What is checked
+# is a seventh longer: 1024 and 32 tokens.
 LONGEST, SHORTEST = 896, 28
 
 

@@ -119,6 +119,7 @@ def load_model(
     try:
         with no_progress_bar():
             model, tokenizer = _load(str(name), precision, quantization(bits, device, precision))
+        # A run's directory may be named, or its final model or a checkpoint, which lie in it.
         is_of_run = any(Run(folder).is_started for folder in (Path(name), Path(name).parent))
         as_trained = None if is_of_run and asking.is_default else asking
         model = model if bits else model.to(device)  # what is quantised is where it is to be
@@ -143,6 +144,7 @@ def _load(name: str, precision: Precision, packed: Mapping[str, Any]) -> Loaded:
         return (_load_adapter if _is_adapter(path) else _load_pretrained)(str(path), precision, packed)
     if path.exists():
         raise ModelError("is a file; expected the directory of a model or of a run")
+    # The shape of a name on the Hub; anything else was meant as a path.
     if not re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", name):
         raise ModelError("no such directory; expected a model, a run, a name on the Hub, or smollm2")
     _look_up(name)
@@ -166,6 +168,7 @@ def _is_adapter(path: Path) -> bool:
 
 
 def _load_pretrained(name: str, precision: Precision, packed: Mapping[str, Any]) -> Loaded:
+    # In this order: each of these looks at what the next one would act upon.
     check_files(Path(name), "model")
     check_config(PreTrainedConfig.get_config_dict(name)[0])
     check_sizes(Path(name), AutoConfig.from_pretrained(name, trust_remote_code=False))

@@ -150,6 +150,7 @@ class LocalEngine:
         if self.row_budget:
             return self.row_budget, None
         each, lengths = token_bytes(self.model), [len(prompt) for prompt in prompts]
+        # Drawing makes copies of the logits: scaled, as probabilities, summed up.
         logits = 4 * len(self.is_end) * torch.float32.itemsize
         if getattr(self.sampler, "shares_prompts", False):
             rows = _within(DEFAULT_BYTES // 2, each * max(limits, default=1) + logits)

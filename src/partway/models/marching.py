@@ -136,6 +136,7 @@ def _next(
     drawn = _draw(logits_RV, task, rows, drawing)
     for number, row in enumerate(rows):
         if number not in drawn:
+            # It still reads its prompt: the next token is given, and nothing is drawn.
             children.append((row, number, task.prompts[row.prompt][place]))
             continue
         for child in _children(row, *drawn[number]):

@@ -23,6 +23,7 @@ def pack_into_one_row(trees: Sequence[TokenTree], tokens_per_pass: int) -> list[
     """Passes of one row each, without padding: each tree, longest first, goes into the first with room."""
     rows: list[list[TokenTree]] = []
     room: list[int] = []
+    # First fit, the longest first, takes at most 11/9 of the fewest rows possible (Johnson 1973), and a few.
     for tree in sorted(trees, key=len, reverse=True):
         fitting = next((i for i, left in enumerate(room) if left >= len(tree)), None)
         if fitting is None:
@@ -52,6 +53,7 @@ def pack_chains(problems: Sequence[Sequence[TokenTree]], tokens_per_pass: int) -
     for chains in sorted(problems, key=lambda chains: max(map(len, chains)), reverse=True):
         rows = [(chain,) for chain in sorted(chains, key=len, reverse=True)]
         at_once = max(1, tokens_per_pass // len(rows[0][0]))
+        # As few parts as possible: a problem in one pass needs no pass to weigh its targets first.
         for part in batched(rows, at_once):
             joined = [*passes[-1], *part] if passes else []
             if joined and len(joined) * max(len(chain) for (chain,) in joined) <= tokens_per_pass:

@@ -182,11 +182,10 @@ def end_of_turn(tokenizer: Any) -> int | None:
     if not isinstance(prompt_of(tokenizer), TemplatePrompt):
         return None
     chat = [{"role": "user", "content": "?"}, {"role": "assistant", "content": ANSWER}]
-    try:
-        rendered: str = tokenizer.apply_chat_template(chat, tokenize=False)
-    except (TemplateError, TypeError):
+    if (rendered := _rendered(tokenizer, chat)) is None:
         return None
     behind = tokenizer.encode(rendered.partition(ANSWER)[2], add_special_tokens=False)
+    # Only a token that means nothing else can end a turn.
     special = {*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder}
     return behind[0] if behind and behind[0] in special else None
 
@@ -206,12 +205,14 @@ def _asking(tokenizer: Any, original: str, system_prompt: str) -> str:
         f"{{%- set messages = [{{'role': 'user', 'content': {said} + '\\n\\n' + messages[0]['content']}}]"
         " + messages[1:] -%}"
     )
+    # Models that think aloud would do so where the program is to begin.
     thinks_not = "{%- set enable_thinking = false -%}"
     opens = "{%- if add_generation_prompt -%}{{- '```python\\n' -}}{%- endif -%}"
     for system in (as_turn, as_text):
         is_needed = "{%- if messages[0]['role'] != 'system' -%}"
         asks = f"{is_needed}{system}{{%- endif -%}}{thinks_not}{original.removesuffix(chr(10))}{opens}"
-        rendered = _tried(tokenizer, asks)
+        question = [{"role": "user", "content": "?"}]
+        rendered = _rendered(tokenizer, question, chat_template=asks, add_generation_prompt=True)
         if rendered is not None and system_prompt in rendered and rendered.endswith(OPENING):
             return asks
     raise ModelError(
@@ -219,15 +220,10 @@ def _asking(tokenizer: Any, original: str, system_prompt: str) -> str:
     )
 
 
-def _tried(tokenizer: Any, template: str) -> str | None:
+def _rendered(tokenizer: Any, chat: list[dict[str, str]], **settings: Any) -> str | None:
     try:
-        rendered: str = tokenizer.apply_chat_template(
-            [{"role": "user", "content": "?"}],
-            chat_template=template,
-            tokenize=False,
-            add_generation_prompt=True,
-        )
-    except (TemplateError, TypeError):
+        rendered: str = tokenizer.apply_chat_template(chat, tokenize=False, **settings)
+    except (TemplateError, TypeError):  # templates refuse chats that they do not know
         return None
     return rendered
 
@@ -240,6 +236,7 @@ def _with_template(tokenizer: Any, template: str | None) -> Any:
 
 def _read(template: str) -> str:
     """The template, from a file if it names one."""
+    # A question's place is in braces, so what has none can only be the name of a file.
     if "\n" in template or "{" in template:
         return template
     path = Path(template)

@@ -12,7 +12,7 @@ from transformers import BitsAndBytesConfig
 from partway.errors import ModelError
 
 Bits = Literal[4, 8] | None  # of a weight; None: as it was saved
-REPACKS = "support_avx512bf16_for_cpu"
+REPACKS = "support_avx512bf16_for_cpu"  # the switch that bitsandbytes looks at in a layer
 
 
 def quantization(bits: Bits, device: torch.device, dtype: torch.dtype | str) -> dict[str, Any]:
@@ -28,6 +28,7 @@ def quantization(bits: Bits, device: torch.device, dtype: torch.dtype | str) -> 
     settings = BitsAndBytesConfig(
         load_in_4bit=bits == 4,
         load_in_8bit=bits == 8,
+        # As in QLoRA (Dettmers et al. 2023): four bits spaced for normal weights, scales in bits too.
         bnb_4bit_quant_type="nf4",
         bnb_4bit_use_double_quant=True,
         bnb_4bit_compute_dtype=computed,

@@ -111,6 +111,7 @@ class RemoteEngine:
                 except Exception as error:  # raised again in the caller's thread
                     stopping.set()
                     done.put((index, error))
+            # One for each worker: when all have come, nothing is under way.
             done.put(None)
 
         workers = min(self.concurrency, len(requests))
@@ -161,6 +162,7 @@ class RemoteEngine:
                     refused[number] = error
                     continue
                 with self._choosing:
+                    # The last server's own error says more than that there is none left.
                     if not self._under_way.keys() - self._gone - {number}:
                         raise
                     self._gone.add(number)

@@ -21,7 +21,7 @@ from partway.models.targets import Targets
 from partway.models.token_tree import grow
 
 LENGTHS = (3, 12, 40)  # of prompts; together in one batch, a sampler must tell them apart
-SAMPLES, LENGTH = 2, 6
+SAMPLES, LENGTH = 2, 6  # so that rows split, and go on behind tokens they drew
 LONGEST_WINDOW = 1024  # longer ones are not filled for a check
 WORTH_SHARING = 16_384  # bytes of a token's keys and values; with fewer, launching more operations costs more
 

@@ -177,6 +177,7 @@ def _attend(
     )
     own, totals = _stretch(queries, keys, values, attn_mask.drawn.repeat(1, 1, sharing, 1))
     shape = *attn_mask.rows.shape, queries.shape[2]
+    # e^a / (e^a + e^b) is the sigmoid of a - b: of all the weight, the share that falls on the prompt.
     share = torch.sigmoid(_of_rows(prompt_totals, shape)[attn_mask.places] - totals)
     result = own + share.to(own.dtype) * (_of_rows(of_prompts, shape)[attn_mask.places] - own)
     return result.reshape(rows, heads, count, -1)

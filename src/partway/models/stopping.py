@@ -31,6 +31,7 @@ class AnswerWatch:
 
     def closes(self, tokens: Sequence[int]) -> bool:
         """Whether `tokens`, the last of which has a newline, end the solution."""
+        # Lines are few and known, whole texts are many: those are looked at only if the line may be the end.
         return self._may_end(tuple(tokens[self._line_start(tokens) :])) and self._ends(tuple(tokens))
 
     def _line_may_end(self, line: Sequence[int]) -> bool:

@@ -49,6 +49,7 @@ class Codec:
             raise ModelError("its tokenizer has no end-of-text token; set eos_token in tokenizer_config.json")
         pad = end if tokenizer.pad_token_id is None else tokenizer.pad_token_id
         start = tokenizer.bos_token_id
+        # Many tokenizers name such a token and never write it.
         if start is not None and tokenizer("1")["input_ids"][:1] != [start]:
             start = None
         newline = tuple(tokenizer.encode("\n", add_special_tokens=False))
@@ -135,6 +136,7 @@ class Codec:
     def _remember(self, text: str) -> tuple[int, ...]:
         """The tokens of a text that will come again, such as a step."""
         if len(self._remembered) >= MAX_REMEMBERED:
+            # All at once, which is simple; what is needed comes again soon.
             self._remembered.clear()
         if text not in self._remembered:
             self._remembered[text] = tuple(self.encode(text))
@@ -145,6 +147,7 @@ class Codec:
         steps, question = self.steps(solution), "# How many?\n"
         if (self.decode(steps), self.decode(self.encode(question))) != (text, question):
             return False
+        # Behind a prompt too: some tokenizers drop the first space of whatever they decode.
         asked = self.prompt(question)
         return self.decode(asked + steps) == self.decode(asked) + text
 

@@ -20,6 +20,7 @@ from partway.models.prompts import PLAIN
 from partway.problem import Problem
 
 PAD, END = "<|pad|>", "<|endoftext|>"
+# A newline, a name such as n0, a word, a digit or a sign, each with the space before it.
 PIECES = r"\n| ?[A-Za-z]\d+(?![A-Za-z\d])| ?[A-Za-z]+| ?\d| ?(?:\*\*|//|[^\sA-Za-z\d])|\s"
 MAX_WORDS = 1 << 20
 # What `config_overrides` may change, by the names that a Hugging Face config has for them.
@@ -82,6 +83,7 @@ def sizes_of(overrides: str) -> dict[str, int]:
             )
         sizes[SIZES[name]] = int(number)
     width, heads = sizes.get("hidden_size", 128), sizes.get("heads", 4)
+    # Rotary positions turn pairs of features, so each head needs an even number of them.
     if width % (2 * heads):
         raise ConfigError(
             f"config_overrides asks for hidden_size {width} and {heads} heads, expected a multiple of twice "

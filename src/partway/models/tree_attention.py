@@ -20,7 +20,7 @@ from torch.nn.functional import pad, scaled_dot_product_attention
 
 from partway.models.token_tree import Integers
 
-BLOCK = 64
+BLOCK = 64  # nodes: fewer would be too many products, more would look at too much that is masked
 
 
 class TreeMask(Tensor):
@@ -42,6 +42,7 @@ def tree_mask(ends: Integers, device: torch.device) -> TreeMask:
     """The mask of a row of trees, given for every node the place behind its last descendant."""
     starts = range(0, len(ends), BLOCK)
     seen = [
+        # What begins before the block and ends in or behind it is an ancestor of its first node.
         np.concatenate([np.nonzero(ends[:start] > start)[0], np.arange(start, min(start + BLOCK, len(ends)))])
         for start in starts
     ]

@@ -11,7 +11,7 @@ from typing import Any, TypeGuard, get_args
 from partway.buffer import Verdict
 from partway.buffer.buffer import Kind
 from partway.documents import is_whole
-from partway.runs.evaluations import PASS1, SAMPLES, SUMMARY, summary_of
+from partway.runs.evaluations import SUMMARY, samples_beside, summary_of
 
 BUFFERS = "buffer.jsonl"  # beside the weights, in a checkpoint and in the final model
 COUNT = range(1 << 53)  # what a JSON reader in any language holds exactly
@@ -136,12 +136,8 @@ def _shape(path: Path) -> object:
     if path.parent.name == "evaluations":
         if path.suffix == SUMMARY:
             return _SUMMARY
-        return _JUDGED if path.name in _names_of_samples(path) else object
+        return _JUDGED if path in samples_beside(summary_of(path)) else object
     return _FILES.get(path.name) or {"samples": _SAMPLE, "problems": _PROBLEM}.get(path.parent.name, object)
-
-
-def _names_of_samples(path: Path) -> set[str]:
-    return {summary_of(path).with_suffix(suffix).name for suffix in (SAMPLES, PASS1)}
 
 
 def _flaw(name: str, value: Any, shape: Any) -> str | None:
@@ -171,7 +167,8 @@ def _flaw_of_keys(value: Mapping[str, Any], shape: Mapping[Any, Any]) -> str | N
         if flaw := _flaw(key, content, expected):
             return flaw
     # The one rule between two keys: a kept solution has a state behind every step.
-    return "as many states as steps are needed" if shape is _KEPT and _is_uneven(value) else None
+    is_uneven = shape is _KEPT and len(value["steps"]) != len(value["states"])
+    return "as many states as steps are needed" if is_uneven else None
 
 
 def _fits(value: object, shape: Any) -> bool:
@@ -203,10 +200,6 @@ def _expected(shape: Any) -> str:
     if shape in (float, Text):
         return "a number" if shape is float else "a text"
     return str((shape if isinstance(shape, type) else type(shape)).__name__)
-
-
-def _is_uneven(kept: Mapping[str, Any]) -> bool:
-    return len(kept["steps"]) != len(kept["states"])
 
 
 def _shown(value: object) -> str:

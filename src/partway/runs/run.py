@@ -277,7 +277,8 @@ class Run:
     def evaluation_names(self) -> list[str]:
         """The names of evaluations apart from those of training: of the final model, on other problems."""
         names = (path.stem for path in sorted(self.evaluations_directory.glob(f"*{SUMMARY}")))
-        return [name for name in names if self.evaluation_file(name).exists() and not _is_of_a_step(name)]
+        others = (name for name in names if not name.removeprefix("step-").isdecimal())
+        return [name for name in others if self.evaluation_file(name).exists()]
 
     def evaluation_rows(self, step: int) -> Iterator[Row]:
         """The samples of the evaluation at `step`."""
@@ -347,10 +348,6 @@ class Run:
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.directory).as_posix()
-
-
-def _is_of_a_step(name: str) -> bool:
-    return name.removeprefix("step-").isdecimal()
 
 
 def keep_problems(summary: Path, problems: Sequence[Problem]) -> None:

@@ -161,6 +161,7 @@ class Ahead:
 
     def __init__(self, complete: Complete, steps: int) -> None:
         self._complete = complete
+        # As many as steps can be under way, the present one included.
         self._executor = ThreadPoolExecutor(steps + 1, thread_name_prefix="exploring")
         self._under_way: dict[tuple[int, str], tuple[Sequence[Request], Future[list[list[Draw]]]]] = {}
         self.last_step = 0

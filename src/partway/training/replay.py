@@ -26,6 +26,7 @@ class Recording:
     def __init__(self, run: Run, programs: Programs) -> None:
         self.run = run
         self.programs = programs
+        # Read as training goes, with one step in memory: a run may have millions of samples.
         self._steps: Iterator[tuple[int, list[SelfSample]]] = (
             (step, list(rows)) for step, rows in groupby(run.samples(), key=lambda sample: sample.step)
         )

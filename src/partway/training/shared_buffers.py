@@ -57,14 +57,6 @@ class Buffers(Mapping[str, SolutionBuffer]):
     def __len__(self) -> int:
         return len(self._buffers)
 
-    def copy(self) -> Buffers:
-        """The same buffers, to go another way from here."""
-        copies = {
-            key: SolutionBuffer.from_json(self._problems[key], buffer.to_json(), buffer.programs)
-            for key, buffer in self.items()
-        }
-        return Buffers(list(self._problems.values()), copies)
-
     def consider(self, request: Request, draw: Draw, trace: Trace, step: int, place: int) -> list[SelfSample]:
         """Let the problem's buffer judge a traced draw: a sample per verdict, as drawn again it is known."""
         key, samples = request.problem.id, []

@@ -59,6 +59,7 @@ class Pool:
                     refused[endpoint.url] = trouble
                 else:
                     self._note_failure(endpoint, str(trouble))
+            # Also Ctrl-C: what was begun must end, or whoever drains this server waits for ever.
             except BaseException:
                 self._give_back(endpoint, size)
                 raise
@@ -120,6 +121,7 @@ class Pool:
                     self._wait()
                     continue
                 away.is_closed = True
+            # Without the lock, as this takes seconds; the mark keeps the others away.
             self._revive(away)
 
     def _has_room(self, endpoint: Endpoint) -> bool:
@@ -135,6 +137,7 @@ class Pool:
         """Wait until something changes or a server is due; gives up when none was live for too long."""
         now = time.monotonic()
         if self.live or any(e.is_closed for e in self.endpoints):
+            # Not longer: meanwhile a server that was away may become due.
             self._changed.wait(1.0)
             return
         if self._alone_since is None:

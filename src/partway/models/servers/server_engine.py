@@ -7,6 +7,7 @@ they answer counts; what they do not answer is asked of another.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -273,11 +274,5 @@ class ServerEngine:
 
     def _tokens_of(self, tokens: Sequence[int], length: int) -> int:
         """How many tokens it takes to write so many characters."""
-        fewest, most = 0, len(tokens)
-        while fewest < most:
-            middle = (fewest + most) // 2
-            if len(self.codec.decode(tokens[:middle])) < length:
-                fewest = middle + 1
-            else:
-                most = middle
-        return fewest
+        # Characters are no sums over tokens: several tokens may spell one, so beginnings are decoded.
+        return bisect_left(range(len(tokens)), length, key=lambda n: len(self.codec.decode(tokens[:n])))
