@@ -130,7 +130,7 @@ def warm(contenders: dict[str, SelfSamplingTrainer], rounds: int) -> None:
 
 def measure(contenders: dict[str, SelfSamplingTrainer], steps: int) -> dict[str, Any]:
     """Seconds per step, whole and by part, as medians of interleaved steps; one step each is not counted."""
-    from partway.training.ledger import Clock
+    from partway.training.account import Clock
 
     seconds: dict[str, list[dict[str, float]]] = {name: [] for name in contenders}
     targets = kept(contenders["partway"])

@@ -3,8 +3,7 @@
 from types import SimpleNamespace
 
 from partway.runs.checkpoints import RunProgress
-from partway.training.account import Account
-from partway.training.ledger import Ledger
+from partway.training.account import Account, Ledger
 
 ONE = SimpleNamespace(num_processes=1, is_main_process=True)
 RUN = SimpleNamespace(append_samples=lambda samples: None, positions=dict)

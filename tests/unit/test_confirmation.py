@@ -6,7 +6,7 @@ from partway import Problem, PythonPrograms, Solution, SolutionBuffer, trace
 from partway.buffer import Verdict
 from partway.execution import PYTHON
 from partway.execution.traces import Trace
-from partway.training.ledger import Ledger
+from partway.training.account import Ledger
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="workers need fork")
 

@@ -231,7 +231,7 @@ def test_cookies_are_neither_kept_nor_sent_back():
     def script(number, payload):
         return 200, {}, {"Set-Cookie": f"cookie-{number}=1"}
 
-    http = bounded_http.BoundedHttp({}, connections=1, timeout=10)
+    http = bounded_http.BoundedHttp(None, connections=1, timeout=10)
     with scripted_server(script) as server:
         for _ in range(2):
             http.send("POST", server.url, {}, 1000)

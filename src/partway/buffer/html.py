@@ -45,6 +45,7 @@ def _right(problem: Problem, programs: Programs) -> str:
 def buffer_cards(buffer: SolutionBuffer, traces: list[Trace]) -> Iterator[Card]:
     """A card for each of the traced solutions, in the order in which the buffer keeps them."""
     found, doubts = buffer.found, buffer.doubts
+    # The keys of LOOKS are the buffer's own names for its kinds.
     looks = {solution: look for kind, look in LOOKS.items() for solution in getattr(buffer, kind)}
     number = 0
     for trace in traces:

@@ -37,13 +37,11 @@ class Answer:
 class BoundedHttp:
     """Sends JSON and receives answers, each call within `timeout` seconds; usable from many threads."""
 
-    def __init__(self, headers: Mapping[str, str], *, connections: int, timeout: float) -> None:
+    def __init__(self, key: str | None, *, connections: int, timeout: float) -> None:
         self.timeout = timeout
-        self._headers = {
-            "Accept-Encoding": "identity",
-            "Content-Type": "application/json",
-            **headers,
-        }
+        self._headers = {"Accept-Encoding": "identity", "Content-Type": "application/json"}
+        if key:
+            self._headers["Authorization"] = f"Bearer {key}"
         self._limits = httpx.Limits(max_connections=connections)
         self._opened: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
         self._opening = Lock()

@@ -91,8 +91,7 @@ class CompletionsClient:
         self._served: str | None = None  # the model it says it answers with
         self._has_answered = False
         self._key = api_key(self.url)
-        authorization = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        self._http = BoundedHttp(authorization, connections=connections, timeout=timeout)
+        self._http = BoundedHttp(self._key, connections=connections, timeout=timeout)
 
     def complete(self, prompt: str, count: int, settings: SamplingSettings, seed: int) -> list[Choice]:
         """Between one and `count` completions of `prompt`; a server may give fewer than it is asked for."""

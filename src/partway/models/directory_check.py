@@ -70,22 +70,23 @@ def _object(path: Path) -> dict[str, Any]:
 
 def check_config(said: Mapping[str, Any]) -> None:
     """Refuse what a config would do when it is only read: lists of a billion layers, code from the Hub."""
-    for name, number in _numbers_of_parts("", said):
-        if number > MOST_PARTS:
+    for name, number in _integers(said):
+        if number > MOST_PARTS and _NUMBER_OF_PARTS.search(name):
             raise ModelError(f"config.json says {name} {number!r:.40}, which no model has")
     for name in _IMPLEMENTATIONS:
         if "/" in str(said.get(name)):
             raise ModelError(f"config.json says {name} {said[name]!r:.60}, which is code; leave it out")
 
 
-def _numbers_of_parts(name: str, value: Any) -> Iterator[tuple[str, int]]:
+def _integers(value: Any, name: str = "") -> Iterator[tuple[str, int]]:
+    """Every integer in a config, however deep, with the name it stands under."""
     if isinstance(value, Mapping):
         for key, held in value.items():
-            yield from _numbers_of_parts(key, held)
+            yield from _integers(held, key)
     elif isinstance(value, list):
         for held in value:
-            yield from _numbers_of_parts(name, held)
-    elif isinstance(value, int) and _NUMBER_OF_PARTS.search(name):
+            yield from _integers(held, name)
+    elif isinstance(value, int):
         yield name, value
 
 
@@ -124,7 +125,8 @@ def adapter_config(directory: Path) -> dict[str, Any]:
     said = _object(directory / "adapter_config.json")
     held = sum(path.stat().st_size for path in directory.glob("adapter_model*.safetensors"))
     # Such as pissa_niter_16: here a number hides in a text.
-    stated = [*map(int, re.findall(r"\d{1,18}", str(said.get("init_lora_weights")))), *_numbers(said)]
+    stated = [int(number) for number in re.findall(r"\d{1,18}", str(said.get("init_lora_weights")))]
+    stated += [number for _, number in _integers(said)]
     if held and max(stated, default=0) > held:
         raise ModelError(f"adapter_config.json says {max(stated)!r:.40}, and its weights are {held:,} bytes")
     return said
@@ -137,14 +139,6 @@ def check_patterns(said: Mapping[str, Any], modules: Sequence[str]) -> None:
     patterns = [text for text in texts if not re.fullmatch(r"[\w.]*", text)]
     if patterns and not trial.matches(patterns, modules):
         raise ModelError(f"adapter_config.json has a pattern that takes too long ({patterns[0]!r:.60})")
-
-
-def _numbers(value: Any) -> Iterator[int]:
-    for held in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        if isinstance(held, int):
-            yield held
-        else:
-            yield from _numbers(held)
 
 
 def _texts(value: Any) -> list[str]:

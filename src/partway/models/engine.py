@@ -80,7 +80,6 @@ class Engine(Protocol):
         self, requests: Sequence[Request], settings: SamplingSettings, seed: int
     ) -> list[list[Draw]]:
         """For every request its distinct draws; their counts sum to the request's count."""
-        ...
 
     def update(self, weights: PreTrainedModel, version: int) -> None:
         """Draw with these weights from now on; `version` is the training step they are of.
@@ -88,7 +87,6 @@ class Engine(Protocol):
         Called before samples are drawn, also if nothing changed. The weights are learned in place, and may be
         another object than before: distribution over processes wraps or replaces the model.
         """
-        ...
 
 
 @dataclass

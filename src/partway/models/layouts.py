@@ -40,28 +40,22 @@ class Layout(Protocol):
     @property
     def name(self) -> str:
         """What it is called in messages and reports."""
-        ...
 
     @property
     def fallback(self) -> Layout | None:
         """What to try for a model for which this is wrong; None: nothing is left to go wrong."""
-        ...
 
     def suits(self, model: nn.Module) -> bool:
         """Whether the model can be given this layout at all."""
-        ...
 
     def bundles(self, problems: Sequence[Targets], tokens_per_pass: int) -> list[Bundle]:
         """Everything there is to score, in passes within the budget."""
-        ...
 
     def score(self, model: nn.Module, rows: Rows, pad_id: int) -> Tensor:
         """log P(target | prompt) for the targets of each tree in the rows, in order, as one vector."""
-        ...
 
     def tokens_computed(self, rows: Rows) -> int:
         """Tokens the model reads, padding included."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -31,11 +31,9 @@ class Reader(Protocol):
 
     def read(self, ids_RT: Tensor) -> Tensor:
         """The logits behind the last token of each row, after it has read these tokens more."""
-        ...
 
     def select(self, parents: Tensor) -> None:
         """Let row i go on from the row `parents[i]`."""
-        ...
 
 
 class OwnCache:

@@ -38,16 +38,13 @@ class Prompt(Protocol):
     @property
     def closing(self) -> str:
         """What stands between the last step and the end-of-text token of a finished answer."""
-        ...
 
     @property
     def is_markup(self) -> bool:
         """Whether special tokens spelled in the text are meant as such."""
-        ...
 
     def text(self, question: str) -> str:
         """What the model is to continue with a solution of `question`."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -24,16 +24,13 @@ class Sampler(Protocol):
     @property
     def name(self) -> str:
         """What it is called in messages and reports."""
-        ...
 
     @property
     def fallback(self) -> Sampler | None:
         """What to try for a model for which this is wrong; None: nothing is left to go wrong."""
-        ...
 
     def complete(self, model: PreTrainedModel, task: SamplingTask) -> Drawn:
         """Every sample that the task asks for; the model is in evaluation mode, without gradients."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,6 @@ class LossFunction(Protocol):
     @property
     def couples(self) -> bool:
         """Whether the weight of one target in the gradient depends on the log-probs of the others."""
-        ...
 
     def __call__(self, log_probs_S: Tensor, targets: Sequence[Target]) -> Tensor: ...
 

@@ -92,9 +92,7 @@ class Codec:
     @property
     def closing(self) -> tuple[int, ...]:
         """The tokens behind a finished solution; the last one is the end-of-text token."""
-        return (
-            (*self._remember(self.question.closing), self.eos_id) if self.question.closing else (self.eos_id,)
-        )
+        return (*self._remember(self.question.closing), self.eos_id)
 
     def solution_text(self, tokens: Sequence[int]) -> str:
         """The solution in what a model wrote: all of it, or up to the line that closes the answer."""

@@ -83,6 +83,7 @@ def flaw(directory: Path) -> str | None:
 def last_good(run: Run) -> tuple[Path | None, list[str]]:
     """The newest checkpoint that is whole, and a remark for each newer one that is not."""
     remarks: list[str] = []
+    # Digests take time for large files, so only as many are read as it takes to find a whole one.
     for directory in reversed(run.checkpoints().values()):
         if (reason := flaw(directory)) is None:
             return directory, remarks

@@ -154,6 +154,7 @@ def _flaw(name: str, value: Any, shape: Any) -> str | None:
 
 def _flaw_of_keys(value: Mapping[str, Any], shape: Mapping[Any, Any]) -> str | None:
     for key in shape:
+        # Keys that are missing are named before any that are wrong: they tell more about the file.
         if key is not str and key not in value and not isinstance(shape[key], Maybe):
             return f"no {key!r}"
     for key, content in value.items():

@@ -67,7 +67,6 @@ class Writable(Protocol):
 
     def write(self, path: Path, *, expand: bool, about: Mapping[str, Any]) -> None:
         """Write the summary to `path`, the samples beside it."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -104,6 +103,7 @@ class Run:
     @property
     def final_step(self) -> int | None:
         """The step whose weights the final model has; None before the end, and of runs that did not say."""
+        # A run that went on after its end has said so more than once: the last time counts.
         named = [line["final_step"] for line in self.metrics() if "final_step" in line]
         return int(named[-1]) if named else None
 

@@ -18,6 +18,7 @@ def wins_tie(metrics: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
     >>> wins_tie({"eval_pass@1": 0.5}, {"eval_pass@1": 0.5})
     True
     """
+    # Where that is equal too, the later one has learned more.
     return _at_largest_k(metrics) >= _at_largest_k(before)
 
 

@@ -118,6 +118,7 @@ class LiveDisplay(Display):
 
     def _show(self, state: Any) -> None:
         left, rate = self.pace(state)
+        # What is left out first on a narrow terminal comes last.
         parts = [f"step {state.global_step}/{state.max_steps}", left, *glances(self.latest), rate]
         room = self.bar.console.width - len(TRAINING) - BAR - 2  # a space on either side of the bar
         self.bar.update(

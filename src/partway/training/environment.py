@@ -44,6 +44,7 @@ def environment_of(
         "command": " ".join(sys.argv),
         "seed": config.seed,
         "started": now(),
+        # One entry for every time it goes on after a stop.
         "resumed": [],
         "data": {"train": _data_identity(train), "dev": _data_identity(dev) if dev else None},
         "model": {

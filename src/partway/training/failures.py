@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from partway.errors import RunError
 from partway.models.targets import Targets
@@ -21,8 +20,8 @@ class Learned:
     targets: Mapping[str, Targets]
     losses: Mapping[str, float]
 
-    def write(self, run: Run, codec: Codec) -> Path:
-        """Write down what was learned from, as text, in a file of the run."""
+    def no_number(self, what: str, value: float, run: Run, codec: Codec) -> RunError:
+        """Write down what was learned from, as text, in a file of the run; the error to stop with."""
         path = run.nan_batch_file(self.step)
         problems = {
             key: {
@@ -33,11 +32,7 @@ class Learned:
             for key, found in self.targets.items()
         }
         path.write_text(json.dumps({"step": self.step, "problems": problems}, indent=2), encoding="utf-8")
-        return path
-
-
-def no_number(what: str, value: float, step: int, path: Path) -> RunError:
-    """The error to stop with; `path` is where the batch is written down."""
-    return RunError(
-        f"the {what} is {value} at step {step}; the batch is in {path}; try a lower learning_rate, or float32"
-    )
+        return RunError(
+            f"the {what} is {value} at step {self.step}; the batch is in {path}; "
+            "try a lower learning_rate, or float32"
+        )

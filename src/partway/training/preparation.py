@@ -139,6 +139,7 @@ def with_references(problems: Sequence[Problem], share: float, seed: int) -> lis
     """The problems, of which only a share keeps its reference; a larger share keeps those of a smaller."""
     if share >= 1:
         return list(problems)
+    # A number of its own for each problem: those below a small share are also below a larger one.
     return [
         problem
         if random.Random(f"{seed}/{problem.id}").random() < share

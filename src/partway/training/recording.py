@@ -26,13 +26,12 @@ from partway.runs.locks import writing_alone
 from partway.runs.rows import now
 from partway.runs.run import TRAINER_STATE
 from partway.training import resuming
-from partway.training.account import Account
+from partway.training.account import Account, Clock
 from partway.training.best import evaluation_at, wins_tie
 from partway.training.cards import model_card
 from partway.training.config import SelfSamplingConfig
 from partway.training.display import display
 from partway.training.distributed import from_first
-from partway.training.ledger import Clock
 from partway.training.output_directory import check_free, check_started, check_writable
 from partway.training.signals import Interrupted, StopSignals
 from partway.training.starting_model import save_nameless_base
@@ -99,6 +98,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         `force` continues although settings, problems or the model differ from those of the run.
         """
         with self._lock():
+            # With the lock held: two processes that both begin would write over each other.
             checkpoint = self._begin(resume_from_checkpoint, force)
             self.clock = Clock()
             with self.signals, self.display:

@@ -66,6 +66,7 @@ def sample_targets(
 
 def written(draw: Draw, codec: Codec, programs: Programs) -> tuple[int, ...]:
     """The tokens that the model wrote. It is stopped behind the answer, so an end it wrote only elsewhere."""
+    # Line by line, as steps are tokenised: these are the tokens that learning gives other targets too.
     lines = draw.completion.splitlines(keepends=True)
     tokens = tuple(token for line in lines for token in codec.encode(line))
     has_written_end = draw.finished and programs.end(draw.text) is None

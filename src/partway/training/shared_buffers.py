@@ -95,6 +95,7 @@ class Buffers(Mapping[str, SolutionBuffer]):
         self._findings = _Findings()
         self._changed.clear()
         self._due.clear()
+        # As one process alone would have drawn them: by step, then by place in the batch.
         placed = [entry for message in messages for entry in message.samples]
         return [sample for _, _, sample in sorted(placed, key=lambda entry: entry[:2])]
 

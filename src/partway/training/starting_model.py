@@ -98,6 +98,7 @@ def with_adapter(
     from peft import get_peft_model, prepare_model_for_kbit_training
 
     base: Any = language_model.model
+    # Norms in float32, and inputs that pass gradients on: weights in a few bits need both.
     if getattr(base, "is_quantized", False):
         base = prepare_model_for_kbit_training(base, use_gradient_checkpointing=False)
     # The adapter's first weights depend on the seed alone, and drawing them moves no other random number.

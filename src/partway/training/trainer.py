@@ -20,7 +20,6 @@ from torch.optim.lr_scheduler import LRScheduler
 from transformers import EarlyStoppingCallback, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
 from partway.datasets.sources import ProblemSource
-from partway.errors import RunError
 from partway.evaluation import Evaluation, EvaluationPlan, ProblemResult, evaluate
 from partway.execution import Programs
 from partway.models.agreement import evaluating
@@ -39,7 +38,7 @@ from partway.training.config import SelfSamplingConfig
 from partway.training.distributed import from_first, gathered, maxima, reducing, whole_weights
 from partway.training.environment import environment_of
 from partway.training.exploration import Exploration
-from partway.training.failures import Learned, no_number
+from partway.training.failures import Learned
 from partway.training.kept_targets import KeptTargets
 from partway.training.order import BatchOrder, ProblemLoader
 from partway.training.preparation import first_buffers, material
@@ -219,7 +218,7 @@ class SelfSamplingTrainer(RecordingTrainer):
             loss: Tensor = losses_P.sum() / len(self.batch)
         self.learned = Learned(self.step, targets, dict(zip(targets, losses_P.tolist(), strict=True)))
         if not math.isfinite(loss.item()):
-            raise self._no_number("loss", loss.item())
+            raise self.learned.no_number("loss", loss.item(), self.run, self.codec)
         self.account.ledger.add_learned(loss.item(), len(problems), targets.values())
         return loss * float(self.args.world_size)
 
@@ -232,6 +231,7 @@ class SelfSamplingTrainer(RecordingTrainer):
 
     def before_step(self) -> None:
         """Take the step's batch, with buffers that are current for its problems."""
+        # Of all processes: losses are means over the whole batch, whoever computes them.
         self.batch = [self.train_dataset[index] for index in self.order.batch(self.state.global_step)]
         if self.buffers.are_due(self.batch):
             self.share()
@@ -246,6 +246,7 @@ class SelfSamplingTrainer(RecordingTrainer):
 
     def after_step(self) -> None:
         """Share findings when it is time."""
+        # Kept until the next step: a checkpoint made when servers fail must say what this one left.
         self._random_state = torch.get_rng_state()
         if self.state.global_step % self.args.buffer_sync_steps == 0:
             self.share()
@@ -263,6 +264,7 @@ class SelfSamplingTrainer(RecordingTrainer):
             if results is None:
                 results = self._results(engine, own, plan) if own else ()
             parts = gathered(self.accelerator, (results, engine.tokens))
+            # In the order of the problems, whichever process had which of them.
             everything = {r.task_id: r for of_process, _ in parts for r in of_process}
             evaluation = Evaluation.of(tuple(everything[problem.id] for problem in problems), plan)
         if self.is_world_process_zero() and self.is_in_train:
@@ -338,12 +340,8 @@ class SelfSamplingTrainer(RecordingTrainer):
     def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
         norm = super()._get_grad_norm(model, grad_norm)
         if self.accelerator.scaler is None and not math.isfinite(norm):  # a scaler skips such steps
-            raise self._no_number("gradient's norm", float(norm))
+            raise self.learned.no_number("gradient's norm", float(norm), self.run, self.codec)
         return norm
-
-    def _no_number(self, what: str, value: float) -> RunError:
-        path = self.learned.write(self.run, self.codec)
-        return no_number(what, value, self.learned.step, path)
 
     def floating_point_ops(self, inputs: Any) -> int:
         """Not estimated: a step is many passes of different sizes."""

@@ -37,8 +37,7 @@ class Calls:
     def __init__(self, root: str, *, timeout: float, connections: int) -> None:
         self.root = checked_url(root).removesuffix("/v1")
         self._key = api_key(self.root)
-        authorization = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        self._http = BoundedHttp(authorization, connections=connections, timeout=timeout)
+        self._http = BoundedHttp(self._key, connections=connections, timeout=timeout)
 
     def get(self, path: str) -> Any:
         """What the server says about itself."""

@@ -29,52 +29,41 @@ class Kind(Protocol):
     @property
     def name(self) -> str:
         """What users call it."""
-        ...
 
     @property
     def forms(self) -> Mapping[Form, str]:
         """In which weights can be handed to it, and by which route."""
-        ...
 
     @property
     def in_place(self) -> tuple[Form, ...]:
         """Those of which new ones take the place of old ones, so that requests must wait."""
-        ...
 
     @property
     def tells_log_probs(self) -> bool:
         """Whether it says how probable its tokens were."""
-        ...
 
     def body(
         self, asked: Asked, count: int, settings: SamplingSettings, seed: int, weights: Published | None
     ) -> dict[str, Any]:
         """What to send to `/v1/completions`."""
-        ...
 
     def load(self, weights: Published) -> None:
         """Let the server draw with these weights; a `Trouble` if it does not, and it is not left paused."""
-        ...
 
     def has(self, weights: Published) -> bool:
         """Whether the server draws with these weights already."""
-        ...
 
     def serving(self) -> str | None:
         """What the server calls the weights it has, None if it does not say."""
-        ...
 
     def is_paused(self) -> bool:
         """Whether it keeps requests waiting until it is resumed."""
-        ...
 
     def drop(self, weights: Published) -> None:
         """These weights are asked for no more."""
-        ...
 
     def advice(self) -> str:
         """How to start the server so that it takes weights."""
-        ...
 
 
 @dataclass(frozen=True)
