@@ -9,7 +9,6 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
 
 from accelerate import Accelerator
 
@@ -25,14 +24,6 @@ from partway.training.distributed import gathered
 from partway.training.replay import Recording
 from partway.training.shared_buffers import Buffers
 
-Complete = Callable[[Sequence[Request], int], list[list[Draw]]]
-
-
-class Mode(Protocol):
-    """Readies the model for sampling and, if `is_due`, gives the engine its weights."""
-
-    def __call__(self, *, is_due: bool) -> AbstractContextManager[None]: ...
-
 
 def step_seed(seed: int, step: int, purpose: str) -> int:
     """The seed of one purpose in one step: none of them shares its random numbers with another."""
@@ -42,7 +33,8 @@ def step_seed(seed: int, step: int, purpose: str) -> int:
 class Exploration:
     """Samples of the problems of a step; steps come in their order.
 
-    `has_room` says whether a prefix can be continued. `recording` is learned from in place of sampling.
+    `has_room` says whether a prefix can be continued. `sampling_mode` readies the model for sampling and, if
+    `is_due`, gives the engine its weights. `recording` is learned from in place of sampling.
     """
 
     def __init__(
@@ -52,7 +44,7 @@ class Exploration:
         buffers: Buffers,
         *,
         has_room: Callable[[Problem, Solution], bool],
-        sampling_mode: Mode,
+        sampling_mode: Callable[..., AbstractContextManager[None]],
         recording: Recording | None,
     ) -> None:
         self.engine = engine
@@ -159,7 +151,7 @@ class Ahead:
     is when its step is made.
     """
 
-    def __init__(self, complete: Complete, steps: int) -> None:
+    def __init__(self, complete: Callable[[Sequence[Request], int], list[list[Draw]]], steps: int) -> None:
         self._complete = complete
         # As many as steps can be under way, the present one included.
         self._executor = ThreadPoolExecutor(steps + 1, thread_name_prefix="exploring")
