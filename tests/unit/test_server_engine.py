@@ -15,7 +15,6 @@ from partway.cli.doctor import command as doctor
 from partway.errors import ConfigError, EngineError
 from partway.execution import PYTHON
 from partway.models.engine import Request
-from partway.models.servers import choices
 from partway.models.servers import endpoint as endpoints
 from partway.models.servers.calls import Trouble
 from partway.models.servers.identity import identify
@@ -421,11 +420,11 @@ def choice(**fields):
 )
 def test_an_answer_is_believed_only_within_what_was_asked_for(said, complaint):
     with pytest.raises(Trouble, match=complaint):
-        choices.completions(said, asked=2, longest=12, vocabulary=100)
+        endpoints.completions(said, asked=2, longest=12, vocabulary=100)
 
 
 def read(**fields):
-    return choices.completions(choice(**fields), asked=1, longest=12, vocabulary=100)
+    return endpoints.completions(choice(**fields), asked=1, longest=12, vocabulary=100)
 
 
 def test_a_text_that_is_too_long_is_cut_and_has_not_ended():
