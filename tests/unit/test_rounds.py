@@ -118,13 +118,14 @@ def test_every_round_samples_with_the_model_before_it_and_trains_from_the_first_
     assert (run, spent) == (runs[-1], Spent(steps=2, samples=1))
 
 
-@pytest.mark.parametrize(("name", "temperature"), [("rft", 0.8), ("star", 0.2)])
+@pytest.mark.parametrize(("name", "temperature"), [("rft", 0.7), ("star", 0.2)])
 def test_a_round_draws_at_the_arms_temperature(tmp_path, monkeypatch, name, temperature):
     plans = []
 
     def drawn(trial, sampler, summary, problems, plan):
         plans.append(plan)
-        Evaluation.of((ProblemResult(SOLVED.id, judged(SOLVED, DRAWN), ()),), plan).write(summary)
+        result = ProblemResult(SOLVED.id, judged(SOLVED, [(FIRST, plan.samples)]), ())
+        Evaluation.of((result,), plan).write(summary)
 
     monkeypatch.setattr(Trial, "draw", drawn)
     monkeypatch.setattr(rounds, "loaded", lambda model: SimpleNamespace(codec=SimpleNamespace(encode=list)))
