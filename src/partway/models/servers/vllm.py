@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 from safetensors.torch import save_file
 
@@ -114,9 +115,11 @@ class Vllm:
         file without any weights, as they are and not as a checkpoint, fails or succeeds without changing any.
         """
         probe = weights.directory / "visible"
-        if not probe.exists():
-            probe.mkdir()
-            save_file({}, probe / "model.safetensors")
+        probe.mkdir(exist_ok=True)
+        # Servers load side by side: each makes the whole file before it has the name that all of them read.
+        part = probe / f"{uuid4().hex}.part"
+        save_file({}, part)
+        part.replace(probe / "model.safetensors")
         try:
             self._rpc_reload({"weights_path": str(probe), "is_checkpoint_format": False})
         except Trouble as trouble:
