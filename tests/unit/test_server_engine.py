@@ -4,6 +4,7 @@ import json
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
+from pathlib import Path
 from threading import Event, Timer
 
 import pytest
@@ -18,8 +19,9 @@ from partway.models.engine import Request
 from partway.models.servers import endpoint as endpoints
 from partway.models.servers.calls import Trouble
 from partway.models.servers.identity import identify
-from partway.models.servers.published import merged_weights, write_weights
+from partway.models.servers.published import Published, merged_weights, write_weights
 from partway.models.servers.server_engine import ServerEngine, Together
+from partway.models.servers.vllm import Vllm
 from partway.models.settings import SamplingSettings
 from partway.solution import EMPTY, Solution
 from scripted_server import completions, routed_server, too_much
@@ -351,6 +353,18 @@ def test_vllm_is_never_left_paused_and_a_path_it_cannot_see_is_not_tried(made, t
         with pytest.raises(EngineError, match=r"cannot read .*; put output_dir where all servers see it"):
             made(server.url, tmp_path=tmp_path).update(MODEL.model, 0)
         assert [path for path, _ in updates(server)] == ["/collective_rpc"], "it was not paused for nothing"
+
+
+def test_what_vllm_reads_first_is_whole_even_if_another_server_has_only_begun_it(tmp_path):
+    read = []
+
+    class Calls:
+        def post(self, path, payload, *_):
+            read.append([file.name for file in Path(payload["kwargs"]["weights_path"]).iterdir()])
+
+    (tmp_path / "visible").mkdir()
+    Vllm(Calls(), None, frozenset())._check_visible(Published(0, tmp_path, "full"))
+    assert read == [["model.safetensors"]]
 
 
 @pytest.mark.parametrize("is_honest", [True, False])
