@@ -1,20 +1,48 @@
-"""Draws the problems that the arms of configs/gsm8k learn: `python configs/gsm8k/prepare.py data/gsm8k`.
+"""Draws what the arms of configs/gsm8k learn and are measured on: `python configs/gsm8k/prepare.py data/gsm8k`.
 
-Writes train200.jsonl: 200 problems of train.jsonl that have a reference, a seeded choice.
+- train200.jsonl: 200 problems of train.jsonl that have a reference, a seeded choice.
+- short100.jsonl: 100 of those whose reference has two steps beside the question's numbers, a seeded choice.
+- dev_short.jsonl, test_short.jsonl: all problems of dev and test of that kind.
 """
 
+import json
 import random
 import sys
 from pathlib import Path
 
-LEARNED = 200
+LEARNED, SHORT_LEARNED = 200, 100
+SHORT_STEPS = 2
 
 
 def main(directory: Path) -> None:
-    lines = (directory / "train.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
-    with_reference = [line for line in lines if '"solution": "' in line]
-    random.Random(0).shuffle(with_reference)
-    (directory / "train200.jsonl").write_text("\n".join(with_reference[:LEARNED]) + "\n", encoding="utf-8")
+    train = with_reference(directory / "train.jsonl")
+    write(directory / "train200.jsonl", shuffled(train)[:LEARNED])
+    write(directory / "short100.jsonl", shuffled(filter(is_short, train))[:SHORT_LEARNED])
+    for split in ["dev", "test"]:
+        write(
+            directory / f"{split}_short.jsonl", filter(is_short, with_reference(directory / f"{split}.jsonl"))
+        )
+
+
+def with_reference(path: Path) -> list[str]:
+    lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+    return [line for line in lines if '"solution": "' in line]
+
+
+def is_short(line: str) -> bool:
+    """Whether the reference has two steps that compute; its others copy a number (`n0 = 80`)."""
+    steps = json.loads(line)["solution"].split("\n")
+    return sum(not step.startswith("n") for step in steps) == SHORT_STEPS
+
+
+def shuffled(lines) -> list[str]:
+    lines = list(lines)
+    random.Random(0).shuffle(lines)
+    return lines
+
+
+def write(path: Path, lines) -> None:
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
 
 
 if __name__ == "__main__":

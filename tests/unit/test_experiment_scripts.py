@@ -44,3 +44,19 @@ def test_mathqa_is_parted_into_what_is_read_first_and_what_the_arms_learn(tmp_pa
     assert (len(first), len(rest)) == (10, 2_000)
     assert not {p.id for p in first} & {p.id for p in rest}
     assert (tmp_path / "untrained" / "config.json").exists()
+
+
+def test_gsm8k_problems_of_two_steps_are_parted_from_the_others(tmp_path):
+    two, three = "n0 = 3\nt0 = n0 * 2\nanswer = t0 + 1", "n0 = 3\nt0 = n0 * 2\nt1 = t0 - 1\nanswer = t1 + 2"
+    for split, size in [("train", 240), ("dev", 4), ("test", 6)]:
+        programs = ([two, three, None] * size)[:size]
+        problems = [Problem(f"{split}/{n}", "how many?", 7, program) for n, program in enumerate(programs)]
+        write_problems(tmp_path / f"{split}.jsonl", problems)
+    main_of("gsm8k/prepare.py")(tmp_path)
+    learned, short, dev, test = (
+        load_problems(tmp_path / f"{name}.jsonl")
+        for name in ("train200", "short100", "dev_short", "test_short")
+    )
+    assert (len(learned), len(short), len(dev), len(test)) == (160, 80, 2, 2)
+    assert {str(p.reference) for p in short + dev + test} == {two}
+    assert {str(p.reference) for p in learned} == {two, three}
