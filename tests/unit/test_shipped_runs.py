@@ -1,0 +1,60 @@
+"""Runs are shipped without weights and questions, and open all the same."""
+
+import json
+import runpy
+import shutil
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from partway.datasets import write_problems
+from partway.runs import Run
+from tests.report_cases import apples, write_run
+
+SHIP = Path(__file__).parents[2] / "docs" / "runs" / "ship.py"
+
+
+@pytest.fixture
+def shipped(tmp_path, monkeypatch):
+    """A run that was packed, taken away, and unpacked; and the packing script."""
+    monkeypatch.chdir(tmp_path)
+    run = write_run(Path("runs/one"))
+    run.write_environment(run.environment | {"command": "/home/me/train.py"})
+    Path("runs/one/final/model.safetensors").write_bytes(b"weights")
+    shutil.copytree("runs/one/evaluations", "drawn")
+    main = runpy.run_path(str(SHIP))["main"]
+    main("pack", "runs.tar.xz", "runs/one", "drawn")
+    shutil.move("runs", "original")
+    shutil.rmtree("drawn")
+    with tarfile.open("runs.tar.xz") as archive:
+        archive.extractall(filter="data")
+    return main
+
+
+def files(directory: str) -> set[str]:
+    return {str(path.relative_to(directory)) for path in Path(directory).rglob("*") if path.is_file()}
+
+
+def test_all_but_the_weights_is_there(shipped):
+    assert files("original/one") - files("runs/one") == {"final/model.safetensors"}
+    assert files("drawn") == files("original/one/evaluations")
+
+
+def test_no_question_and_no_path_is_shipped(shipped):
+    texts = [path.read_text(encoding="utf-8") for path in Path("runs/one").rglob("*") if path.is_file()]
+    assert not any("How many" in text or "/home/me" in text for text in texts)
+    assert [p.reference for p in Run(Path("runs/one")).problems("train")] == [p.reference for p in apples(6)]
+
+
+def test_questions_come_back_from_a_conversion(shipped):
+    Path("data").mkdir()
+    write_problems(Path("data/train.jsonl"), apples(6))
+    write_problems(Path("data/dev.jsonl"), apples(5, 99))
+    shipped("fill", "runs/one", "data")
+    for name in ["train", "dev"]:
+        original, filled = (
+            [json.loads(line) for line in Path(f"{runs}/one/problems/{name}.jsonl").read_text().splitlines()]
+            for runs in ("original", "runs")
+        )
+        assert filled == original
