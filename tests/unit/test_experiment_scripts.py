@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from partway.comparing.arms import load_arms
 from partway.datasets import load_problems, write_problems
 from partway.problem import Problem
 
@@ -60,3 +61,10 @@ def test_gsm8k_problems_of_two_steps_are_parted_from_the_others(tmp_path):
     assert (len(learned), len(short), len(dev), len(test)) == (160, 80, 2, 2)
     assert {str(p.reference) for p in short + dev + test} == {two}
     assert {str(p.reference) for p in learned} == {two, three}
+
+
+def test_the_arms_beside_the_examples_can_be_compared():
+    files = sorted((CONFIGS.parent / "examples" / "arms").glob("*.yaml"))
+    labels = [arm.label for arm in load_arms([str(file) for file in files])]
+    assert "FCS+PCS, states as sets" in labels
+    assert len(set(labels)) == len(files)

@@ -1,4 +1,4 @@
-"""What a model finds for the MathQA problems of the paper's appendix: `python configs/mathqa/appendix.py MODEL data/mathqa`.
+"""What a model finds for the problems of the paper's appendix: `python configs/appendix.py MODEL data/mathqa` (or data/gsm8k).
 
 Forty rounds of ten samples of each problem, guided by what was found before, as in training.
 """
@@ -12,7 +12,10 @@ from partway.models.local_engine import LocalEngine
 from partway.models.settings import SamplingSettings
 from partway.sampling import sample_solutions
 
-PROBLEMS = ("mathqa/train/896", "mathqa/train/27988", "mathqa/dev/156")
+PROBLEMS = (
+    *("mathqa/train/896", "mathqa/train/27988", "mathqa/dev/156"),
+    *("gsm8k-train-102", "gsm8k-train-107"),
+)
 ROUNDS, SAMPLES = 40, 10
 
 
