@@ -105,3 +105,11 @@ def test_runs_and_the_place_for_a_report_may_be_texts(tmp_path, unrendered):
 def test_no_runs_are_an_error(tmp_path):
     with pytest.raises(RunError, match="no runs to report on"):
         write_report([], tmp_path / "report")
+
+
+def test_a_test_result_is_of_the_final_step_also_without_looks_at_dev(tmp_path):
+    run = write_run(tmp_path / "run", tested=True)
+    for evaluation in run.evaluations_directory.glob("step-*"):
+        evaluation.unlink()
+    run.append_metrics({"step": 40, "finished": True, "final_step": 40}, {"step": 40, "seconds": 1.0})
+    assert {name: result.step for name, result in summarize(run).results.items()} == {"test": 40}

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from partway.datasets import write_problems
+from partway.evaluation import compare
 from partway.runs import Run
-from tests.report_cases import apples, write_run
+from report_cases import apples, write_run
 
 SHIP = Path(__file__).parents[2] / "docs" / "runs" / "ship.py"
 
@@ -58,3 +59,16 @@ def test_questions_come_back_from_a_conversion(shipped):
             for runs in ("original", "runs")
         )
         assert filled == original
+
+
+def test_differences_in_the_documentation_are_those_of_the_shipped_runs(tmp_path):
+    with tarfile.open(SHIP.parent / "gsm8k.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    runs = tmp_path / "runs"
+    results = (runs / arm / "evaluations" / "test.json" for arm in ("short_mle", "short_fcs_pcs"))
+    difference = compare(*results).difference
+    for page, ks in [("docs/experiments.md", (1, 5, 10, 20, 50)), ("README.md", (1, 50))]:
+        text = (SHIP.parents[2] / page).read_text(encoding="utf-8")
+        for k in ks:
+            found = difference[f"pass@{k}"]
+            assert f"{100 * found.value:+.1f} ({100 * found.low:+.1f} to {100 * found.high:+.1f})" in text

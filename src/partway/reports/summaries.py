@@ -152,7 +152,7 @@ def results_of(run: Run, config: Row) -> dict[str, Result]:
     if step is not None:
         results["dev"] = read_result(run.evaluation_file(step), step)
     if (test := run.evaluation_file("test")).exists():
-        results["test"] = read_result(test, step)
+        results["test"] = read_result(test, step if run.final_step is None else run.final_step)
     return results
 
 
