@@ -3,8 +3,8 @@
     python docs/runs/ship.py pack gsm8k.tar.xz runs/short_mle runs/short_fcs_pcs mle fcs_pcs
     python docs/runs/ship.py fill runs/short_mle data/gsm8k
 
-`pack` leaves out weights, checkpoints, the command line and the questions, which belong to their data set; of a
-directory that is no run it takes the evaluations. `fill` puts the questions back from your own conversion.
+`pack` leaves out weights, checkpoints, the command line and the questions, which belong to their data set; of
+a directory that is no run it takes the evaluations. `fill` puts the questions back from your own conversion.
 """
 
 import io
