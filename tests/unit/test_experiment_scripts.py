@@ -49,7 +49,7 @@ def test_mathqa_is_parted_into_what_is_read_first_and_what_the_arms_learn(tmp_pa
 
 def test_gsm8k_problems_of_two_steps_are_parted_from_the_others(tmp_path):
     two, three = "n0 = 3\nt0 = n0 * 2\nanswer = t0 + 1", "n0 = 3\nt0 = n0 * 2\nt1 = t0 - 1\nanswer = t1 + 2"
-    for split, size in [("train", 240), ("dev", 4), ("test", 6)]:
+    for split, size in [("train", 720), ("dev", 4), ("test", 6)]:
         programs = ([two, three, None] * size)[:size]
         problems = [Problem(f"{split}/{n}", "how many?", 7, program) for n, program in enumerate(programs)]
         write_problems(tmp_path / f"{split}.jsonl", problems)
@@ -58,7 +58,7 @@ def test_gsm8k_problems_of_two_steps_are_parted_from_the_others(tmp_path):
         load_problems(tmp_path / f"{name}.jsonl")
         for name in ("train200", "short100", "dev_short", "test_short")
     )
-    assert (len(learned), len(short), len(dev), len(test)) == (160, 80, 2, 2)
+    assert (len(learned), len(short), len(dev), len(test)) == (200, 100, 2, 2)
     assert {str(p.reference) for p in short + dev + test} == {two}
     assert {str(p.reference) for p in learned} == {two, three}
 
