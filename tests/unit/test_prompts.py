@@ -1,11 +1,13 @@
 """Chat models are asked through their own templates, and what is shipped asks the same."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, pipeline
 
 from chat_templates import TEMPLATES, chat_tokenizer
-from partway.errors import ConfigError, ModelError
+from partway.errors import ConfigError, ModelError, ProblemError
 from partway.execution import PYTHON
 from partway.models.engine import Request
 from partway.models.loading import LanguageModel, load_model
@@ -133,6 +135,27 @@ def test_a_template_that_cannot_ask_is_refused():
     tokenizer.chat_template = "{{ raise_exception('never') }}"
     with pytest.raises(ModelError, match="set chat_template to none"):
         Asking().prepared(tokenizer)
+
+
+def test_a_question_that_its_template_fails_for_is_left_out_or_known_before_the_first_step(tmp_path):
+    asks, odd = apples(2)
+    odd = replace(odd, question="7 apples, no mark")
+    config = SelfSamplingConfig(
+        output_dir=str(tmp_path),
+        max_steps=1,
+        effective_batch_size=1,
+        prompt_template="{{ question.split('?')[1].strip() }}{{ question }}",
+        disable_tqdm=True,
+        use_cpu=True,
+    )
+    tokenizer = chat_tokenizer("Qwen2.5", [asks, odd])
+    model = chat_model("Qwen2.5", [asks, odd]).model
+    trainer = SelfSamplingTrainer(model, config, [asks, odd], processing_class=tokenizer)
+    assert [(one.id, one.reason) for one in trainer.left_out] == [
+        (odd.id, "the chat template fails for '7 apples, no mark': list object has no element 1")
+    ]
+    with pytest.raises(ProblemError, match="the chat template fails for '7 apples, no mark'"):
+        SelfSamplingTrainer(model, config, [asks], eval_dataset=[odd], processing_class=tokenizer)
 
 
 def test_what_is_shipped_answers_in_a_pipeline_as_it_does_here(tmp_path):

@@ -98,9 +98,13 @@ class TemplatePrompt:
     is_markup: bool = True
 
     def text(self, question: str) -> str:
-        rendered: str = self.tokenizer.apply_chat_template(
-            [{"role": "user", "content": question.strip()}], tokenize=False, add_generation_prompt=True
-        )
+        chat = [{"role": "user", "content": question.strip()}]
+        try:
+            rendered: str = self.tokenizer.apply_chat_template(
+                chat, tokenize=False, add_generation_prompt=True
+            )
+        except Exception as error:  # a template is a program, which can fail with anything
+            raise ProblemError(f"the chat template fails for {question[:60]!r}: {error}") from error
         return rendered
 
 

@@ -82,7 +82,7 @@ def material(
     return Material(
         language_model,
         with_references(problems, config.reference_share, config.seed),
-        [] if dev is None else problems_of(dev, programs, config)[: config.max_eval_problems],
+        [] if dev is None else _dev_problems(dev, programs, config, language_model),
         traces,
         left_out,
         remarks,
@@ -96,6 +96,19 @@ def problems_of(
     if isinstance(source, list | tuple) and all(isinstance(problem, Problem) for problem in source):
         return list(source)
     return load_problems(cast(ProblemSource, source), programs=programs, columns=config.named_columns)
+
+
+def _dev_problems(
+    source: Sequence[Problem] | ProblemSource,
+    programs: Programs,
+    config: SelfSamplingConfig,
+    language_model: LanguageModel,
+) -> list[Problem]:
+    """The problems to look at on the way; one that cannot be asked is to be known before the first step."""
+    problems = problems_of(source, programs, config)[: config.max_eval_problems]
+    for problem in problems:
+        language_model.codec.question.text(problem.question)
+    return problems
 
 
 def given_problems(
@@ -121,7 +134,7 @@ def usable(
     seen: set[str] = set()
     for problem in problems:
         reason = "an earlier problem has the same id" if problem.id in seen else None
-        reason = reason or _flaw(problem, programs, traces) or _length_flaw(problem, language_model)
+        reason = reason or _flaw(problem, programs, traces) or _reading_flaw(problem, language_model)
         seen.add(problem.id)
         if reason is None:
             kept.append(problem)
@@ -183,10 +196,14 @@ def _flaw(problem: Problem, programs: Programs, traces: Mapping[str, Trace]) -> 
     return None if flaw is None else f"the reference {flaw}"
 
 
-def _length_flaw(problem: Problem, language_model: LanguageModel) -> str | None:
+def _reading_flaw(problem: Problem, language_model: LanguageModel) -> str | None:
+    """Why the model cannot read a problem."""
     codec = language_model.codec
-    if _surely_fits(problem, language_model):
-        return None
+    try:
+        if _surely_fits(problem, language_model):
+            return None
+    except ProblemError as error:  # its question cannot be asked
+        return str(error)
     length = len(codec.prompt(problem.question)) + len(codec.closing)
     if problem.reference is not None:
         length += len(codec.steps(problem.reference))
