@@ -1,4 +1,6 @@
-"""What a model finds for the problems of the paper's appendix: `python configs/appendix.py MODEL data/mathqa` (or data/gsm8k).
+"""What a model finds for the problems of the paper's appendix.
+
+    python configs/appendix.py MODEL data/mathqa      # or data/gsm8k
 
 Forty rounds of ten samples of each problem, guided by what was found before, as in training.
 """

@@ -1,4 +1,6 @@
-"""Mixes a fine-tuned model with the one it began as (WiSE-FT): `python configs/gsm8k/mix.py FIRST TUNED SHARE OUT`.
+"""Mixes a fine-tuned model with the one it began as (WiSE-FT).
+
+    python configs/gsm8k/mix.py FIRST TUNED SHARE OUT
 
 SHARE is the part of the fine-tuned weights; OUT becomes a model directory that `partway evaluate` takes.
 """

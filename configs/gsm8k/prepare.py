@@ -1,4 +1,6 @@
-"""Draws what the arms of configs/gsm8k learn and are measured on: `python configs/gsm8k/prepare.py data/gsm8k`.
+"""Draws what the arms of configs/gsm8k learn and are measured on.
+
+    python configs/gsm8k/prepare.py data/gsm8k
 
 - train200.jsonl: 200 problems of train.jsonl that have a reference, a seeded choice.
 - short100.jsonl: 100 of those whose reference has two steps beside the question's numbers, a seeded choice.

@@ -1,7 +1,9 @@
-"""Splits MathQA's training problems and makes the untrained model: `python configs/mathqa/prepare.py data/mathqa`.
+"""Splits MathQA's training problems and makes the untrained model.
 
-Writes first.jsonl (16,217 problems to learn to write programs from) and rest.jsonl (2,000 others that the arms learn)
-beside train.jsonl, and an untrained model of 1.4 million weights in `untrained/`.
+    python configs/mathqa/prepare.py data/mathqa
+
+Writes first.jsonl (16,217 problems to learn to write programs from) and rest.jsonl (2,000 others that the
+arms learn) beside train.jsonl, and an untrained model of 1.4 million weights in `untrained/`.
 """
 
 import random

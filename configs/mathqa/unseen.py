@@ -1,7 +1,10 @@
-"""The dev and test problems of MathQA unlike all that is learned: `python configs/mathqa/unseen.py data/mathqa`.
+"""The dev and test problems of MathQA unlike all that is learned.
 
-Writes dev_unseen.jsonl and test_unseen.jsonl: problems whose question, numbers masked, is more than two words away from
-every question in first.jsonl and rest.jsonl. That is the rule by which MathQA-Filtered parts train from dev.
+    python configs/mathqa/unseen.py data/mathqa
+
+Writes dev_unseen.jsonl and test_unseen.jsonl: problems whose question, numbers masked, is more than two words
+away from every question in first.jsonl and rest.jsonl. That is the rule by which MathQA-Filtered parts train
+from dev.
 """
 
 import sys

@@ -2,12 +2,16 @@
 
 import runpy
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
+from partway.cli import data, evaluate, report, train
 from partway.comparing.arms import load_arms
+from partway.config_files import checked, parse_overrides, read_settings
 from partway.datasets import load_problems, write_problems
 from partway.problem import Problem
+from partway.training import SelfSamplingConfig
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 
@@ -68,3 +72,91 @@ def test_the_arms_beside_the_examples_can_be_compared():
     labels = [arm.label for arm in load_arms([str(file) for file in files])]
     assert "FCS+PCS, states as sets" in labels
     assert len(set(labels)) == len(files)
+
+
+@pytest.fixture
+def reproduce(tmp_path, monkeypatch):
+    """The script that remakes the tables on real data, with a stand-in for what it calls; and all calls."""
+    monkeypatch.chdir(tmp_path)
+    calls: list[list[str]] = []
+
+    def carried_out(command: list[str], env: dict[str, str]) -> CompletedProcess[str]:
+        assert env["OMP_NUM_THREADS"] == "1"
+        calls.append(
+            arguments := command[command.index("partway") + 1 :] if "partway" in command else command[1:]
+        )
+        for left in leaves(arguments):
+            left.mkdir(parents=True)
+        return CompletedProcess(command, returncode=int("fails" in arguments))
+
+    monkeypatch.setattr("subprocess.run", carried_out)
+    return main_of("reproduce.py"), calls
+
+
+def leaves(arguments: list[str]) -> list[Path]:
+    """What a command leaves behind."""
+    match arguments:
+        case ["data", name, *_]:
+            return [Path("data") / name / "test.jsonl"]
+        case ["configs/gsm8k/prepare.py", _]:
+            return [Path("data/gsm8k/test_short.jsonl")]
+        case ["configs/mathqa/prepare.py", _]:
+            return [Path("data/mathqa/untrained")]
+        case ["train", *_]:
+            return [Path(train_settings(arguments).output_dir) / "final"]
+        case ["evaluate", run, *_]:
+            return [Path(run) / "evaluations" / "test.json"]
+    return []
+
+
+def train_settings(arguments: list[str]) -> SelfSamplingConfig:
+    """The settings with which `partway train` would begin."""
+    context = train.command.make_context("train", [str(CONFIGS.parent / arguments[1]), *arguments[2:]])
+    overrides = parse_overrides(context.params["pairs"])
+    config = context.params["config"]
+    return SelfSamplingConfig(**checked(read_settings(config), SelfSamplingConfig, overrides, config))
+
+
+def test_one_command_remakes_a_table_and_goes_on_where_it_stopped(reproduce):
+    main, calls = reproduce
+    main(["gsm8k", "my data", "--seeds", "2", "--jobs", "1"])
+    assert calls[0] == ["data", "gsm8k", "--source", "my data", "--out", "data/gsm8k"]
+    arms = [train_settings(call) for call in calls if call[0] == "train"]
+    assert [(arm.output_dir, arm.seed, arm.self_sampling, arm.objective) for arm in arms] == [
+        (f"runs/short_{name}{suffix}", seed, sampling, objective)
+        for seed, suffix in [(0, ""), (1, "_s1")]
+        for name, sampling, objective in [
+            ("mle", "none", "mle"),
+            ("fcs", "fcs", "mle_aug"),
+            ("fcs_pcs", "fcs+pcs", "mle_aug"),
+        ]
+    ]
+    assert {(arm.max_steps, arm.num_generations, arm.dedup, arm.dead_ends) for arm in arms} == {
+        (160, 4, "alpha", "drop")
+    }
+    assert [call[1] for call in calls if call[0] == "evaluate"] == [arm.output_dir for arm in arms]
+    reported = ["report", *(arm.output_dir for arm in arms), "--out", "report-gsm8k"]
+    assert calls[-1] == reported
+    calls.clear()
+    main(["gsm8k", "my data"])
+    assert calls == [reported]
+
+
+def test_a_command_that_fails_ends_it_in_one_line(reproduce):
+    main, calls = reproduce
+    with pytest.raises(SystemExit, match="this failed: partway data gsm8k --source fails"):
+        main(["gsm8k", "fails"])
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("study", ["gsm8k", "mathqa"])
+def test_every_command_of_a_study_can_be_given(reproduce, study):
+    main, calls = reproduce
+    main([study, "source", "--seeds", "1"])
+    commands = {"data": data.command, "evaluate": evaluate.command, "report": report.command}
+    for name, *arguments in calls:
+        if name in commands:
+            commands[name].make_context(name, arguments)
+        elif name != "train":  # those were read when they were given
+            assert (CONFIGS.parent / name).exists()
+    assert len(calls) == len(set(map(tuple, calls))) > 8

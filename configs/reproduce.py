@@ -1,0 +1,105 @@
+"""Remakes the tables on real data, each in one command: `python configs/reproduce.py gsm8k SOURCE`.
+
+SOURCE holds the data set as its authors publish it. Every arm is trained and measured with every seed, two
+at a time with one thread each, and one report pools the seeds; data/, runs/ and the report are written where
+the command is given, which is to be the directory above configs/. What is done is not done again, so the same
+command goes on after an interruption.
+"""
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+MLE = "--self_sampling none --objective mle"
+
+
+@dataclass(frozen=True)
+class Study:
+    """Arms that begin alike and differ in the settings named here, and how they are measured."""
+
+    first: dict[str, str]  # what is done once, by the path that it leaves
+    train: str
+    arms: dict[str, str]
+    evaluate: str
+
+    def trial(self, run: str, settings: str, seed: int) -> dict[str, str]:
+        """An arm's training and its evaluation, by the paths that they leave."""
+        return {
+            f"{run}/final": f"{self.train} --output_dir {run} {settings} --seed {seed} --resume auto",
+            f"{run}/evaluations/test.json": f"partway evaluate {run} --name test {self.evaluate}",
+        }
+
+
+STUDIES = {
+    "gsm8k": Study(
+        first={
+            "data/gsm8k/test.jsonl": "partway data gsm8k --source {source} --out data/gsm8k",
+            "data/gsm8k/test_short.jsonl": "python configs/gsm8k/prepare.py data/gsm8k",
+        },
+        train="partway train configs/gsm8k/short.yaml",
+        arms={"short_mle": MLE, "short_fcs": "--self_sampling fcs", "short_fcs_pcs": ""},
+        evaluate="--problems data/gsm8k/test_short.jsonl --samples 50 --k 1,5,10,20,50 "
+        "--max-completion-length 80",
+    ),
+    "mathqa": Study(
+        first={
+            "data/mathqa/test.jsonl": "partway data mathqa --source {source} --out data/mathqa",
+            "data/mathqa/untrained": "python configs/mathqa/prepare.py data/mathqa",
+            "runs/mathqa_base/final": "partway train configs/mathqa/base.yaml --max_steps 1000 --resume auto",
+        },
+        train="partway train configs/mathqa/arm.yaml --eval_strategy no",
+        arms={
+            "mathqa_mle": MLE,
+            "mathqa_fcs": "--self_sampling fcs",
+            "mathqa_fcs_pcs": "",
+            "mathqa_drop": "--dead_ends drop",
+            "mathqa_live_stitch": "--equivalence live --stitch true",
+            "mathqa_alpha_4": "--dead_ends drop --dedup alpha --num_generations 4 --temperature 1.0",
+        },
+        evaluate="--problems data/mathqa/test.jsonl --limit 500 --samples 80 --k 1,5,10,20,50,80 "
+        "--max-completion-length 200",
+    ),
+}
+
+
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("study", choices=STUDIES)
+    parser.add_argument("source", help="where the data set is")
+    parser.add_argument("--seeds", type=int, default=2, metavar="N", help="seeds of every arm (2)")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="arms at a time (2)")
+    given = parser.parse_args(arguments)
+    study = STUDIES[given.study]
+    work_through(study.first.items(), given.source)
+    trials = {
+        f"runs/{arm}{f'_s{seed}' if seed else ''}": (settings, seed)
+        for seed in range(given.seeds)
+        for arm, settings in study.arms.items()
+    }
+    with ThreadPoolExecutor(given.jobs) as pool:
+        list(pool.map(lambda run: work_through(study.trial(run, *trials[run]).items()), trials))
+    carry_out(f"partway report {' '.join(trials)} --out report-{given.study}")
+
+
+def work_through(steps: Iterable[tuple[str, str]], source: str = "") -> None:
+    for left, command in steps:
+        if not Path(left).exists():
+            carry_out(command.format(source=shlex.quote(source)))
+
+
+def carry_out(command: str) -> None:
+    print(command, flush=True)
+    program, *arguments = shlex.split(command)
+    own = [sys.executable] if program == "python" else [sys.executable, "-m", program]
+    if subprocess.run([*own, *arguments], env=os.environ | {"OMP_NUM_THREADS": "1"}).returncode:
+        sys.exit(f"this failed: {command}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
