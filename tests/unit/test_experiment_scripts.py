@@ -1,5 +1,6 @@
 """The scripts beside the configurations of experiments part problems as they say."""
 
+import json
 import runpy
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -160,3 +161,19 @@ def test_every_command_of_a_study_can_be_given(reproduce, study):
         elif name != "train":  # those were read when they were given
             assert (CONFIGS.parent / name).exists()
     assert len(calls) == len(set(map(tuple, calls))) > 8
+
+
+def test_svamp_problems_are_asked_in_one_sentence_or_two(tmp_path):
+    ask = "How many are left?"
+    rows = [
+        {"ID": str(n), "Body": body, "Question": ask, "Answer": 4.0}
+        for n, body in enumerate(["He had 6. He ate 2.", "If he ate 2 of 6 "] * 75)
+    ]
+    (tmp_path / "SVAMP.json").write_text(json.dumps(rows), encoding="utf-8")
+    main_of("gsm8k/svamp.py")(str(tmp_path / "SVAMP.json"), str(tmp_path / "new" / "test.jsonl"))
+    problems = load_problems(tmp_path / "new" / "test.jsonl")
+    assert {(p.question, p.answer) for p in problems} == {
+        ("He had 6. He ate 2. How many are left?", 4),
+        ("If he ate 2 of 6, how many are left?", 4),
+    }
+    assert len({p.id for p in problems}) == 150
