@@ -191,6 +191,10 @@ def test_two_results_are_compared(partway, folder, tmp_path):
     two.write_text("".join((folder / "test.jsonl").read_text().splitlines(keepends=True)[:2]))
     results = (tmp_path / "a.json", tmp_path / "b.json")
     assert "2 problems in common" in partway("evaluate", "--compare", *results, "--problems", two)[1]
+    code, shown, _ = partway("evaluate", "--compare", *results, "--compare", *results[::-1])
+    assert code == 0
+    assert f"\nB: {results[1]}, {results[0]}\n" in shown
+    assert shown.split("pass@2")[1].split()[:3] == ["12.5%", "12.5%", "+0.0%"]
 
 
 def by_prompt_and_seed(payload):

@@ -4,7 +4,7 @@ import pytest
 
 from partway.comparing.arms import SHIPPED, Arm, load_arms, read_arm, shipped_arms
 from partway.comparing.experiment import Experiment
-from partway.comparing.outcomes import Outcome, Spent
+from partway.comparing.outcomes import Outcome, Spent, gains, means
 from partway.comparing.selecting import BEST_PER_K, LAST, SELECTED, Candidate, Choice, choices
 from partway.comparing.tables import headline, scores_table
 from partway.errors import ConfigError
@@ -42,9 +42,7 @@ def test_what_came_out_is_told_first_in_words_and_differences_have_their_sign():
     experiment = Experiment(tuple(arms[name] for name in ("mle", "fcs", "fcs+pcs")), test_samples=5)
     solved = {"mle": [1.0, 0.0, 0.0, 0.0], "fcs": [1.0, 1.0, 1.0, 1.0], "fcs+pcs": [1.0, 1.0, 0.0, 0.0]}
     outcomes = [
-        Outcome(
-            arms[name], 0, None, {SELECTED: Choice("step 1", dict.fromkeys(experiment.metrics, one))}, Spent()
-        )
+        outcome(arms[name], seed=0, scores=dict.fromkeys(experiment.metrics, one))
         for name, one in solved.items()
     ]
     best, second = headline(experiment, outcomes)
@@ -53,6 +51,31 @@ def test_what_came_out_is_told_first_in_words_and_differences_have_their_sign():
     assert second.endswith("The interval includes 0: these runs do not tell the two apart.")
     table = scores_table(experiment, outcomes, SELECTED)
     assert table.columns[-1].shown(table.rows[1][-1].value) == "+75.0"
+
+
+def outcome(arm, seed, scores, measured_on=frozenset("abcd")) -> Outcome:
+    return Outcome(arm, seed, None, {SELECTED: Choice("step 1", scores)}, Spent(), measured_on)
+
+
+def test_seeds_with_the_same_problems_know_less_than_seeds_with_their_own():
+    arm, scores = shipped_arms()["mle"], {"pass@1": [1.0, 0.0, 0.0, 0.0] * 9}
+    own, same = (
+        [
+            outcome(arm, seed, scores, measured_on=frozenset(f"{ids}{n}" for n in range(36)))
+            for seed, ids in pairs
+        ]
+        for pairs in (enumerate("abcd"), enumerate("aaaa"))
+    )
+    alone = means(same[:1])["pass@1"]
+    assert width(means(same)["pass@1"]) == pytest.approx(width(alone), rel=0.1)
+    assert width(means(own)["pass@1"]) == pytest.approx(width(alone) / 2, rel=0.1)
+    less = [outcome(arm, seed, {"pass@1": [0.0] * 36}) for seed in range(4)]
+    assert width(gains(same, less)["pass@1"]) == pytest.approx(width(alone), rel=0.1)
+    assert width(gains(own, less)["pass@1"]) == pytest.approx(width(alone) / 2, rel=0.1)
+
+
+def width(estimate) -> float:
+    return estimate.high - estimate.low
 
 
 def test_every_shipped_arm_says_where_it_is_from():

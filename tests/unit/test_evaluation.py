@@ -14,6 +14,7 @@ from partway.evaluation import (
     JudgedSample,
     ProblemResult,
     compare,
+    estimates,
     evaluate,
     pass_at_k,
 )
@@ -304,6 +305,23 @@ def test_comparing_takes_differences_problem_by_problem(tmp_path):
     assert (first.value, second.value, gain.value) == (0.5, 0.55, 0.05)
     assert gain.high - gain.low < (first.high - first.low) / 2
     assert 0 < gain.low < gain.value < gain.high
+
+
+def test_seeds_are_compared_in_pairs_and_taken_together(tmp_path):
+    for seed in range(2):
+        write_foreign(tmp_path / f"a{seed}.jsonl", {f"p{i}": [i % 4 == 0] for i in range(60)})
+        write_foreign(tmp_path / f"b{seed}.jsonl", {f"p{i}": [i % 4 == seed] for i in range(60 + seed)})
+    first, second = ([tmp_path / f"{side}{seed}.jsonl" for seed in range(2)] for side in "ab")
+    one, two = (compare(*pair).difference["pass@1"] for pair in zip(first, second, strict=True))
+    assert (one.value, one.low, one.high, two.value) == (0, 0, 0, 0)
+    assert two.low < 0 < two.high
+    both = compare(first, second)
+    assert (both.problems, both.left_out) == (60, 1)
+    assert both.first["pass@1"].value == both.second["pass@1"].value == 0.25
+    gains = [[0.0] * 60, [(i % 4 == 1) - (i % 4 == 0) for i in range(60)]]
+    in_order = sorted(range(60), key=lambda i: f"p{i}")
+    columns = [{"pass@1": [gain[i] for i in in_order]} for gain in gains]
+    assert both.difference["pass@1"] == estimates(columns, same_problems=True)["pass@1"]
 
 
 def test_only_the_problems_asked_for_are_compared(tmp_path):

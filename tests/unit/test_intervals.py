@@ -40,6 +40,27 @@ def test_the_ends_are_those_of_all_resamples(runs):
     assert found.value == pytest.approx(sum(sum(run) / len(run) for run in runs) / len(runs))
 
 
+def test_runs_with_the_same_problems_draw_the_same_ones():
+    runs = [[0.0, 0.5, 1.0], [0.2, 0.2, 0.9]]
+    means = sorted(
+        (runs[a][i] + runs[a][j] + runs[a][k] + runs[b][i] + runs[b][j] + runs[b][k]) / 6
+        for a, b in product(range(2), repeat=2)
+        for i, j, k in product(range(3), repeat=3)
+    )
+    found = estimates([{"x": run} for run in runs], same_problems=True)["x"]
+    for end, share in ((found.low, 0.025), (found.high, 0.975)):
+        low, high = (means[round((share + slack) * (len(means) - 1))] for slack in (-0.02, 0.02))
+        assert low - 1e-9 <= end <= high + 1e-9
+    assert found.value == pytest.approx(2.8 / 6)
+
+
+def test_a_run_seen_twice_is_no_second_witness():
+    run = {"x": [float(random.Random(n).random() < 0.3) for n in range(200)], "y": [0.1] * 200}
+    five, one = (estimates(runs, same_problems=True)["x"] for runs in ([run] * 5, [run]))
+    assert (five.low, five.high) == pytest.approx((one.low, one.high), abs=0.011)
+    assert estimates([run], same_problems=True) == estimates([run])
+
+
 def test_an_interval_holds_the_mean_and_narrows_with_problems():
     rng = random.Random(0)
     few, many = ([float(rng.random() < 0.3) for _ in range(count)] for count in (30, 1000))

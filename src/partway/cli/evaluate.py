@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,12 +31,14 @@ MEANINGS = {
 @click.option(
     "--compare",
     nargs=2,
+    multiple=True,
     metavar="A B",
-    help="Compare two results: what B has over A. With --problems, on the problems of that file only.",
+    help="Compare two results: what B has over A; given once for each seed, over all of them. With "
+    "--problems, on the problems of that file only.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
-def command(ctx: click.Context, /, compare: tuple[str, str] | None, as_json: bool, **options: Any) -> None:
+def command(ctx: click.Context, /, compare: Sequence[tuple[str, str]], as_json: bool, **options: Any) -> None:
     """How many problems a model solves: pass@k, maj@k, executable and unique shares, with 95% intervals.
 
     pass@1 takes one more sample of every problem, at temperature 0.2 as in the paper. An interrupted
@@ -50,6 +52,7 @@ def command(ctx: click.Context, /, compare: tuple[str, str] | None, as_json: boo
       partway evaluate --engine http://localhost:8000/v1 --few-shot train.jsonl --problems test.jsonl
       partway evaluate --compare runs/mle/evaluations/test.json runs/pcs/evaluations/test.json
       partway evaluate --compare mle/test.json pcs/test.json --problems hard.jsonl
+      partway evaluate --compare mle/test.json pcs/test.json --compare mle_s1/test.json pcs_s1/test.json
     """
     if compare:
         from partway.datasets import load_problems
@@ -58,11 +61,13 @@ def command(ctx: click.Context, /, compare: tuple[str, str] | None, as_json: boo
         given = EvaluateOptions(**options)
         file, programs = given.problems, given.programs
         only = {problem.id for problem in load_problems(file, programs=programs)} if file else None
-        comparison = compare_results(*compare, only=only)
+        first, second = zip(*compare, strict=True)
+        comparison = compare_results(first, second, only=only)
         if as_json:
-            click.echo(json.dumps({"first": compare[0], "second": compare[1], **comparison.to_json()}))
+            names = {"first": ", ".join(first), "second": ", ".join(second)}
+            click.echo(json.dumps({**names, **comparison.to_json()}))
         else:
-            show_comparison(comparison, *compare)
+            show_comparison(comparison, ", ".join(first), ", ".join(second))
         return
     summary = _evaluate(EvaluateOptions(**options), quiet=ctx.obj["quiet"])
     if as_json:
@@ -203,14 +208,14 @@ def show_summary(summary: Mapping[str, Any]) -> None:
 def show_comparison(comparison: Comparison, first: str, second: str) -> None:
     """Both sides and the difference; a star marks an interval without 0."""
     from rich.console import Console
-    from rich.markup import escape
 
     from partway.cli.table_style import plain_table
 
-    title = f"A: {escape(first)}\nB: {escape(second)}\n{comparison.problems:,} problems in common"
+    title = f"A: {first}\nB: {second}\n{comparison.problems:,} problems in common"
     if comparison.left_out:
         title += f", {comparison.left_out:,} left out that only one has"
-    table = plain_table("metric", "A", "B", "B - A", "95% interval", "", title=title)
+    click.echo(title)  # above the table and not in it: names of files are longer than its columns
+    table = plain_table("metric", "A", "B", "B - A", "95% interval", "")
     for name, difference in comparison.difference.items():
         sides = (_percent(side[name].value) for side in (comparison.first, comparison.second))
         interval = f"{_percent(difference.low, '+')} to {_percent(difference.high, '+')}"

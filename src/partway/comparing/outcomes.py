@@ -51,6 +51,7 @@ class Outcome:
     run: Run | None
     tables: Mapping[str, Choice]
     spent: Spent
+    measured_on: frozenset[str]  # the ids of its test problems
 
 
 def of_arm(outcomes: Iterable[Outcome], name: str) -> list[Outcome]:
@@ -60,7 +61,8 @@ def of_arm(outcomes: Iterable[Outcome], name: str) -> list[Outcome]:
 
 def means(outcomes: Sequence[Outcome], table: str = SELECTED) -> dict[str, Estimate]:
     """Every metric over seeds and problems."""
-    return metric_estimates([outcome.tables[table].scores for outcome in outcomes])
+    scores = [outcome.tables[table].scores for outcome in outcomes]
+    return metric_estimates(scores, same_problems=_share_problems(outcomes))
 
 
 def gains(
@@ -69,7 +71,12 @@ def gains(
     """What the outcomes have over those of `baseline` with the same seeds, problem by problem."""
     # Arms share their problems: what is hard for both cancels out, and the interval is narrower for it.
     sides = ([outcome.tables[table].scores for outcome in side] for side in (outcomes, baseline))
-    return estimates(differences(*sides))
+    return estimates(differences(*sides), same_problems=_share_problems(outcomes))
+
+
+def _share_problems(outcomes: Sequence[Outcome]) -> bool:
+    """Whether every seed was measured on the same problems, as when there are no others to draw."""
+    return len({outcome.measured_on for outcome in outcomes}) == 1
 
 
 def mean_spent(outcomes: Sequence[Outcome]) -> Spent:

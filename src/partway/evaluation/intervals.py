@@ -28,12 +28,15 @@ class Estimate:
     high: float
 
 
-def estimates(runs: Sequence[Scores], *, shares: Container[str] = ()) -> dict[str, Estimate]:
+def estimates(
+    runs: Sequence[Scores], *, shares: Container[str] = (), same_problems: bool = False
+) -> dict[str, Estimate]:
     """The mean of every column that all runs have, with its interval over runs and the problems of each.
 
     Each resample draws as many runs as there are and, for each of them, as many problems as it has; the same
-    ones for every column. Of one run only problems are drawn. Columns named in `shares` are shares of
-    problems: where all are 0 or all are 1, resampling would claim certainty, and Wilson's interval is taken.
+    ones for every column, and for every run where all have the `same_problems`: more runs say nothing about
+    other problems. Of one run only problems are drawn. Columns named in `shares` are shares of problems:
+    where all are 0 or all are 1, resampling would claim certainty, and Wilson's interval is taken.
 
     >>> round(estimates([{"pass@1": [0.0] * 20}], shares={"pass@1"})["pass@1"].high, 3)
     0.161
@@ -42,7 +45,7 @@ def estimates(runs: Sequence[Scores], *, shares: Container[str] = ()) -> dict[st
     names = [name for name in (runs[0] if runs else {}) if all(len(run.get(name, ())) for run in runs)]
     if not names:
         return {}
-    ends = zip(*_ends(_resampled_means(runs, names)).tolist(), strict=True)
+    ends = zip(*_ends(_resampled_means(runs, names, same_problems)).tolist(), strict=True)
     found: dict[str, Estimate] = {}
     for name, (low, high) in zip(names, ends, strict=True):
         value = fsum(fsum(run[name]) / len(run[name]) for run in runs) / len(runs)
@@ -70,7 +73,9 @@ def _wilson_at_the_edge(value: float, problems: int) -> tuple[float, float]:
     return (0.0, reach) if value == 0.0 else (1.0 - reach, 1.0)
 
 
-def _resampled_means(runs: Sequence[Scores], names: Sequence[str]) -> NDArray[np.float64]:
+def _resampled_means(
+    runs: Sequence[Scores], names: Sequence[str], same_problems: bool
+) -> NDArray[np.float64]:
     """The mean of every column in every resample."""
     import numpy as np
 
@@ -78,9 +83,16 @@ def _resampled_means(runs: Sequence[Scores], names: Sequence[str]) -> NDArray[np
     rng = np.random.default_rng(0)
     # How often each run is drawn in each resample; R resamples, S runs, P problems, N columns.
     times_R_S = rng.multinomial(len(runs), np.full(len(runs), 1 / len(runs)), size=RESAMPLES)
+    each_P_N = [np.array([run[name] for name in names], dtype=np.float64).T for run in runs]
+    if same_problems:
+        # The columns of all runs beside each other: a problem that is drawn is drawn for all of them.
+        once_R = np.ones(RESAMPLES, dtype=np.int64)
+        means_R_SN = _sums_of_means(np.concatenate(each_P_N, axis=1), once_R, rng)
+        means_R_S_N = means_R_SN.reshape(RESAMPLES, len(runs), len(names))
+        of_the_same: NDArray[np.float64] = np.einsum("rs,rsn->rn", times_R_S, means_R_S_N) / len(runs)
+        return of_the_same
     means_R_N = np.zeros((RESAMPLES, len(names)))
-    for run, times_R in zip(runs, times_R_S.T, strict=True):
-        scores_P_N = np.array([run[name] for name in names], dtype=np.float64).T
+    for scores_P_N, times_R in zip(each_P_N, times_R_S.T, strict=True):
         means_R_N += _sums_of_means(scores_P_N, times_R, rng) / len(runs)
     return means_R_N
 

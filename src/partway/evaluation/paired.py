@@ -1,14 +1,14 @@
-"""Two evaluations of the same problems side by side: paired differences with intervals."""
+"""Evaluations of the same problems side by side: paired differences with intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from partway.errors import RunError
-from partway.evaluation.intervals import Estimate, differences, estimates
+from partway.evaluation.intervals import Estimate, Scores, differences, estimates
 from partway.evaluation.results import metric_estimates, read_results, score_columns
 
 
@@ -35,36 +35,62 @@ class Comparison:
         return {"problems": self.problems, "left_out": self.left_out, "metrics": metrics}
 
 
-def compare(first: str | Path, second: str | Path, *, only: Container[str] | None = None) -> Comparison:
-    """Compare two evaluations: summaries, samples files, or directories that hold one of them.
+def compare(
+    first: str | Path | Sequence[str | Path],
+    second: str | Path | Sequence[str | Path],
+    *,
+    only: Container[str] | None = None,
+) -> Comparison:
+    """Compare evaluations: summaries, samples files, or directories that hold one of them.
 
-    `only` names the problems to compare; without it all that both have are compared.
+    Several on each side are seeds: the first of one side is compared with the first of the other, and the
+    intervals are over seeds and problems. `only` names the problems to compare; without it all that both
+    have are compared.
     """
-    sides = [read_results(Path(path)) for path in (first, second)]
-    results = [
-        {result.task_id: result for result in of_side if only is None or result.task_id in only}
-        for of_side, _ in sides
-    ]
-    common = sorted(results[0].keys() & results[1].keys())  # by id: an interval belongs to an order
-    if not common:
-        raise RunError(
-            f"{first} and {second} have no {'such ' if only is not None else ''}problem in common, "
-            "expected two evaluations of one file"
-        )
-    plans = [plan for _, plan in sides]
-    # A k that one side has too few samples for cannot be compared.
-    ks = sorted({k for plan in plans for k in plan.ks if k <= min(plan.samples for plan in plans)})
-    one, two = (
-        score_columns([of_side[task_id] for task_id in common], ks, plan.programs)
-        for of_side, plan in zip(results, plans, strict=True)
-    )
-    # Shares of unique solutions fall as samples grow, so they need the same number of samples.
-    if plans[0].samples != plans[1].samples:
-        one, two = ({n: side[n] for n in side if not n.startswith("unique")} for side in (one, two))
+    sides = [[side] if isinstance(side, str | Path) else side for side in (first, second)]
+    pairs = [_Pair.of(Path(one), Path(two), only) for one, two in zip(*sides, strict=True)]
+    columns = [[pair.first for pair in pairs], [pair.second for pair in pairs]]
+    are_same = len({pair.common for pair in pairs}) == 1
+    ones, twos = (metric_estimates(side, same_problems=are_same) for side in columns)
     return Comparison(
-        metric_estimates([one]),
-        metric_estimates([two]),
-        estimates(differences([two], [one])),
-        problems=len(common),
-        left_out=len(results[0].keys() ^ results[1].keys()),
+        ones,
+        twos,
+        estimates(differences(columns[1], columns[0]), same_problems=are_same),
+        problems=len({task_id for pair in pairs for task_id in pair.common}),
+        left_out=len({task_id for pair in pairs for task_id in pair.left_out}),
     )
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Two evaluations: the problems both have, and how each of these scores on either side."""
+
+    common: tuple[str, ...]
+    left_out: frozenset[str]
+    first: Scores
+    second: Scores
+
+    @classmethod
+    def of(cls, first: Path, second: Path, only: Container[str] | None) -> _Pair:
+        sides = [read_results(path) for path in (first, second)]
+        results = [
+            {result.task_id: result for result in of_side if only is None or result.task_id in only}
+            for of_side, _ in sides
+        ]
+        common = sorted(results[0].keys() & results[1].keys())  # by id: an interval belongs to an order
+        if not common:
+            raise RunError(
+                f"{first} and {second} have no {'such ' if only is not None else ''}problem in common, "
+                "expected two evaluations of one file"
+            )
+        plans = [plan for _, plan in sides]
+        # A k that one side has too few samples for cannot be compared.
+        ks = sorted({k for plan in plans for k in plan.ks if k <= min(plan.samples for plan in plans)})
+        one, two = (
+            score_columns([of_side[task_id] for task_id in common], ks, plan.programs)
+            for of_side, plan in zip(results, plans, strict=True)
+        )
+        # Shares of unique solutions fall as samples grow, so they need the same number of samples.
+        if plans[0].samples != plans[1].samples:
+            one, two = ({n: side[n] for n in side if not n.startswith("unique")} for side in (one, two))
+        return cls(tuple(common), frozenset(results[0].keys() ^ results[1].keys()), one, two)

@@ -59,7 +59,9 @@ def gain(study: Study, setting: Setting, base: Setting, metric: str) -> Estimate
     paired = [(a, b) for a, b in pairs if a and b and a.task_ids and a.task_ids == b.task_ids]
     if not paired or len(paired) < max(len(own), len(other)):
         return None
-    return estimates(differences([a.scores for a, _ in paired], [b.scores for _, b in paired])).get(metric)
+    gains = differences([a.scores for a, _ in paired], [b.scores for _, b in paired])
+    are_same = len({a.task_ids for a, _ in paired}) == 1
+    return estimates(gains, same_problems=are_same).get(metric)
 
 
 def _difference(study: Study, setting: Setting, base: Setting, k: int, where: str) -> str:
