@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -9,6 +10,7 @@ from partway.evaluation import differences, estimates
 from partway.evaluation.results import metric_estimates
 from partway.reports import figures
 from partway.reports.example import example_of, when_learned
+from partway.reports.numbers import results_table
 from partway.reports.page import page
 from partway.reports.report import read_study, write_explorer
 from partway.reports.story import baseline_of, gain, headline, terms
@@ -54,6 +56,20 @@ def test_intervals_know_which_runs_share_their_problems(study, tmp_path):
     [kept, same] = ({"x": run.kept.of_kind("fully_correct")} for run in twice.runs)
     assert kept == same
     assert twice.kept_per_problem[0] == estimates([kept, same], same_problems=True)["x"]
+
+
+def test_the_table_has_the_same_differences_at_the_smallest_and_the_largest_k(study):
+    base, own = study.settings
+    table = results_table(study)
+    headings = [column.heading for column in table.columns]
+    assert headings[-2:] == ["pass@1 - MLE", "pass@6 - MLE"]
+    mle, other = (dict(zip(headings, row, strict=True)) for row in table.rows)
+    for metric in ("pass@1", "pass@6"):
+        assert mle[f"{metric} - MLE"] is None
+        assert other[f"{metric} - MLE"] == gain(study, own, base, metric)
+        assert other[f"{metric} - MLE"].value == pytest.approx(other[metric].value - mle[metric].value)
+    alone = replace(study, settings=study.settings[:1])
+    assert [column.heading for column in results_table(alone).columns] == headings[:-2]
 
 
 def test_settings_on_other_problems_or_seeds_get_no_interval(tmp_path):
