@@ -163,10 +163,15 @@ def test_every_command_of_a_study_can_be_given(reproduce, study):
     assert len(calls) == len(set(map(tuple, calls))) > 8
 
 
-def test_svamp_problems_are_asked_in_one_sentence_or_two(tmp_path):
-    ask = "How many are left?"
+def test_svamp_problems_are_drawn_and_asked_in_whole_sentences(tmp_path):
     rows = [
-        {"ID": str(n), "Body": body, "Question": ask, "Answer": 4.0}
+        {
+            "ID": str(n),
+            "Body": body,
+            "Question": "How many are left?",
+            "Equation": "( 6.0 - 2.0 )",
+            "Answer": 4.0,
+        }
         for n, body in enumerate(["He had 6. He ate 2.", "If he ate 2 of 6 "] * 75)
     ]
     (tmp_path / "SVAMP.json").write_text(json.dumps(rows), encoding="utf-8")

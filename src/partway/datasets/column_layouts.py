@@ -161,7 +161,7 @@ def _read_equation(body: str, question: str, answer: str, *equations: str) -> Ca
         number = row[answer].partition(" (")[0] if isinstance(row[answer], str) else row[answer]
         equation = next((column for column in equations if column in row), equations[0])
         fields = Fields(
-            question=" ".join(str(row[part]).strip() for part in (body, question)),
+            question=_joined(str(row[body]).strip(), str(row[question]).strip()),
             answer=_ground_truth(number),
             solution=from_equation(row.get(equation)),
             id=row.get("ID"),
@@ -171,6 +171,17 @@ def _read_equation(body: str, question: str, answer: str, *equations: str) -> Ca
         return _rest(fields, row, body, question, answer, "ID")
 
     return read
+
+
+def _joined(story: str, question: str) -> str:
+    """A story and its question; where the story stops in the middle of a sentence, the question ends it.
+
+    >>> _joined("A pack costs 9. If you buy 3 packs", "How much do you pay?")
+    'A pack costs 9. If you buy 3 packs, how much do you pay?'
+    """
+    if story[-1:].isalnum():
+        story, question = f"{story},", question[:1].lower() + question[1:]
+    return f"{story} {question}".strip()
 
 
 def _read_gsm_hard(row: Row) -> Fields:
