@@ -51,7 +51,14 @@ def compare(partway, folder, monkeypatch, unrendered):
     """Runs the command in the folder, its arms in this process one after the other."""
 
     def run_arms(experiment, directory, jobs, quiet):
-        return [run_arm(experiment, *cell, directory, lambda stage: None) for cell in cells_of(experiment)]
+        outcomes = [
+            run_arm(experiment, *cell, directory, lambda stage: None) for cell in cells_of(experiment)
+        ]
+        for outcome in outcomes:  # by these ids intervals know which seeds share their problems
+            assert outcome.measured_on == {
+                problem.id for problem in experiment.problems(outcome.seed)["test"]
+            }
+        return outcomes
 
     monkeypatch.setattr("partway.cli.side_by_side.run_arms", run_arms)
     monkeypatch.chdir(folder)
