@@ -53,17 +53,14 @@ def test_what_came_out_is_told_first_in_words_and_differences_have_their_sign():
     assert table.columns[-1].shown(table.rows[1][-1].value) == "+75.0"
 
 
-def outcome(arm, seed, scores, measured_on=frozenset("abcd")) -> Outcome:
+def outcome(arm, seed, scores, measured_on=tuple("abcd")) -> Outcome:
     return Outcome(arm, seed, None, {SELECTED: Choice("step 1", scores)}, Spent(), measured_on)
 
 
 def test_seeds_with_the_same_problems_know_less_than_seeds_with_their_own():
     arm, scores = shipped_arms()["mle"], {"pass@1": [1.0, 0.0, 0.0, 0.0] * 9}
     own, same = (
-        [
-            outcome(arm, seed, scores, measured_on=frozenset(f"{ids}{n}" for n in range(36)))
-            for seed, ids in pairs
-        ]
+        [outcome(arm, seed, scores, measured_on=tuple(f"{ids}{n}" for n in range(36))) for seed, ids in pairs]
         for pairs in (enumerate("abcd"), enumerate("aaaa"))
     )
     alone = means(same[:1])["pass@1"]

@@ -47,7 +47,7 @@ def test_runs_with_the_same_problems_draw_the_same_ones():
         for a, b in product(range(2), repeat=2)
         for i, j, k in product(range(3), repeat=3)
     )
-    found = estimates([{"x": run} for run in runs], same_problems=True)["x"]
+    found = estimates([{"x": run} for run in runs], problems=["abc"] * 2)["x"]
     for end, share in ((found.low, 0.025), (found.high, 0.975)):
         low, high = (means[round((share + slack) * (len(means) - 1))] for slack in (-0.02, 0.02))
         assert low - 1e-9 <= end <= high + 1e-9
@@ -56,9 +56,28 @@ def test_runs_with_the_same_problems_draw_the_same_ones():
 
 def test_a_run_seen_twice_is_no_second_witness():
     run = {"x": [float(random.Random(n).random() < 0.3) for n in range(200)], "y": [0.1] * 200}
-    five, one = (estimates(runs, same_problems=True)["x"] for runs in ([run] * 5, [run]))
+    ids = [str(n) for n in range(200)]
+    five, one = (estimates(runs, problems=[ids] * len(runs))["x"] for runs in ([run] * 5, [run]))
     assert (five.low, five.high) == pytest.approx((one.low, one.high), abs=0.011)
-    assert estimates([run], same_problems=True) == estimates([run])
+    assert estimates([run], problems=[ids]) == estimates([run])
+
+
+def test_a_problem_that_some_runs_share_is_drawn_for_all_that_have_it():
+    runs, problems = [[0.0, 0.5, 1.0], [1.0, 0.1, 0.3]], ["abc", "cde"]
+    means = []
+    for draw in product("abcde", repeat=5):
+        drawn = [
+            [run[ids.index(one)] for one in draw if one in ids] or run
+            for run, ids in zip(runs, problems, strict=True)
+        ]
+        of_runs = [sum(scores) / len(scores) for scores in drawn]
+        means += [(first + second) / 2 for first, second in product(of_runs, repeat=2)]
+    found = estimates([{"x": run} for run in runs], problems=problems)["x"]
+    for end, share in ((found.low, 0.025), (found.high, 0.975)):
+        low, high = (sorted(means)[round((share + slack) * (len(means) - 1))] for slack in (-0.01, 0.01))
+        assert low - 1e-9 <= end <= high + 1e-9
+    assert found != estimates([{"x": run} for run in runs], problems=["abc", "def"])["x"]
+    assert found == estimates([{"x": runs[0]}, {"x": [0.3, 1.0, 0.1]}], problems=["abc", "ecd"])["x"]
 
 
 def test_an_interval_holds_the_mean_and_narrows_with_problems():

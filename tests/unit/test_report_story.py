@@ -34,7 +34,8 @@ def test_the_difference_to_the_baseline_is_told_first_with_its_interval(study):
     assert base.label == "MLE"
     found = gain(study, own, base, "pass@6")
     scores = [[run.results["test"].scores for run in setting.runs] for setting in (own, base)]
-    assert found == estimates(differences(*scores), same_problems=True)["pass@6"]
+    problems = [run.results["test"].task_ids for run in own.runs]
+    assert found == estimates(differences(*scores), problems=problems)["pass@6"]
     sentence = headline(study)[0]
     assert f"{abs(100 * found.value):.1f} points" in sentence
     assert f"(95% interval {100 * found.low:+.1f} to {100 * found.high:+.1f})" in sentence
@@ -48,14 +49,18 @@ def test_the_difference_to_the_baseline_is_told_first_with_its_interval(study):
 def test_intervals_know_which_runs_share_their_problems(study, tmp_path):
     own = study.settings[1]
     scores = [run.results["test"].scores for run in own.runs]
-    assert study.estimates[own.label] == metric_estimates(scores, same_problems=True)
+    problems = [run.results["test"].task_ids for run in own.runs]
+    assert study.estimates[own.label] == metric_estimates(scores, problems)
     assert study.estimates[own.label] != metric_estimates(scores)
     kept = [{"x": run.kept.of_kind("fully_correct")} for run in own.runs]
     assert own.kept_per_problem[0] == estimates(kept)["x"]  # each seed learned other problems
     twice = read_study([write_run(tmp_path / name, problems=30) for name in ("one", "two")]).settings[0]
     [kept, same] = ({"x": run.kept.of_kind("fully_correct")} for run in twice.runs)
     assert kept == same
-    assert twice.kept_per_problem[0] == estimates([kept, same], same_problems=True)["x"]
+    assert (
+        twice.kept_per_problem[0]
+        == estimates([kept, same], problems=[run.kept.kinds for run in twice.runs])["x"]
+    )
 
 
 def test_the_table_has_the_same_differences_at_the_smallest_and_the_largest_k(study):

@@ -51,7 +51,7 @@ class Outcome:
     run: Run | None
     tables: Mapping[str, Choice]
     spent: Spent
-    measured_on: frozenset[str]  # the ids of its test problems
+    measured_on: tuple[str, ...]  # the ids of its test problems, in the order of their scores
 
 
 def of_arm(outcomes: Iterable[Outcome], name: str) -> list[Outcome]:
@@ -62,7 +62,7 @@ def of_arm(outcomes: Iterable[Outcome], name: str) -> list[Outcome]:
 def means(outcomes: Sequence[Outcome], table: str = SELECTED) -> dict[str, Estimate]:
     """Every metric over seeds and problems."""
     scores = [outcome.tables[table].scores for outcome in outcomes]
-    return metric_estimates(scores, same_problems=_share_problems(outcomes))
+    return metric_estimates(scores, [outcome.measured_on for outcome in outcomes])
 
 
 def gains(
@@ -71,12 +71,7 @@ def gains(
     """What the outcomes have over those of `baseline` with the same seeds, problem by problem."""
     # Arms share their problems: what is hard for both cancels out, and the interval is narrower for it.
     sides = ([outcome.tables[table].scores for outcome in side] for side in (outcomes, baseline))
-    return estimates(differences(*sides), same_problems=_share_problems(outcomes))
-
-
-def _share_problems(outcomes: Sequence[Outcome]) -> bool:
-    """Whether every seed was measured on the same problems, as when there are no others to draw."""
-    return len({outcome.measured_on for outcome in outcomes}) == 1
+    return estimates(differences(*sides), problems=[outcome.measured_on for outcome in outcomes])
 
 
 def mean_spent(outcomes: Sequence[Outcome]) -> Spent:

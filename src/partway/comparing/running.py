@@ -34,7 +34,7 @@ def run_arm(experiment: Experiment, arm: Arm, seed: int, directory: Path, tell: 
     else:
         candidates, default = deriving.candidates(trial, run, problems)
     tables = choices(candidates, default, experiment.metrics, measures_all=experiment.measures_all)
-    measured_on = frozenset(problem.id for problem in problems["test"])
+    measured_on = tuple(sorted(problem.id for problem in problems["test"]))
     return Outcome(arm, seed, run, tables, spent, measured_on)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 from typing import TYPE_CHECKING
@@ -29,14 +29,15 @@ class Estimate:
 
 
 def estimates(
-    runs: Sequence[Scores], *, shares: Container[str] = (), same_problems: bool = False
+    runs: Sequence[Scores], *, shares: Container[str] = (), problems: Sequence[Sequence[str]] = ()
 ) -> dict[str, Estimate]:
     """The mean of every column that all runs have, with its interval over runs and the problems of each.
 
-    Each resample draws as many runs as there are and, for each of them, as many problems as it has; the same
-    ones for every column, and for every run where all have the `same_problems`: more runs say nothing about
-    other problems. Of one run only problems are drawn. Columns named in `shares` are shares of problems:
-    where all are 0 or all are 1, resampling would claim certainty, and Wilson's interval is taken.
+    Each resample draws as many runs as there are and, for each of them, as many problems as it has, the same
+    ones for every column. Of one run only problems are drawn. `problems` are the ids of each run's problems,
+    in the order of its scores: one that several runs have is drawn for all of them, because more runs say
+    nothing about other problems. Columns named in `shares` are shares of problems: where all are 0 or all
+    are 1, resampling would claim certainty, and Wilson's interval is taken.
 
     >>> round(estimates([{"pass@1": [0.0] * 20}], shares={"pass@1"})["pass@1"].high, 3)
     0.161
@@ -45,7 +46,7 @@ def estimates(
     names = [name for name in (runs[0] if runs else {}) if all(len(run.get(name, ())) for run in runs)]
     if not names:
         return {}
-    ends = zip(*_ends(_resampled_means(runs, names, same_problems)).tolist(), strict=True)
+    ends = zip(*_ends(_resampled_means(runs, names, problems)).tolist(), strict=True)
     found: dict[str, Estimate] = {}
     for name, (low, high) in zip(names, ends, strict=True):
         value = fsum(fsum(run[name]) / len(run[name]) for run in runs) / len(runs)
@@ -74,7 +75,7 @@ def _wilson_at_the_edge(value: float, problems: int) -> tuple[float, float]:
 
 
 def _resampled_means(
-    runs: Sequence[Scores], names: Sequence[str], same_problems: bool
+    runs: Sequence[Scores], names: Sequence[str], problems: Sequence[Sequence[str]]
 ) -> NDArray[np.float64]:
     """The mean of every column in every resample."""
     import numpy as np
@@ -84,37 +85,57 @@ def _resampled_means(
     # How often each run is drawn in each resample; R resamples, S runs, P problems, N columns.
     times_R_S = rng.multinomial(len(runs), np.full(len(runs), 1 / len(runs)), size=RESAMPLES)
     each_P_N = [np.array([run[name] for name in names], dtype=np.float64).T for run in runs]
-    if same_problems:
-        # The columns of all runs beside each other: a problem that is drawn is drawn for all of them.
-        once_R = np.ones(RESAMPLES, dtype=np.int64)
-        means_R_SN = _sums_of_means(np.concatenate(each_P_N, axis=1), once_R, rng)
-        means_R_S_N = means_R_SN.reshape(RESAMPLES, len(runs), len(names))
-        of_the_same: NDArray[np.float64] = np.einsum("rs,rsn->rn", times_R_S, means_R_S_N) / len(runs)
-        return of_the_same
-    means_R_N = np.zeros((RESAMPLES, len(names)))
+    if sum(map(len, problems)) > len({one for of_run in problems for one in of_run}):
+        return _drawn_together(each_P_N, times_R_S, problems, rng)
+    return _drawn_apart(each_P_N, times_R_S, rng)
+
+
+def _drawn_apart(
+    each_P_N: Sequence[NDArray[np.float64]], times_R_S: NDArray[np.int64], rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """The means where every run has problems of its own."""
+    import numpy as np
+
+    means_R_N = np.zeros((RESAMPLES, each_P_N[0].shape[1]))
     for scores_P_N, times_R in zip(each_P_N, times_R_S.T, strict=True):
-        means_R_N += _sums_of_means(scores_P_N, times_R, rng) / len(runs)
+        for rows, weights_R_P in _draws(times_R, len(scores_P_N), rng):
+            # A run drawn twice draws twice as many problems: that is the distribution of two draws of it.
+            means_R_N[rows] += weights_R_P @ scores_P_N / len(scores_P_N) / len(each_P_N)
     return means_R_N
 
 
-def _sums_of_means(
-    scores_P_N: NDArray[np.float64], times_R: NDArray[np.int64], rng: np.random.Generator
+def _drawn_together(
+    each_P_N: Sequence[NDArray[np.float64]],
+    times_R_S: NDArray[np.int64],
+    problems: Sequence[Sequence[str]],
+    rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """For each resample of runs the sum of means over so many draws of all problems of this run.
-
-    A run drawn twice draws twice as many problems: that is the distribution of two draws of it.
-    """
+    """The means where runs share problems, all or some: those of all runs are drawn as one set."""
     import numpy as np
 
-    problems = len(scores_P_N)
-    sums_R_N = np.empty((len(times_R), scores_P_N.shape[1]))
+    places = {one: place for place, one in enumerate(sorted({i for run in problems for i in run}))}
+    own_S_P = [[places[one] for one in of_run] for of_run in problems]
+    means_R_N = np.zeros((RESAMPLES, each_P_N[0].shape[1]))
+    for rows, weights_R_U in _draws(np.ones(RESAMPLES, dtype=np.int64), len(places), rng):
+        for scores_P_N, times_R, own_P in zip(each_P_N, times_R_S[rows].T, own_S_P, strict=True):
+            weights_R_P = weights_R_U[:, own_P]
+            # Where none of a run's problems is drawn, its mean is that of all.
+            weights_R_P = weights_R_P + (weights_R_P.sum(axis=1, keepdims=True) == 0)
+            means = weights_R_P @ scores_P_N / weights_R_P.sum(axis=1, keepdims=True)
+            means_R_N[rows] += times_R[:, None] * means / len(each_P_N)
+    return means_R_N
+
+
+def _draws(
+    times_R: NDArray[np.int64], problems: int, rng: np.random.Generator
+) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+    """How often each problem is drawn when all are drawn so many times, resamples in blocks."""
+    import numpy as np
+
     block = max(1, 4_000_000 // problems)  # bounds memory
     for start in range(0, len(times_R), block):
-        part = times_R[start : start + block]
-        # How often each problem is drawn: a resample is a row of counts, its mean a product of matrices.
-        weights = rng.multinomial(part * problems, np.full(problems, 1 / problems))
-        sums_R_N[start : start + block] = weights @ scores_P_N / problems
-    return sums_R_N
+        rows = slice(start, start + block)
+        yield rows, rng.multinomial(times_R[rows] * problems, np.full(problems, 1 / problems))
 
 
 def _ends(means_R_N: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -50,13 +50,13 @@ def compare(
     sides = [[side] if isinstance(side, str | Path) else side for side in (first, second)]
     pairs = [_Pair.of(Path(one), Path(two), only) for one, two in zip(*sides, strict=True)]
     columns = [[pair.first for pair in pairs], [pair.second for pair in pairs]]
-    are_same = len({pair.common for pair in pairs}) == 1
-    ones, twos = (metric_estimates(side, same_problems=are_same) for side in columns)
+    problems = [pair.common for pair in pairs]
+    ones, twos = (metric_estimates(side, problems) for side in columns)
     return Comparison(
         ones,
         twos,
-        estimates(differences(columns[1], columns[0]), same_problems=are_same),
-        problems=len({task_id for pair in pairs for task_id in pair.common}),
+        estimates(differences(columns[1], columns[0]), problems=problems),
+        problems=len({task_id for common in problems for task_id in common}),
         left_out=len({task_id for pair in pairs for task_id in pair.left_out}),
     )
 

@@ -95,11 +95,11 @@ def scores_of(results: Sequence[ProblemResult], plan: EvaluationPlan) -> Scores:
     return score_columns(in_order, plan.ks, plan.programs)
 
 
-def metric_estimates(runs: Sequence[Scores], *, same_problems: bool = False) -> dict[str, Estimate]:
+def metric_estimates(runs: Sequence[Scores], problems: Sequence[Sequence[str]] = ()) -> dict[str, Estimate]:
     """Every metric with its interval over runs and the problems of each."""
     names = {name for run in runs for name in run}
     shares = {name for name in names if is_share_of_problems(name)}
-    return estimates(runs, shares=shares, same_problems=same_problems)
+    return estimates(runs, shares=shares, problems=problems)
 
 
 def _write_samples(path: Path, samples: Mapping[str, tuple[JudgedSample, ...]], expand: bool) -> None:

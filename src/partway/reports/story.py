@@ -60,8 +60,7 @@ def gain(study: Study, setting: Setting, base: Setting, metric: str) -> Estimate
     if not paired or len(paired) < max(len(own), len(other)):
         return None
     gains = differences([a.scores for a, _ in paired], [b.scores for _, b in paired])
-    are_same = len({a.task_ids for a, _ in paired}) == 1
-    return estimates(gains, same_problems=are_same).get(metric)
+    return estimates(gains, problems=[a.task_ids for a, _ in paired]).get(metric)
 
 
 def _difference(study: Study, setting: Setting, base: Setting, k: int, where: str) -> str:

@@ -77,7 +77,7 @@ class Setting:
         kinds = ("fully_correct", "partially_correct")
         found = estimates(
             [{kind: one.of_kind(kind) for kind in kinds} for one in kept],
-            same_problems=len({tuple(one.kinds) for one in kept}) == 1,
+            problems=[tuple(one.kinds) for one in kept],
         )
         return found[kinds[0]], found[kinds[1]]
 
@@ -148,8 +148,7 @@ class Study:
 def _estimates(results: Sequence[Result]) -> dict[str, Estimate]:
     """From the scores of every problem; of evaluations without samples, from what they recorded."""
     if all(result.scores for result in results):
-        are_same = len({result.task_ids for result in results}) == 1
-        return metric_estimates([result.scores for result in results], same_problems=are_same)
+        return metric_estimates([r.scores for r in results], [r.task_ids for r in results])
     if len(results) == 1:
         return dict(results[0].metrics)
     return estimates([{name: [e.value] for name, e in result.metrics.items()} for result in results])
