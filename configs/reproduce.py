@@ -47,6 +47,18 @@ STUDIES = {
         evaluate="--problems data/gsm8k/test_short.jsonl --samples 50 --k 1,5,10,20,50 "
         "--max-completion-length 80",
     ),
+    "filtered": Study(
+        first={
+            "data/mathqa-filtered/dev.jsonl": "partway data mathqa --source {source} "
+            "--out data/mathqa-filtered --filtered --split-index {source}/filtered_split.json",
+            "data/mathqa-filtered/dev_short.jsonl": "python configs/filtered/prepare.py data/mathqa-filtered",
+        },
+        train="partway train configs/filtered/short.yaml",
+        arms={"filtered_mle": MLE, "filtered_fcs": "--self_sampling fcs", "filtered_fcs_pcs": ""},
+        # The filtered version has no test problems of its own: the paper measures on its dev.
+        evaluate="--problems data/mathqa-filtered/dev_short.jsonl --samples 50 --k 1,5,10,20,50 "
+        "--max-completion-length 100",
+    ),
     "mathqa": Study(
         first={
             "data/mathqa/test.jsonl": "partway data mathqa --source {source} --out data/mathqa",

@@ -68,6 +68,19 @@ def test_gsm8k_problems_of_two_steps_are_parted_from_the_others(tmp_path):
     assert {str(p.reference) for p in learned} == {two, three}
 
 
+def test_filtered_problems_of_at_most_two_steps_are_parted_from_the_others(tmp_path):
+    one, two = "n0 = 3.0\nanswer = n0 + 4.0", "n0 = 3.0\nt0 = n0 * 2.0\nanswer = t0 + 1.0"
+    three = f"import math\n{two}"
+    for split, size in [("train", 300), ("dev", 7)]:
+        programs = ([one, two, three] * size)[:size]
+        problems = [Problem(f"{split}/{n}", "how many ?", 7, program) for n, program in enumerate(programs)]
+        write_problems(tmp_path / f"{split}.jsonl", problems)
+    main_of("filtered/prepare.py")(tmp_path)
+    learned, dev = (load_problems(tmp_path / f"{name}.jsonl") for name in ("short100", "dev_short"))
+    assert {str(p.reference) for p in learned} == {one, two}
+    assert (len(learned), [p.id for p in dev]) == (100, ["dev/0", "dev/1", "dev/3", "dev/4", "dev/6"])
+
+
 def test_the_arms_beside_the_examples_can_be_compared():
     files = sorted((CONFIGS.parent / "examples" / "arms").glob("*.yaml"))
     labels = [arm.label for arm in load_arms([str(file) for file in files])]
@@ -97,10 +110,12 @@ def reproduce(tmp_path, monkeypatch):
 def leaves(arguments: list[str]) -> list[Path]:
     """What a command leaves behind."""
     match arguments:
-        case ["data", name, *_]:
-            return [Path("data") / name / "test.jsonl"]
+        case ["data", *_, "--out", directory] | ["data", *_, "--out", directory, "--filtered", _, _]:
+            return [Path(directory) / "dev.jsonl", Path(directory) / "test.jsonl"]
         case ["configs/gsm8k/prepare.py", _]:
             return [Path("data/gsm8k/test_short.jsonl")]
+        case ["configs/filtered/prepare.py", directory]:
+            return [Path(directory) / "dev_short.jsonl"]
         case ["configs/mathqa/prepare.py", _]:
             return [Path("data/mathqa/untrained")]
         case ["train", *_]:
@@ -150,7 +165,7 @@ def test_a_command_that_fails_ends_it_in_one_line(reproduce):
     assert len(calls) == 1
 
 
-@pytest.mark.parametrize("study", ["gsm8k", "mathqa"])
+@pytest.mark.parametrize("study", ["gsm8k", "filtered", "mathqa"])
 def test_every_command_of_a_study_can_be_given(reproduce, study):
     main, calls = reproduce
     main([study, "source", "--seeds", "1"])
