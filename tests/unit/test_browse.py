@@ -95,3 +95,10 @@ def test_words_turn_pages_set_filters_and_show_states(run: Run, capsys: Any) -> 
         "page 1, more follow",
         "'what' means nothing here",
     ]
+
+
+def test_states_are_those_of_the_lines_that_were_run(run: Run) -> None:
+    for text in ("n0 = 10\nn1 = 2", "n0 = 10"):  # cut off: perhaps to become 20, or 100
+        run.append_samples([SelfSample(16, "oil", "", text, 1, False, Verdict.INCORRECT)])
+    assert "right up to step 1 " in shown(run, "--problem", "wheels", "--states", "3")
+    assert "no state in common" in shown(run, "--problem", "wheels", "--states", "4")

@@ -1,15 +1,18 @@
 """Runs are shipped without weights and questions, and open all the same."""
 
 import json
+import re
 import runpy
 import shutil
 import tarfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from partway.datasets import write_problems
 from partway.evaluation import compare
+from partway.reports.rejudging import parse_changes, rejudge
 from partway.runs import Run
 from report_cases import apples, write_run
 
@@ -102,3 +105,28 @@ def results(runs: Path, arms: str) -> list[Path]:
     """The evaluations of these arms: a run's, or what was drawn from its model alone."""
     found = (next((runs / arm).glob("**/test.json")) for arm in arms.split())
     return list(found)
+
+
+def test_samples_of_a_shipped_run_are_judged_as_they_were(runs):
+    run = Run(runs / "short_fcs_pcs")
+    recorded: Counter[str] = Counter()
+    for sample in run.samples():
+        recorded[sample.verdict] += sample.count
+    found = rejudge(run, {})
+    assert +Counter(found.verdicts) == recorded
+    kept = run.buffers().values()
+    assert found.per_problem["partially_correct"] == sum(len(b.partially_correct) for b in kept) / len(kept)
+
+
+@pytest.mark.parametrize(("column", "changes"), [(1, "state=set"), (3, "dedup=ast"), (5, "equivalence=live")])
+def test_what_other_rules_keep_is_what_the_documentation_says(runs, column, changes):
+    found = rejudge(Run(runs / "short_fcs_pcs"), parse_changes(changes))
+    text = (SHIP.parents[1] / "experiments.md").read_text(encoding="utf-8")
+    [table] = re.findall(r"two steps, seed 0: 4,928 samples.*?\n\n", text, re.DOTALL)
+    for row, value in {
+        "fully-correct kept": f"{found.per_problem['fully_correct']:.2f}",
+        "partially-correct kept": f"{found.per_problem['partially_correct']:.2f}",
+        "dead ends among all of these": str(found.dead_ends),
+    }.items():
+        [cells] = re.findall(rf"^\| {row} \| (.*) \|$", table, re.MULTILINE)
+        assert cells.split(" | ")[column] == value

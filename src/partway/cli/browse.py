@@ -115,7 +115,7 @@ def show_states(run: Run, problems: dict[str, Problem], samples: Sequence[SelfSa
     if not 1 <= number <= len(samples):
         raise ProblemError(f"there is no sample {number} on this page; it has {len(samples)}")
     sample, programs = samples[number - 1], run.programs
-    problem, text = problems.get(sample.problem), sample.text.strip("\n")
+    problem, text = problems.get(sample.problem), sample.traced_text.strip("\n")
     shown = Shown.of("sample", text, programs.trace_all([text])[0], programs)
     if problem is not None:
         tests = unshown_tests(problem.question, problem.answer, programs)

@@ -31,6 +31,13 @@ from partway.errors import ConfigError, RunError
     help="Which of TRL's trainers is to read the export.",
 )
 @click.option("--audit", is_flag=True, help="Find solutions right by luck, and useless beginnings.")
+@click.option(
+    "--rejudge",
+    "rejudged",
+    metavar="KEY=VALUE,...",
+    multiple=True,
+    help="Judge the recorded samples by other rules.",
+)
 @click.option("--import", "source", metavar="SOURCE", help="Begin RUN with the solutions of a run or a file.")
 @click.option("--problems", metavar="FILE", help="The problems of the new run.  [default: those of SOURCE]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -43,6 +50,7 @@ def command(
     kind: str,
     trainer: str,
     audit: bool,
+    rejudged: tuple[str, ...],
     source: str | None,
     problems: str | None,
     as_json: bool,
@@ -60,6 +68,11 @@ def command(
     counts those that no kept solution completes, and those that only rename the variables of others: neither
     is worth learning.
 
+    --rejudge gives the run's recorded samples to fresh buffers with other settings (self_sampling, state,
+    dedup, equivalence, stitch, dead_ends, spurious, length_tolerance, length_limit,
+    max_solutions_per_problem) and shows what each would have kept, beside the run's own. That takes seconds
+    in place of a training; but a model that had learned by those rules would have drawn other samples.
+
     --import runs every solution of SOURCE (a run, its buffer.jsonl or an exported file) again and writes
     those that hold to RUN/imported_buffer.jsonl, for a run that is yet to begin: train it with --buffer_file.
 
@@ -69,10 +82,16 @@ def command(
       partway buffer runs/gsm8k --export solutions.parquet --kind fully_correct
       partway buffer runs/gsm8k --export pairs.jsonl --for dpo
       partway buffer runs/gsm8k --audit
+      partway buffer runs/gsm8k --rejudge state=set --rejudge dedup=alpha,dead_ends=drop
       partway buffer runs/second --import runs/first
       partway buffer runs/second --import solutions.jsonl --problems train.jsonl
     """
-    given = {"--import": source is not None, "--export": exported is not None, "--audit": audit}
+    given = {
+        "--import": source is not None,
+        "--export": exported is not None,
+        "--audit": audit,
+        "--rejudge": bool(rejudged),
+    }
     if sum(given.values()) > 1:
         names = " and ".join(name for name, is_given in given.items() if is_given)
         raise click.UsageError(f"{names} cannot be given together")
@@ -83,6 +102,8 @@ def command(
         _export(run, Path(exported), kind, trainer, as_json)
     elif audit:
         _audit(run, as_json)
+    elif rejudged:
+        _rejudge(run, rejudged, as_json)
     else:
         _show(run, top, as_json)
 
@@ -112,6 +133,20 @@ def _audit(run: str, as_json: bool) -> None:
     from partway.cli.buffer_tables import show_audit
 
     show_audit(audit)
+
+
+def _rejudge(run: str, changes: tuple[str, ...], as_json: bool) -> None:
+    from partway.reports.rejudging import parse_changes, rejudge
+    from partway.runs import Run
+
+    parsed = [{}, *map(parse_changes, changes)]  # the run's own rules first
+    found = [rejudge(Run.at(run), settings) for settings in parsed]
+    if as_json:
+        click.echo(json.dumps({"run": run, "rejudged": [asdict(one) for one in found]}))
+        return
+    from partway.cli.buffer_tables import show_rejudged
+
+    show_rejudged(run, found)
 
 
 def _export(run: str, path: Path, kind: str, trainer: str, as_json: bool) -> None:

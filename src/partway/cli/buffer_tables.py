@@ -16,6 +16,7 @@ from partway.cli.table_style import plain_table
 
 if TYPE_CHECKING:
     from partway.reports.buffers import AuditedBuffers, BufferSummary, Explored, Import
+    from partway.reports.rejudging import Rejudged
 
 
 def show_buffers(run: str, summary: BufferSummary, top: int) -> None:
@@ -70,6 +71,26 @@ def show_audit(audit: AuditedBuffers) -> None:
         ):
             table.add_row(name, f"{len(found):,}", f"{len(found) / audit.beginnings:.1%}", setting)
         _print(f"\n{audit.beginnings:,} right beginnings", table)
+
+
+def show_rejudged(run: str, rejudged: Sequence[Rejudged]) -> None:
+    """A column for each set of rules: what it keeps, and what becomes of the samples."""
+    table = plain_table("", *(_rules_told(one) for one in rejudged))
+    table.columns[0].no_wrap = True
+    for kind in rejudged[0].per_problem:
+        if any(one.per_problem[kind] for one in rejudged):
+            kept = (f"{one.per_problem[kind]:.2f}" for one in rejudged)
+            table.add_row(f"{kind.replace('_', '-')} kept", *kept)
+    table.add_row("dead ends", *(f"{one.dead_ends:,}" for one in rejudged))
+    for verdict in Verdict:
+        if not verdict.is_optional or any(one.verdicts[verdict] for one in rejudged):
+            table.add_row(verdict.replace("_", " "), *(f"{one.verdicts[verdict]:,}" for one in rejudged))
+    samples = sum(rejudged[0].verdicts.values())
+    _print(f"{samples:,} self-samples of {run}, judged again; kept solutions are those of one problem", table)
+
+
+def _rules_told(one: Rejudged) -> str:
+    return "\n".join(f"{key}:\n{value}" for key, value in one.settings.items()) or "as it was"
 
 
 def _lengths(counts: Mapping[int, int]) -> tuple[str, str, str]:

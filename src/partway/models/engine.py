@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from partway.models.settings import SamplingSettings
 from partway.problem import Problem
-from partway.solution import Solution
+from partway.solution import Solution, traced_text
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -32,11 +32,11 @@ class Request:
 class Draw:
     """A distinct completion and how many of the samples it stands for.
 
-    `text` is what to trace: the prefix, then the completion without the unclosed last line it has if it
-    was cut off by length. `log_prob` is that of the tokens drawn, at temperature 1 and unfiltered;
-    `tokens` is how many, 0 if the engine does not say, and `drafted` how many of them the drafts had right.
-    `weights` is the training step whose weights drew it, None if they are those trained here as they are or
-    unknown; `endpoint` is the address of the server that did.
+    `text` is what to trace of prefix and completion (`traced_text`). `log_prob` is that of the tokens
+    drawn, at temperature 1 and unfiltered; `tokens` is how many, 0 if the engine does not say, and
+    `drafted` how many of them the drafts had right. `weights` is the training step whose weights drew it,
+    None if they are those trained here as they are or unknown; `endpoint` is the address of the server that
+    did.
     """
 
     completion: str
@@ -60,14 +60,9 @@ class Draw:
         tokens: int = 0,
         drafted: int = 0,
     ) -> Draw:
-        """The draw of `completion` after `prefix`.
-
-        >>> Draw.of(Solution(("n0 = 1",)), "n1 = 2\\nanswer = n0 +", 1, finished=False).text
-        'n0 = 1\\nn1 = 2\\n'
-        """
-        kept = completion if finished else completion[: completion.rfind("\n") + 1]
-        beginning = "".join(f"{step}\n" for step in prefix.steps)
-        return cls(completion, beginning + kept, count, finished, log_prob, tokens, drafted)
+        """The draw of `completion` after `prefix`."""
+        text = traced_text(prefix.text, completion, finished)
+        return cls(completion, text, count, finished, log_prob, tokens, drafted)
 
 
 class Engine(Protocol):

@@ -28,6 +28,7 @@ from partway.problem import Problem
 from partway.runs.evaluations import PASS1, SAMPLES, SUMMARY, samples_beside
 from partway.runs.row_shapes import BUFFERS
 from partway.runs.rows import Row, append_rows, numbered, read_json, read_rows, read_yaml, synced_size
+from partway.solution import traced_text
 
 TRAINER_STATE = "trainer_state.json"  # as transformers writes it, in a checkpoint
 STEPS_PER_SAMPLE_FILE = 1000  # so that late steps are found, or cut off, without reading the early ones
@@ -55,6 +56,11 @@ class SelfSample:
     def text(self) -> str:
         """The beginning it went on from, if any, and what was drawn behind it."""
         return f"{self.prefix}\n{self.completion}" if self.prefix else self.completion
+
+    @property
+    def traced_text(self) -> str:
+        """What of it was run and judged."""
+        return traced_text(self.prefix, self.completion, self.finished)
 
     @property
     def late(self) -> int | None:

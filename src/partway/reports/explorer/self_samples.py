@@ -11,6 +11,7 @@ from partway.buffer import Verdict
 from partway.errors import RunError
 from partway.runs import Row, Run
 from partway.runs.rows import row_at, scan
+from partway.solution import traced_text
 
 FILE_SHIFT = 40  # a place is a file's number and the byte in it where a row begins
 
@@ -76,7 +77,5 @@ class SelfSamples:
 
 
 def sampled_text(row: Row) -> str:
-    """What was traced of a self-sample: prefix and completion, without the last line if it was cut off."""
-    completion = row["completion"]
-    kept = completion if row["finished"] else completion[: completion.rfind("\n") + 1]
-    return f"{row['prefix']}\n{kept}" if row["prefix"] else kept
+    """What was traced of a self-sample."""
+    return traced_text(row["prefix"], row["completion"], row["finished"])

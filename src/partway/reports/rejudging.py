@@ -1,0 +1,95 @@
+"""A run's samples judged once more, by other rules: what it would have kept, without training it again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Literal
+
+from partway.buffer import Rules, Verdict, reconsider, seed_buffers
+from partway.buffer.buffer import KINDS
+from partway.buffer.useless import dead_ends
+from partway.buffer.verdicts import DeadEnds, Dedup, Spurious
+from partway.config_files import checked
+from partway.errors import ConfigError, RunError
+from partway.execution.completion import Equivalence
+from partway.execution.programs import programs_of
+from partway.execution.values import StateMode
+from partway.runs import Run, read_rows
+
+
+@dataclass(frozen=True)
+class JudgingSettings:
+    """The settings of training that decide what becomes of a sample, and nothing else."""
+
+    self_sampling: Literal["fcs", "fcs+pcs"]
+    state: StateMode
+    dedup: Dedup
+    length_tolerance: int
+    length_limit: int | None
+    max_solutions_per_problem: int | None
+    equivalence: Equivalence
+    stitch: bool
+    dead_ends: DeadEnds
+    spurious: Spurious
+
+
+@dataclass(frozen=True)
+class Rejudged:
+    """What became of a run's samples with these settings in place of its own."""
+
+    settings: dict[str, Any]
+    verdicts: dict[Verdict, int]
+    per_problem: dict[str, float]  # by kind, the kept solutions, references included
+    dead_ends: int
+
+
+def parse_changes(text: str) -> dict[str, Any]:
+    """The settings in `key=value,key=value`.
+
+    >>> parse_changes("dedup=alpha,stitch=true")
+    {'dedup': 'alpha', 'stitch': True}
+    """
+    pairs = dict(part.partition("=")[::2] for part in text.split(","))
+    if not all(pairs.values()):
+        raise ConfigError(
+            f"--rejudge {text[:60]!r}, expected KEY=VALUE,... such as dedup=alpha,dead_ends=drop"
+        )
+    return checked({}, JudgingSettings, {key.strip(): value for key, value in pairs.items()})
+
+
+def rejudge(run: Run, changes: Mapping[str, Any]) -> Rejudged:
+    """Give the run's samples, in their order, to fresh buffers that have these settings for the run's own.
+
+    The samples stay what they are: one that continues a beginning is judged also where the other rules would
+    not have kept that beginning.
+    """
+    settings = {**run.config, **changes}
+    programs = programs_of(settings)
+    buffers = seed_buffers(run.problems(), Rules.of(settings), programs)
+    if settings.get("buffer_file") is not None:
+        reconsider(buffers, read_rows(Path(settings["buffer_file"])))
+    verdicts: Counter[Verdict] = Counter()
+    for step, group in groupby(run.samples(), key=lambda sample: sample.step):
+        samples = list(group)
+        traces = programs.trace_all([sample.traced_text for sample in samples])
+        for sample, trace in zip(samples, traces, strict=True):
+            buffer = buffers.get(sample.problem)
+            if buffer is None:
+                raise RunError(
+                    f"{run.directory}: there is no problem {sample.problem!r}; was a file changed?"
+                )
+            verdicts[buffer.consider(trace, step)] += 1
+            if sample.count > 1:  # the first of equal ones may have been new; the others are known
+                verdicts[buffer.consider(trace, step)] += sample.count - 1
+    if not verdicts:
+        raise RunError(f"{run.directory}: no self-samples to judge; this run learned from references alone")
+    return Rejudged(
+        dict(changes),
+        {verdict: verdicts[verdict] for verdict in Verdict},
+        {kind: sum(len(getattr(b, kind)) for b in buffers.values()) / len(buffers) for kind in KINDS},
+        sum(len(dead_ends(buffer)) for buffer in buffers.values()),
+    )
