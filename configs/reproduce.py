@@ -18,6 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MLE = "--self_sampling none --objective mle"
+MATHQA = {
+    "data/mathqa/test.jsonl": "partway data mathqa --source {source} --out data/mathqa",
+    "data/mathqa/untrained": "python configs/mathqa/prepare.py data/mathqa",
+}
+ON_500_PROBLEMS = (
+    "--problems data/mathqa/test.jsonl --limit 500 --samples 80 --k 1,5,10,20,50,80 "
+    "--max-completion-length 200"
+)
 
 
 @dataclass(frozen=True)
@@ -62,8 +70,7 @@ STUDIES = {
     ),
     "mathqa": Study(
         first={
-            "data/mathqa/test.jsonl": "partway data mathqa --source {source} --out data/mathqa",
-            "data/mathqa/untrained": "python configs/mathqa/prepare.py data/mathqa",
+            **MATHQA,
             "runs/mathqa_base/final": "partway train configs/mathqa/base.yaml --max_steps 1000 --resume auto",
         },
         train="partway train configs/mathqa/arm.yaml --eval_strategy no",
@@ -75,8 +82,13 @@ STUDIES = {
             "mathqa_live_stitch": "--equivalence live --stitch true",
             "mathqa_alpha_4": "--dead_ends drop --dedup alpha --num_generations 4 --temperature 1.0",
         },
-        evaluate="--problems data/mathqa/test.jsonl --limit 500 --samples 80 --k 1,5,10,20,50,80 "
-        "--max-completion-length 200",
+        evaluate=ON_500_PROBLEMS,
+    ),
+    "mathqa-full": Study(
+        first=MATHQA,
+        train="partway train configs/mathqa/full.yaml",
+        arms={"full_mle": MLE, "full_fcs": "--self_sampling fcs", "full_fcs_pcs": ""},
+        evaluate=ON_500_PROBLEMS,
     ),
 }
 

@@ -165,7 +165,7 @@ def test_a_command_that_fails_ends_it_in_one_line(reproduce):
     assert len(calls) == 1
 
 
-@pytest.mark.parametrize("study", ["gsm8k", "filtered", "mathqa"])
+@pytest.mark.parametrize("study", ["gsm8k", "filtered", "mathqa", "mathqa-full"])
 def test_every_command_of_a_study_can_be_given(reproduce, study):
     main, calls = reproduce
     main([study, "source", "--seeds", "1"])
