@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from partway.caching import BoundedCache
 from partway.errors import SolutionError
@@ -16,6 +17,7 @@ from partway.parsing import UNPARSABLE, parse, parse_tree
 
 ANSWER_VARIABLE = "answer"
 MAX_CACHED_BYTES = 32 << 20
+EXACT_FLOATS = 2**53  # below this a float without a fraction is one integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,30 +77,36 @@ def traced_text(prefix: str, completion: str, finished: bool) -> str:
     return f"{prefix}\n{kept}" if prefix else kept
 
 
-_alpha_forms = BoundedCache[tuple[Solution, str], Solution](
+_alpha_forms = BoundedCache[tuple[Solution, str, bool], Solution](
     MAX_CACHED_BYTES, lambda key, form: 1_000 + 4 * (len(key[0].text) + len(form.text))
 )
 
 
-def alpha_form(solution: Solution, answer_variable: str = ANSWER_VARIABLE) -> Solution:
+def alpha_form(
+    solution: Solution, answer_variable: str = ANSWER_VARIABLE, *, numbers: bool = False
+) -> Solution:
     """The solution with its variables renamed v0, v1, ... in order of appearance; the answer keeps its name.
 
-    A solution nested too deep to be read again is its own form.
+    With `numbers`, equal ones are also spelled alike. A solution nested too deep to be read again is its own
+    form.
 
-    >>> alpha_form(Solution.parse("b = 2\\na = b * 3\\nanswer = max(a, b)")).steps
-    ('v0 = 2', 'v1 = v0 * 3', 'answer = max(v1, v0)')
+    >>> alpha_form(Solution.parse("b = 2.0\\na = b * 3\\nanswer = max(a, b)")).steps
+    ('v0 = 2.0', 'v1 = v0 * 3', 'answer = max(v1, v0)')
+    >>> alpha_form(Solution.parse("b = 2.0\\nanswer = b * 0.50"), numbers=True).steps
+    ('v0 = 2', 'answer = v0 * 0.5')
     """
-    form = _alpha_forms.get((solution, answer_variable))
+    key = solution, answer_variable, numbers
+    form = _alpha_forms.get(key)
     if form is None:
         try:
-            form = _renamed(solution, answer_variable)
+            form = _respelled(solution, answer_variable, numbers)
         except UNPARSABLE:
             form = solution
-        _alpha_forms.put((solution, answer_variable), form)
+        _alpha_forms.put(key, form)
     return form
 
 
-def _renamed(solution: Solution, answer_variable: str) -> Solution:
+def _respelled(solution: Solution, answer_variable: str, numbers: bool) -> Solution:
     tree = parse_tree(solution.text)
     nodes = list(_in_order(tree))
     # Only what a program assigns is its own to rename: `max` and `math` are not.
@@ -107,7 +115,13 @@ def _renamed(solution: Solution, answer_variable: str) -> Solution:
     for node in nodes:
         if isinstance(node, ast.Name) and node.id in assigned:
             node.id = names.setdefault(node.id, f"v{len(names) - 1}")
+        elif numbers and isinstance(node, ast.Constant) and _is_whole(node.value):
+            node.value = int(node.value)  # unparsing has one spelling for every other float
     return Solution(tuple(ast.unparse(statement) for statement in tree.body))
+
+
+def _is_whole(value: object) -> TypeGuard[float]:
+    return isinstance(value, float) and value.is_integer() and abs(value) < EXACT_FLOATS
 
 
 def _in_order(tree: ast.AST) -> Iterator[ast.AST]:

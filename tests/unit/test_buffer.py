@@ -134,6 +134,21 @@ def test_an_empty_state_never_matches():
     assert consider(buffer, "pass\nanswer=1") is Verdict.INCORRECT
 
 
+def test_dedup_spelling_keeps_no_solution_that_only_spells_numbers_differently():
+    text = "n0 = 2.0\nn1 = 10\nn2 = 5.00\nt0 = n0 * n1\nanswer = t0 + n2"
+    for dedup, verdict in {
+        "alpha": Verdict.NEW_FULLY_CORRECT,
+        "spelling": Verdict.KNOWN_FULLY_CORRECT,
+    }.items():
+        assert consider(SolutionBuffer.seeded(OIL, Rules(dedup=dedup)), text) is verdict
+    spelling = Rules(dedup="spelling")
+    assert consider(SolutionBuffer.seeded(OIL, spelling), "a = 2.0\nanswer = a") is (
+        Verdict.KNOWN_PARTIALLY_CORRECT
+    )
+    other = "n0 = 2.0\nn1 = 10\nn2 = 5\nt0 = n1 * n0\nanswer = t0 + n2"
+    assert consider(SolutionBuffer.seeded(OIL, spelling), other) is Verdict.NEW_FULLY_CORRECT
+
+
 def test_dedup_ast_keeps_renamed_solutions_and_alpha_does_not():
     text = "a=2\nb=10\nc=5\nd=a*b\nanswer=d+c"
     assert consider(SolutionBuffer.seeded(OIL), text) is Verdict.NEW_FULLY_CORRECT

@@ -305,15 +305,16 @@ class SolutionBuffer:
         return verdict
 
     def _is_duplicate(self, trace: Trace, length: int) -> bool:
-        """Whether the first `length` steps are a known prefix, up to renaming if the rules say so."""
+        """Whether the first `length` steps are a known prefix, up to their spelling if the rules say so."""
         steps, state = trace.solution.steps[:length], trace.states[length - 1]
         if self._known.has(steps, state):
             return True
         if self.rules.dedup == "ast":
             return False
-        # Renaming changes neither the state nor the number of steps: only such prefixes are compared.
-        form = self.programs.renamed(Solution(steps))
-        return any(self.programs.renamed(p.solution) == form for p in self._known.reaching(state, length))
+        form_of = self.programs.renamed if self.rules.dedup == "alpha" else self.programs.respelled
+        # Spelling changes neither the state nor the number of steps: only such prefixes are compared.
+        form = form_of(Solution(steps))
+        return any(form_of(p.solution) == form for p in self._known.reaching(state, length))
 
     def _keep(
         self, kept: dict[Prefix, int], steps: Sequence[str], states: Sequence[State], found: int

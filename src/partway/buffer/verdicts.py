@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from partway.execution.completion import Equivalence
 
-Dedup = Literal["ast", "alpha"]
+Dedup = Literal["ast", "alpha", "spelling"]
 DeadEnds = Literal["keep", "drop"]
 Spurious = Literal["keep", "flag", "drop"]
 

@@ -80,6 +80,10 @@ class Programs(Protocol):
         """The form shared by solutions that differ in nothing but the names of their variables."""
         return solution
 
+    def respelled(self, solution: Solution) -> Solution:
+        """The form shared by solutions that differ only in those names and in how numbers are spelled."""
+        return self.renamed(solution)
+
     def route(self, trace: Trace) -> Route | None:
         """What the beginnings of a right solution are still needed for; None if that cannot be known."""
         return None
@@ -246,6 +250,9 @@ class PythonPrograms(Programs):
 
     def renamed(self, solution: Solution) -> Solution:
         return alpha_form(solution, self._ends_with)
+
+    def respelled(self, solution: Solution) -> Solution:
+        return alpha_form(solution, self._ends_with, numbers=True)
 
     def route(self, trace: Trace) -> Route | None:
         return route_of(trace, self.spell, self._run_steps(trace.solution))

@@ -106,8 +106,10 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         "multiset",
         "When two states are equal: as multisets or sets of values, or as the authors' code has it.",
     )
-    dedup: Literal["ast", "alpha"] = _key(
-        "ast", "Which solutions are duplicates: equal syntax trees, or also those equal up to renaming."
+    dedup: Literal["ast", "alpha", "spelling"] = _key(
+        "ast",
+        "Which solutions are duplicates: equal syntax trees, also those equal up to renaming, or also those "
+        "that spell numbers differently (2 and 2.0).",
     )
     length_tolerance: int = _key(0, "Steps a kept solution may be longer than what it is compared with.")
     max_solutions_per_problem: int | None = _key(
