@@ -46,6 +46,7 @@ def test_by_its_own_rules_every_sample_is_judged_as_it_was(tmp_path):
         ("state=multiset", {Verdict.KNOWN_PARTIALLY_CORRECT: 1, Verdict.NEW_PARTIALLY_CORRECT: 1}),
         ("state=set", {Verdict.NEW_PARTIALLY_CORRECT: 1, Verdict.TOO_LONG: 1}),
         ("dedup=alpha", {Verdict.KNOWN_PARTIALLY_CORRECT: 2}),
+        ("dedup=spelling", {Verdict.KNOWN_PARTIALLY_CORRECT: 2}),
         ("self_sampling=fcs", {Verdict.INCORRECT: 2}),
         ("state=set,length_tolerance=1", {Verdict.NEW_PARTIALLY_CORRECT: 2}),
     ],

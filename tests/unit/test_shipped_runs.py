@@ -66,10 +66,11 @@ def test_questions_come_back_from_a_conversion(shipped):
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """The runs on GSM8K, unpacked."""
+    """The runs of SmolLM2-135M, unpacked."""
     folder = tmp_path_factory.mktemp("shipped")
-    with tarfile.open(SHIP.parent / "gsm8k.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
+    for name in ("gsm8k", "filtered"):
+        with tarfile.open(SHIP.parent / f"{name}.tar.xz") as archive:
+            archive.extractall(folder, filter="data")
     return folder / "runs"
 
 
@@ -90,6 +91,11 @@ EXPERIMENTS, README = "docs/experiments.md", "README.md"
         ("short_fcs", "short_fcs_pcs", {EXPERIMENTS: (1, 10, 20, 50)}),
         ("svamp_mle svamp_mle_s1", "svamp_fcs_pcs svamp_fcs_pcs_s1", {EXPERIMENTS: (1, 5, 10, 20, 50)}),
         ("svamp_fcs", "svamp_fcs_pcs", {EXPERIMENTS: (1, 5, 10, 20, 50)}),
+        ("filtered_mle", "filtered_fcs_pcs", {EXPERIMENTS: (1, 5, 10, 20, 50), README: (1, 10, 20, 50)}),
+        ("filtered_mle", "filtered_fcs", {EXPERIMENTS: (1, 5, 10, 20, 50)}),
+        ("filtered_fcs", "filtered_fcs_pcs", {EXPERIMENTS: (1, 5, 10, 20, 50)}),
+        ("filtered_mle_at_40", "filtered_fcs_pcs", {EXPERIMENTS: (1, 5, 10, 20, 50)}),
+        ("filtered_mle_at_40", "filtered_mle", {EXPERIMENTS: (1, 5, 10, 20, 50)}),
     ],
 )
 def test_differences_in_the_documentation_are_those_of_the_shipped_runs(runs, first, second, told):
@@ -107,8 +113,9 @@ def results(runs: Path, arms: str) -> list[Path]:
     return list(found)
 
 
-def test_samples_of_a_shipped_run_are_judged_as_they_were(runs):
-    run = Run(runs / "short_fcs_pcs")
+@pytest.mark.parametrize("name", ["short_fcs_pcs", "filtered_fcs_pcs"])
+def test_samples_of_a_shipped_run_are_judged_as_they_were(runs, name):
+    run = Run(runs / name)
     recorded: Counter[str] = Counter()
     for sample in run.samples():
         recorded[sample.verdict] += sample.count
@@ -118,11 +125,25 @@ def test_samples_of_a_shipped_run_are_judged_as_they_were(runs):
     assert found.per_problem["partially_correct"] == sum(len(b.partially_correct) for b in kept) / len(kept)
 
 
-@pytest.mark.parametrize(("column", "changes"), [(1, "state=set"), (3, "dedup=ast"), (5, "equivalence=live")])
-def test_what_other_rules_keep_is_what_the_documentation_says(runs, column, changes):
-    found = rejudge(Run(runs / "short_fcs_pcs"), parse_changes(changes))
+SHORT = "short_fcs_pcs", "two steps, seed 0: 4,928 samples"
+FILTERED = "filtered_fcs_pcs", "4,928 samples of FCS[+]PCS"
+
+
+@pytest.mark.parametrize(
+    ("of", "column", "changes"),
+    [
+        (SHORT, 1, "state=set"),
+        (SHORT, 3, "dedup=ast"),
+        (SHORT, 5, "equivalence=live"),
+        (FILTERED, 1, "dedup=spelling"),
+        (FILTERED, 6, "dead_ends=keep"),
+    ],
+)
+def test_what_other_rules_keep_is_what_the_documentation_says(runs, of, column, changes):
+    name, heading = of
+    found = rejudge(Run(runs / name), parse_changes(changes))
     text = (SHIP.parents[1] / "experiments.md").read_text(encoding="utf-8")
-    [table] = re.findall(r"two steps, seed 0: 4,928 samples.*?\n\n", text, re.DOTALL)
+    [table] = re.findall(rf"\| [^|\n]*{heading} \|.*?\n\n", text, re.DOTALL)
     for row, value in {
         "fully-correct kept": f"{found.per_problem['fully_correct']:.2f}",
         "partially-correct kept": f"{found.per_problem['partially_correct']:.2f}",
