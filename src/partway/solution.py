@@ -92,8 +92,8 @@ def alpha_form(
 
     >>> alpha_form(Solution.parse("b = 2.0\\na = b * 3\\nanswer = max(a, b)")).steps
     ('v0 = 2.0', 'v1 = v0 * 3', 'answer = max(v1, v0)')
-    >>> alpha_form(Solution.parse("b = 2.0\\nanswer = b * 0.50"), numbers=True).steps
-    ('v0 = 2', 'answer = v0 * 0.5')
+    >>> alpha_form(Solution.parse("b = 2.0\\nanswer = b * 0.50 + 1e300"), numbers=True).steps
+    ('v0 = 2', 'answer = v0 * 0.5 + 1e+300')
     """
     key = solution, answer_variable, numbers
     form = _alpha_forms.get(key)

@@ -318,11 +318,14 @@ def test_seeds_are_compared_in_pairs_and_taken_together(tmp_path):
     both = compare(first, second)
     assert (both.problems, both.left_out) == (60, 1)
     assert both.first["pass@1"].value == both.second["pass@1"].value == 0.25
+    problems = [[f"p{i}" for i in range(60)]] * 2
+    solved = [{"pass@1": [float(i % 4 == 0) for i in range(60)]}] * 2
+    assert (
+        both.first["pass@1"] == estimates(solved, problems=problems)["pass@1"] != estimates(solved)["pass@1"]
+    )
     gains = [[0.0] * 60, [(i % 4 == 1) - (i % 4 == 0) for i in range(60)]]
     columns = [{"pass@1": gain} for gain in gains]
-    assert (
-        both.difference["pass@1"] == estimates(columns, problems=[[f"p{i}" for i in range(60)]] * 2)["pass@1"]
-    )
+    assert both.difference["pass@1"] == estimates(columns, problems=problems)["pass@1"]
 
 
 def test_only_the_problems_asked_for_are_compared(tmp_path):

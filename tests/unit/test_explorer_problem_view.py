@@ -18,6 +18,7 @@ from partway.reports.explorer import groups
 from partway.reports.explorer.explorer import Explorer
 from partway.reports.explorer.index import Query
 from partway.reports.explorer.problem_view import answer_of, tree_of
+from partway.reports.explorer.self_samples import sampled_text
 from partway.runs.run import keep_problems
 from partway.solution import Solution
 
@@ -296,3 +297,9 @@ def test_another_answer_variable_ends_the_reference(tmp_path):
     writer = Writer(tmp_path, train=[], dev=[problem], config={"answer_variable": "result"})
     view = Explorer(writer.run).problem("dev/1")
     assert view["solutions"][0]["answer"] == "3"
+
+
+def test_of_a_sample_that_was_cut_off_the_whole_lines_were_traced():
+    row = {"prefix": "n0 = 3", "completion": "n1 = 4\nanswer = 1"}
+    assert sampled_text({**row, "finished": False}) == "n0 = 3\nn1 = 4\n"
+    assert sampled_text({**row, "finished": True}) == "n0 = 3\nn1 = 4\nanswer = 1"

@@ -32,10 +32,13 @@ def test_the_difference_to_the_baseline_is_told_first_with_its_interval(study):
     own = study.settings[1]
     base = baseline_of(study)
     assert base.label == "MLE"
-    found = gain(study, own, base, "pass@6")
+    metrics = "pass@1", "pass@2", "pass@6"
+    found = [gain(study, own, base, metric) for metric in metrics]
     scores = [[run.results["test"].scores for run in setting.runs] for setting in (own, base)]
     problems = [run.results["test"].task_ids for run in own.runs]
-    assert found == estimates(differences(*scores), problems=problems)["pass@6"]
+    shared, apart = (estimates(differences(*scores), problems=ids) for ids in (problems, ()))
+    assert found == [shared[metric] for metric in metrics] != [apart[metric] for metric in metrics]
+    found = found[-1]
     sentence = headline(study)[0]
     assert f"{abs(100 * found.value):.1f} points" in sentence
     assert f"(95% interval {100 * found.low:+.1f} to {100 * found.high:+.1f})" in sentence
