@@ -82,6 +82,9 @@ def test_what_a_run_began_with_is_known_to_the_other_rules_too(tmp_path):
     begun = {"buffer_file": str(tmp_path / "begin.jsonl")}
     run = run_of(tmp_path / "run", sample(f"{found}\n", Verdict.KNOWN_FULLY_CORRECT), **begun)
     assert rejudge(run, {"dedup": "alpha"}).verdicts[Verdict.KNOWN_FULLY_CORRECT] == 1
+    (tmp_path / "begin.jsonl").unlink()
+    with pytest.raises(RunError, match=r"began with the solutions in .*begin.jsonl, which is not there"):
+        rejudge(run, {})
 
 
 def test_the_command_shows_a_column_for_each_set_of_rules(tmp_path):
@@ -116,6 +119,8 @@ def test_the_command_shows_a_column_for_each_set_of_rules(tmp_path):
         ("state", "--rejudge 'state', expected KEY=VALUE"),
         ("state=sett", "state is 'sett', expected one of multiset, set, strict; did you mean 'set'"),
         ("learning_rate=1", "unknown key 'learning_rate'"),
+        ("length_tolerance=-1", "length_tolerance is -1, expected at least 0"),
+        ("max_solutions_per_problem=0", "expected at least 1"),
         ("self_sampling=none", "expected one of fcs, fcs[+]pcs"),
     ],
 )

@@ -20,6 +20,8 @@ from partway.execution.programs import programs_of
 from partway.execution.values import StateMode
 from partway.runs import Run, read_rows
 
+LEAST = {"length_tolerance": 0, "length_limit": 1, "max_solutions_per_problem": 1}  # as training asks
+
 
 @dataclass(frozen=True)
 class JudgingSettings:
@@ -58,7 +60,11 @@ def parse_changes(text: str) -> dict[str, Any]:
         raise ConfigError(
             f"--rejudge {text[:60]!r}, expected KEY=VALUE,... such as dedup=alpha,dead_ends=drop"
         )
-    return checked({}, JudgingSettings, {key.strip(): value for key, value in pairs.items()})
+    changes = checked({}, JudgingSettings, {key.strip(): value for key, value in pairs.items()})
+    for key, least in LEAST.items():
+        if (value := changes.get(key)) is not None and value < least:
+            raise ConfigError(f"{key} is {value}, expected at least {least}")
+    return changes
 
 
 def rejudge(run: Run, changes: Mapping[str, Any]) -> Rejudged:
@@ -71,7 +77,10 @@ def rejudge(run: Run, changes: Mapping[str, Any]) -> Rejudged:
     programs = programs_of(settings)
     buffers = seed_buffers(run.problems(), Rules.of(settings), programs)
     if settings.get("buffer_file") is not None:
-        reconsider(buffers, read_rows(Path(settings["buffer_file"])))
+        begun_with = Path(settings["buffer_file"])
+        if not begun_with.is_file():
+            raise RunError(f"{run.directory}: began with the solutions in {begun_with}, which is not there")
+        reconsider(buffers, read_rows(begun_with))
     verdicts: Counter[Verdict] = Counter()
     for step, group in groupby(run.samples(), key=lambda sample: sample.step):
         samples = list(group)
