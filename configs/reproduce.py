@@ -36,13 +36,34 @@ class Study:
     train: str
     arms: dict[str, str]
     evaluate: str
+    trunk: str | None = None  # the arm from which the others branch when they begin to sample
 
-    def trial(self, run: str, settings: str, seed: int) -> dict[str, str]:
+    def runs(self, seed: int) -> dict[str, str]:
+        """The settings of every arm with a seed, by its run."""
+        suffix = f"_s{seed}" if seed else ""
+        trunk = f" --branch runs/{self.trunk}{suffix}" if self.trunk else ""
+        return {
+            f"runs/{arm}{suffix}": f"{settings}{trunk if arm != self.trunk else ''} --seed {seed}"
+            for arm, settings in self.arms.items()
+        }
+
+    def trial(self, run: str, settings: str) -> dict[str, str]:
         """An arm's training and its evaluation, by the paths that they leave."""
         return {
-            f"{run}/final": f"{self.train} --output_dir {run} {settings} --seed {seed} --resume auto",
+            f"{run}/final": f"{self.train} --output_dir {run} {settings} --resume auto",
             f"{run}/evaluations/test.json": f"partway evaluate {run} --name test {self.evaluate}",
         }
+
+    def jobs(self, seeds: int) -> list[dict[str, str]]:
+        """What can be done side by side: every arm with every seed or, where arms branch, every seed."""
+        trials = [
+            [self.trial(run, settings) for run, settings in self.runs(seed).items()] for seed in range(seeds)
+        ]
+        if self.trunk:  # in the order of the arms: the trunk comes first
+            return [
+                {left: command for trial in of_seed for left, command in trial.items()} for of_seed in trials
+            ]
+        return [trial for of_seed in trials for trial in of_seed]
 
 
 STUDIES = {
@@ -85,10 +106,11 @@ STUDIES = {
         evaluate=ON_500_PROBLEMS,
     ),
     "mathqa-full": Study(
-        first=MATHQA,
+        first={"data/mathqa/test.jsonl": MATHQA["data/mathqa/test.jsonl"]},
         train="partway train configs/mathqa/full.yaml",
         arms={"full_mle": MLE, "full_fcs": "--self_sampling fcs", "full_fcs_pcs": ""},
         evaluate=ON_500_PROBLEMS,
+        trunk="full_mle",
     ),
 }
 
@@ -102,14 +124,10 @@ def main(arguments: list[str]) -> None:
     given = parser.parse_args(arguments)
     study = STUDIES[given.study]
     work_through(study.first.items(), given.source)
-    trials = {
-        f"runs/{arm}{f'_s{seed}' if seed else ''}": (settings, seed)
-        for seed in range(given.seeds)
-        for arm, settings in study.arms.items()
-    }
     with ThreadPoolExecutor(given.jobs) as pool:
-        list(pool.map(lambda run: work_through(study.trial(run, *trials[run]).items()), trials))
-    carry_out(f"partway report {' '.join(trials)} --out report-{given.study}")
+        list(pool.map(lambda job: work_through(job.items()), study.jobs(given.seeds)))
+    runs = [run for seed in range(given.seeds) for run in study.runs(seed)]
+    carry_out(f"partway report {' '.join(runs)} --out report-{given.study}")
 
 
 def work_through(steps: Iterable[tuple[str, str]], source: str = "") -> None:

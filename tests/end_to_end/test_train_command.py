@@ -215,6 +215,20 @@ def test_a_run_is_replayed_although_the_server_of_the_settings_is_gone(folder, t
         assert (again / "final" / name).read_bytes() == (run / "final" / name).read_bytes()
 
 
+def test_a_run_branches_from_another(folder, tmp_path):
+    mle, fcs = tmp_path / "mle", tmp_path / "fcs"
+    words = ["--eval_strategy", "no", "--save_steps", 2]
+    invoke(
+        folder / "config.yaml", "--output_dir", mle, *words, "--self_sampling", "none", "--objective", "mle"
+    )
+    words += ["--output_dir", fcs, "--self_sampling", "fcs", "--sampling_start_step", 2]
+    with pytest.raises(PartwayError, match="nowhere: no run here"):
+        invoke(folder / "config.yaml", *words, "--branch", "nowhere")
+    invoke(folder / "config.yaml", *words, "--branch", mle, "--resume", "auto")
+    assert Run(fcs).environment["branched"] == str(mle / "checkpoint-2")
+    assert {sample.step for sample in Run(fcs).samples()} == {3, 4}
+
+
 @pytest.mark.slow
 def test_accelerate_launches_two_processes(folder, tmp_path):
     launch = [sys.executable, "-m", "accelerate.commands.launch", "--main_process_port", "0"]

@@ -158,6 +158,24 @@ def test_one_command_remakes_a_table_and_goes_on_where_it_stopped(reproduce):
     assert calls == [reported]
 
 
+def test_arms_that_share_their_first_steps_branch_from_the_one_that_made_them(reproduce):
+    main, calls = reproduce
+    main(["mathqa-full", "source", "--jobs", "1"])
+    trained = [call for call in calls if call[0] == "train"]
+    branches = [call[call.index("--branch") + 1] if "--branch" in call else None for call in trained]
+    assert [
+        (arm.output_dir, arm.seed, trunk)
+        for arm, trunk in zip(map(train_settings, trained), branches, strict=True)
+    ] == [
+        (f"runs/full_{arm}{suffix}", seed, None if arm == "mle" else f"runs/full_mle{suffix}")
+        for seed, suffix in [(0, ""), (1, "_s1")]
+        for arm in ("mle", "fcs", "fcs_pcs")
+    ]
+    arms = {(arm.sampling_start_step, arm.save_steps) for arm in map(train_settings, trained)}
+    assert arms == {(2408, 301)}
+    assert 2408 % 301 == 0, "or there is no checkpoint to branch from"
+
+
 def test_a_command_that_fails_ends_it_in_one_line(reproduce):
     main, calls = reproduce
     with pytest.raises(SystemExit, match="this failed: partway data gsm8k --source fails"):
@@ -175,7 +193,7 @@ def test_every_command_of_a_study_can_be_given(reproduce, study):
             commands[name].make_context(name, arguments)
         elif name != "train":  # those were read when they were given
             assert (CONFIGS.parent / name).exists()
-    assert len(calls) == len(set(map(tuple, calls))) > 8
+    assert len(calls) == len(set(map(tuple, calls))) > 7
 
 
 def test_svamp_problems_are_drawn_and_asked_in_whole_sentences(tmp_path):

@@ -85,6 +85,11 @@ def _print_schema(ctx: click.Context, parameter: click.Parameter, wanted: bool) 
     metavar="RUN",
     help="Learn from the recorded samples of another run instead of sampling: the same buffers and weights.",
 )
+@click.option(
+    "--branch",
+    metavar="RUN",
+    help="Begin where another run was before its first sample, if it has made the same steps until then.",
+)
 @click.option("--dry-run", is_flag=True, help="Check everything, try one batch, write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the last metrics as one JSON object.")
 @click.pass_context
@@ -96,6 +101,7 @@ def command(
     force: bool,
     strict: bool,
     replay: str | None,
+    branch: str | None,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -111,6 +117,7 @@ def command(
       partway train configs/storyproblems_tiny.yaml --self_sampling none --objective mle --output_dir runs/mle
       partway train --model_name_or_path tiny --train_file train.jsonl --output_dir runs/tiny
       partway train --output_dir runs/mle --resume
+      partway train CONFIG.yaml --output_dir runs/fcs --self_sampling fcs --branch runs/mle
       partway train --schema > partway.schema.json
       accelerate launch --num_processes 2 -m partway train configs/storyproblems_tiny.yaml
     """
@@ -120,6 +127,7 @@ def command(
         raise click.UsageError("Give CONFIG.yaml, or at least --train_file and the file of problems.")
     overrides = parse_overrides(pairs)
     settings = _settings(config, overrides, resumes=resume is not None)
+    from partway.runs import Run
     from partway.training import SelfSamplingConfig
     from partway.training.output_directory import check_free, check_started
     from partway.training.recording import AUTO
@@ -136,11 +144,12 @@ def command(
         check_free(Path(args.output_dir or "run"))
     elif resume != AUTO:
         check_started(Path(args.output_dir or "run"))
+    other = None if branch is None else Run.at(branch)  # before problems and model are loaded
     trainer = _trainer(args, strict, replay)
     if "MASTER_PORT" in os.environ and "RANK" not in os.environ:  # what accelerate sets for several processes
         trainer.say("one process only: without GPUs, accelerate launch needs --multi_gpu to start several")
     try:
-        trainer.train(resume_from_checkpoint=resume, force=force)
+        trainer.train(resume_from_checkpoint=resume, force=force, branch=other)
     except Interrupted as interrupted:
         click.echo(f"partway: {interrupted}", err=True)
         raise SystemExit(128 + interrupted.signal) from None

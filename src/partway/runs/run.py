@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
@@ -343,14 +344,26 @@ class Run:
             else:  # begun after the checkpoint
                 path.unlink()
         # Evaluations are whole files of their own, so late ones are removed, not cut.
-        for suffix in (SUMMARY, SAMPLES, PASS1):
-            for number, path in numbered(self.evaluations_directory, f"step-*{suffix}"):
-                if number > step:
-                    path.unlink()
+        for number, path in self._evaluation_files():
+            if number > step:
+                path.unlink()
+
+    def take_over(self, source: Run, step: int, positions: Mapping[str, int]) -> None:
+        """Begin with what `source` had by `step`, when its growing files had the lengths `positions`."""
+        for path in (*source._growing(), *(path for _, path in source._evaluation_files())):
+            copy = self.directory / source._name(path)
+            copy.parent.mkdir(exist_ok=True)
+            shutil.copyfile(path, copy)
+        self.cut(step, positions)
 
     def _growing(self) -> list[Path]:
         lines = [path for path in (self._metrics_file, self._timings_file) if path.exists()]
         return lines + self.sample_files()
+
+    def _evaluation_files(self) -> list[tuple[int, Path]]:
+        """The files of training's own evaluations, by step."""
+        patterns = [f"step-*{ending}" for ending in (SUMMARY, SAMPLES, PASS1)]
+        return [found for pattern in patterns for found in numbered(self.evaluations_directory, pattern)]
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.directory).as_posix()

@@ -20,7 +20,7 @@ from partway.errors import RunError
 from partway.evaluation import EvaluationProgress
 from partway.files import remove_remains
 from partway.models.loading import no_progress_bar
-from partway.runs import checkpoints
+from partway.runs import Run, checkpoints
 from partway.runs.checkpoints import RunProgress
 from partway.runs.locks import writing_alone
 from partway.runs.rows import now
@@ -28,6 +28,7 @@ from partway.runs.run import TRAINER_STATE
 from partway.training import resuming
 from partway.training.account import Account, Clock
 from partway.training.best import evaluation_at, wins_tie
+from partway.training.branching import last_shared, take_over
 from partway.training.cards import model_card
 from partway.training.config import SelfSamplingConfig
 from partway.training.display import display
@@ -90,16 +91,21 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         self.add_callback(self.display)
 
     def train(
-        self, resume_from_checkpoint: bool | str | None = None, force: bool = False, **kwargs: Any
+        self,
+        resume_from_checkpoint: bool | str | None = None,
+        force: bool = False,
+        branch: Run | None = None,
+        **kwargs: Any,
     ) -> Any:
         """Train to the end, from the last good checkpoint of the run if `resume_from_checkpoint` is set.
 
         If it is "auto" and there is no run yet, one is started.
         `force` continues although settings, problems or the model differ from those of the run.
+        A new run takes its steps before the first sample from `branch`, another run that has made the same.
         """
         with self._lock():
             # With the lock held: two processes that both begin would write over each other.
-            checkpoint = self._begin(resume_from_checkpoint, force)
+            checkpoint = self._begin(resume_from_checkpoint, force, branch)
             self.clock = Clock()
             with self.signals, self.display:
                 result = super().train(resume_from_checkpoint=checkpoint and str(checkpoint), **kwargs)
@@ -113,13 +119,13 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         """Only the first process writes, so only it holds the lock."""
         return writing_alone(self.run.directory, self.say) if self.is_world_process_zero() else nullcontext()
 
-    def _begin(self, resume: bool | str | None, force: bool) -> Path | None:
+    def _begin(self, resume: bool | str | None, force: bool, branch: Run | None) -> Path | None:
         """Write what a new run begins with, or find where to go on and cut what came after."""
         checkpoint, is_longer = None, False
         if self.is_world_process_zero():
             remove_remains(self.run.directory)
             if not resume or (resume == AUTO and not self.run.is_started):
-                self._start()
+                checkpoint = self._start(branch)
             else:
                 check_started(self.run.directory)
                 is_longer = resuming.is_longer(self.run.config, self.args.settings)
@@ -134,14 +140,20 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
             self.account.go_back_to(progress, checkpoint, is_main=is_main)
         return checkpoint
 
-    def _start(self) -> None:
+    def _start(self, branch: Run | None) -> Path | None:
         check_free(self.run.directory)
+        shared = None
+        if branch is not None:
+            shared = last_shared(branch, self.args, self.environment)
+            self.environment["branched"] = str(shared)
+            self.say(f"branching from {shared}")
         with self.writing("the settings"):
             self.run.write_environment(self.environment)
             save_nameless_base(
                 self.accelerator.unwrap_model(self.model), self.processing_class, self.run.base
             )
             self._write_settings()
+            return shared and take_over(shared, self.run, self.account.buffers)
 
     def _write_settings(self) -> None:
         self.run.write_problems("train", self.train_dataset)

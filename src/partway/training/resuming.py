@@ -67,12 +67,7 @@ def check_same_run(run: Run, settings: Mapping[str, Any], environment: Mapping[s
         for key, change in changes(run.config, settings).items()
         if key not in (*FREE_SETTINGS, *longer)
     ]
-    try:
-        differences += _differences(run.environment, environment)
-    except (LookupError, TypeError) as error:
-        raise RunError(
-            f"{run.directory}: its environment is not as it was written ({error!r}); put it back, or --force"
-        ) from None
+    differences += other_material(run, environment)
     if differences:
         raise RunError(
             f"{run.directory}: cannot resume, this is not the same run: {'; '.join(differences)}; "
@@ -80,8 +75,17 @@ def check_same_run(run: Run, settings: Mapping[str, Any], environment: Mapping[s
         )
 
 
+def other_material(run: Run, environment: Mapping[str, Any]) -> list[str]:
+    """Which of the problems and the model are not those of `run`."""
+    try:
+        return _differences(run.environment, environment)
+    except (LookupError, TypeError) as error:
+        raise RunError(
+            f"{run.directory}: its environment is not as it was written ({error!r}); put it back, or --force"
+        ) from None
+
+
 def _differences(before: Mapping[str, Any], environment: Mapping[str, Any]) -> list[str]:
-    """What the problems and the model of a run are not, compared with those it had."""
     differences = []
     if before["problems_per_step"] != environment["problems_per_step"]:
         differences.append(

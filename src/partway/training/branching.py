@@ -1,0 +1,76 @@
+"""Branches: a run that begins where another was before either sampled, so the steps they share are made once.
+
+Until its first sample a run learns references and nothing else, whatever it will sample later, keep of that
+and make of it. So arms that differ only in this have the same weights up to `sampling_start_step`, bit for
+bit, and all but one of them may begin from a checkpoint of that one.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from partway.errors import RunError
+from partway.objectives import table_1
+from partway.runs import Run
+from partway.runs.checkpoints import MANIFEST, RunProgress, flaw, new_checkpoint
+from partway.training.config import SelfSamplingConfig
+from partway.training.resuming import FREE_SETTINGS, changes, other_material
+from partway.training.shared_buffers import Buffers
+
+# What is sampled, what is kept of it and how it is learned.
+LATER_SETTINGS = {
+    *("self_sampling", "sampling_start_step", "num_generations", "num_generations_unsolved"),
+    *("temperature", "top_p", "top_k", "partial_solutions", "solutions_per_step", "buffer_sync_steps"),
+    *("state", "dedup", "length_tolerance", "max_solutions_per_problem", "length_limit"),
+    *("equivalence", "stitch", "dead_ends", "spurious"),
+}
+# Each objective of Table 1 is MLE while the reference is all there is.
+LATER_OBJECTIVES = {"objective", "mml_beta"}
+
+
+def last_shared(source: Run, args: SelfSamplingConfig, environment: Mapping[str, Any]) -> Path:
+    """The last checkpoint of `source` that a run with these settings would have, too."""
+    _check_same_beginning(source, args, environment)
+    last = min(_steps_before_sampling(source.config), _steps_before_sampling(args.settings))
+    there = source.checkpoints()
+    for step, checkpoint in reversed(there.items()):
+        if step <= last and flaw(checkpoint) is None:
+            return checkpoint
+    raise RunError(
+        f"{source.directory}: cannot branch from it, no good checkpoint is from before the first sample at "
+        f"step {last + 1} (there are {', '.join(path.name for path in there.values()) or 'none'}); "
+        "save more of them with save_steps and save_total_limit, or start without --branch"
+    )
+
+
+def take_over(checkpoint: Path, run: Run, buffers: Buffers) -> Path:
+    """Give `run` all that it would have by now if it had made the steps up to `checkpoint` itself."""
+    progress = RunProgress.read(checkpoint)
+    run.take_over(Run(checkpoint.parent), progress.step, progress.files)
+    # Last: without a checkpoint, a run that is killed in here begins from step 0, to the same end.
+    with new_checkpoint(run.checkpoint(progress.step)) as directory:
+        shutil.copytree(checkpoint, directory, dirs_exist_ok=True, ignore=shutil.ignore_patterns(MANIFEST))
+        buffers.write(directory)  # by its own rules; so far they hold what they began with
+    return run.checkpoint(progress.step)
+
+
+def _steps_before_sampling(settings: Mapping[str, Any]) -> float:
+    return math.inf if settings["self_sampling"] == "none" else settings["sampling_start_step"]
+
+
+def _check_same_beginning(source: Run, args: SelfSamplingConfig, environment: Mapping[str, Any]) -> None:
+    later = FREE_SETTINGS | LATER_SETTINGS
+    if {source.config["objective"], args.objective} <= table_1().keys() and args.buffer_file is None:
+        later |= LATER_OBJECTIVES
+    changed = changes(source.config, args.settings).items()
+    differences = [change for key, change in changed if key not in later]
+    differences += other_material(source, environment)
+    if differences:
+        raise RunError(
+            f"{source.directory}: cannot branch from it, the first steps are not the same: "
+            f"{'; '.join(differences)}; undo the change, or start without --branch"
+        )
