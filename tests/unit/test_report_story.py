@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from partway.buffer import Verdict, seed_buffers
 from partway.evaluation import differences, estimates
 from partway.evaluation.results import metric_estimates
+from partway.execution import trace
 from partway.reports import figures
 from partway.reports.example import example_of, when_learned
 from partway.reports.numbers import results_table
@@ -15,6 +17,7 @@ from partway.reports.page import page
 from partway.reports.report import read_study, write_explorer
 from partway.reports.story import baseline_of, gain, headline, terms
 from partway.reports.theme import LIGHT
+from partway.runs.run import save_buffers
 from report_cases import write_run
 
 MLE = {"self_sampling": "none", "objective": "mle"}
@@ -112,6 +115,25 @@ def test_one_problem_is_shown_with_its_solutions_and_when_it_was_learned(study):
     assert shown.count('class="card"') >= 2
     assert re.search(r"The model first solved it from scratch at step \d+", shown)
     assert page(study, {}, "title").index('id="example"') < page(study, {}, "title").index('id="pass_at_k"')
+
+
+def test_of_solutions_that_are_spelled_otherwise_only_one_is_shown(tmp_path):
+    run = write_run(tmp_path / "run", self_sampling="fcs", problems=2)
+    spelled, solved = seed_buffers(run.problems()).values()
+    for buffer, template in [
+        (spelled, "m0 = {0}\nm1 = {1}\nm2 = {2}\nt0 = m0 + m1\nanswer = t0 - m2"),
+        (spelled, "n0 = {0}.0\nn1 = {1}\nn2 = {2}\nt0 = n0 + n1\nanswer = t0 - n2"),
+        (solved, "m0 = {0}\nn1 = {1}\nn2 = {2}\nt0 = m0 + n1\nanswer = t0 - n2"),
+        (solved, "n0 = {0}\nn1 = {1}\nn2 = {2}\nt7 = n0 - n2\nanswer = t7 + n1"),
+    ]:
+        numbers = re.findall(r"n\d = (\d+)", buffer.problem.reference.text)
+        assert buffer.consider(trace(template.format(*numbers)), 1) is Verdict.NEW_FULLY_CORRECT
+    save_buffers(run.final, {buffer.problem.id: buffer for buffer in (spelled, solved)})
+    example = example_of(read_study([run]))
+    assert example.buffer.problem == solved.problem
+    shown = example.to_html()
+    assert "t7" in shown
+    assert "m0" not in shown
 
 
 def test_when_a_problem_was_learned_is_what_its_samples_say(tmp_path):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from partway.buffer import SolutionBuffer, Verdict
 from partway.buffer.html import buffer_cards
 from partway.datasets.problem_rows import problem_of
+from partway.execution import Trace
 from partway.execution.trace_html import cards_html, shown_text
 from partway.reports.study import Study
 from partway.reports.summaries import RunSummary
@@ -30,13 +32,21 @@ class Example:
         """The question, the answer, and solutions of each kind side by side."""
         problem, programs = self.buffer.problem, self.buffer.programs
         kept = self.buffer.fully_correct, self.buffer.stitched, self.buffer.partially_correct
-        solutions = [s for of_kind, most in zip(kept, SHOWN.values(), strict=True) for s in of_kind[:most]]
-        traces = programs.trace_all([solution.text for solution in solutions])
+        found = [programs.trace_all([solution.text for solution in of_kind]) for of_kind in kept]
+        traces = [
+            t for of_kind, most in zip(found, SHOWN.values(), strict=True) for t in _varied(of_kind)[:most]
+        ]
         return (
             f'<p class="question">{shown_text(problem.question)}</p>'
             f'<div class="partway">{cards_html(list(buffer_cards(self.buffer, traces)), programs)}</div>'
             f"<p>{shown_text(self.learned)}</p>"
         )
+
+
+def _varied(traces: Sequence[Trace]) -> list[Trace]:
+    """The traces, of those that go through the same states the first, then the others."""
+    firsts = {trace.states: trace for trace in reversed(traces)}
+    return [t for is_other in (False, True) for t in traces if (firsts[t.states] is not t) is is_other]
 
 
 def example_of(study: Study) -> Example | None:
@@ -59,7 +69,9 @@ def example_of(study: Study) -> Example | None:
 
 def _worth(row: Row, problem: Row) -> tuple[bool, bool, int]:
     """Short problems with solutions of every kind first, then those with many."""
-    kinds = Counter(solution["kind"] for solution in row["solutions"])
+    # Other names and other spellings of numbers go through the same states: they are one way to solve it.
+    ways = {(solution["kind"], *solution["states"]) for solution in row["solutions"]}
+    kinds = Counter(kind for kind, *_ in ways)
     longest = max(len(solution["steps"]) for solution in row["solutions"])
     is_short = len(problem["question"]) <= LONG_QUESTION and longest <= LONG_SOLUTION
     has_all = kinds["fully_correct"] > 1 and kinds["partially_correct"] > 0
