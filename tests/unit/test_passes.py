@@ -29,7 +29,7 @@ def test_token_log_probs_and_their_gradients_are_those_of_a_log_softmax(dtype: t
     rows = torch.randint(0, len(logits), (300,))  # some rows several times, some never
     tokens = torch.randint(0, 17, (300,))
     weights = torch.randn(300)
-    found = token_log_probs(logits, rows, tokens)
+    found = token_log_probs(logits.clone(), rows, tokens)  # written over, as what a head gives is
     (gradient,) = torch.autograd.grad((found * weights).sum(), logits)
     expected = logits.float().log_softmax(-1)[rows, tokens]
     (expected_gradient,) = torch.autograd.grad((expected * weights).sum(), logits)
@@ -44,6 +44,14 @@ def test_certain_and_impossible_tokens_have_finite_gradients() -> None:
     assert found.tolist() == [-2000.0, 0.0]
     assert logits.grad is not None
     assert logits.grad.tolist() == [[-1.0, 1.0], [0.0, 0.0]]
+
+
+def test_a_second_backward_is_an_error_and_no_other_gradient() -> None:
+    logits = torch.randn(3, 5, requires_grad=True)
+    total = token_log_probs(logits.clone(), torch.tensor([0, 2]), torch.tensor([1, 4])).sum()
+    total.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        total.backward()
 
 
 def test_one_row_holds_trees_without_padding() -> None:

@@ -67,7 +67,9 @@ def score_grid(model: nn.Module, rows: Rows, grid: Grid, **inputs: Tensor) -> Te
     tokens = to_tensor(grid.tokens, device)
     output = logits_at(model, to_tensor(kept, device), input_ids=tokens, use_cache=False, **inputs)
     wanted_E = np.concatenate([tree.wanted for tree in trees])
-    log_probs_E = token_log_probs(output.logits[0], to_tensor(sources_E, device), to_tensor(wanted_E, device))
+    log_probs_E = token_log_probs(
+        output.logits.squeeze(0), to_tensor(sources_E, device), to_tensor(wanted_E, device)
+    )
     return _sum_along_paths(log_probs_E, trees)
 
 
@@ -98,7 +100,7 @@ def score_after_prompt(model: nn.Module, tree: TokenTree, pad_id: int) -> Tensor
     targets = [tree.wanted[path] for path in tree.paths]
     # The first token of every target follows the prompt, so its log-prob comes from the first pass already.
     first_S = to_tensor(np.array([target[0] for target in targets]), device)
-    log_probs_S = token_log_probs(output.logits[0], torch.zeros_like(first_S), first_S)
+    log_probs_S = token_log_probs(output.logits.squeeze(0), torch.zeros_like(first_S), first_S)
     length = max(map(len, targets)) - 1
     if length == 0:
         return log_probs_S
@@ -118,7 +120,7 @@ def score_after_prompt(model: nn.Module, tree: TokenTree, pad_id: int) -> Tensor
         use_cache=True,
     )
     rest = token_log_probs(
-        output.logits[0], torch.arange(len(kept), device=device), to_tensor(wanted, device)
+        output.logits.squeeze(0), torch.arange(len(kept), device=device), to_tensor(wanted, device)
     )
     return log_probs_S.index_add(0, to_tensor(slots, device), rest)
 
@@ -145,8 +147,9 @@ def _reads_only(head: nn.Module, kept: Tensor) -> Iterator[None]:
 
 
 class _TokenLogProbs(torch.autograd.Function):
-    """log softmax(logits)[source, token] with one array of the logits' size, and one more in backward.
+    """log softmax(logits)[source, token] with no array of the logits' size but theirs.
 
+    The gradient is written over the logits, which dominate memory: a second backward is an error.
     Sums are in float32, or in float64 where the logits are.
     """
 
@@ -160,20 +163,22 @@ class _TokenLogProbs(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         logits, totals, sources, tokens = ctx.saved_tensors
-        # d/dlogits of log softmax is (1 at the token) - P: first -P, weighted by all that was scored in the
-        # row.
+        # d/dlogits of log softmax is (1 at the token) - P, weighted by all that was scored in the row.
         weights = torch.zeros_like(totals).index_add_(0, sources, gradients[0])
-        result = torch.empty_like(logits)
-        for start in range(0, len(logits), ROWS_AT_ONCE):
-            rows = slice(start, start + ROWS_AT_ONCE)
-            result[rows] = (logits[rows].to(totals) - totals[rows, None]).exp_().mul_(-weights[rows, None])
-        # The scored tokens again, so that 1 - P is taken in float32 also where the logits are shorter floats.
+        # The scored tokens apart, so that 1 - P is taken in float32 also where the logits are shorter floats.
         places, inverse = torch.unique(sources * logits.shape[1] + tokens, return_inverse=True)
         row, column = places // logits.shape[1], places % logits.shape[1]
         gradient = totals.new_zeros(len(places)).index_add_(0, inverse, gradients[0])
-        probability = (logits[row, column].to(totals) - totals[row]).exp_()
-        result[row, column] = (gradient - weights[row] * probability).to(result.dtype)
-        return result, None, None
+        scored = gradient - weights[row] * (logits[row, column].to(totals) - totals[row]).exp_()
+        for start in range(0, len(logits), ROWS_AT_ONCE):
+            rows = slice(start, start + ROWS_AT_ONCE)
+            part = logits[rows]
+            wide = part.to(totals)  # itself, if it is wide enough
+            wide.sub_(totals[rows, None]).exp_().mul_(-weights[rows, None])
+            if wide is not part:
+                part.copy_(wide)
+        logits[row, column] = scored.to(logits.dtype)
+        return logits, None, None
 
 
 def token_log_probs(logits: Tensor, sources: Tensor, tokens: Tensor) -> Tensor:
