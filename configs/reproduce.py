@@ -22,6 +22,7 @@ MATHQA = {
     "data/mathqa/test.jsonl": "partway data mathqa --source {source} --out data/mathqa",
     "data/mathqa/untrained": "python configs/mathqa/prepare.py data/mathqa",
 }
+FULL = "partway train configs/mathqa/full.yaml"
 ON_500_PROBLEMS = (
     "--problems data/mathqa/test.jsonl --limit 500 --samples 80 --k 1,5,10,20,50,80 "
     "--max-completion-length 200"
@@ -107,10 +108,21 @@ STUDIES = {
     ),
     "mathqa-full": Study(
         first={"data/mathqa/test.jsonl": MATHQA["data/mathqa/test.jsonl"]},
-        train="partway train configs/mathqa/full.yaml",
+        train=FULL,
         arms={"full_mle": MLE, "full_fcs": "--self_sampling fcs", "full_fcs_pcs": ""},
         evaluate=ON_500_PROBLEMS,
         trunk="full_mle",
+    ),
+    "mathqa-other": Study(
+        first={
+            "data/mathqa/test.jsonl": MATHQA["data/mathqa/test.jsonl"],
+            "data/mathqa/test_other.jsonl": "python configs/mathqa/unseen.py data/mathqa train",
+            "runs/full_mle/final": f"{FULL} --output_dir runs/full_mle {MLE} --seed 0 --resume auto",
+        },
+        train="partway train configs/mathqa/other.yaml",
+        arms={"other_mle": MLE, "other_fcs": "--self_sampling fcs", "other_fcs_pcs": ""},
+        evaluate="--problems data/mathqa/test_other.jsonl --samples 80 --k 1,5,10,20,50,80 "
+        "--max-completion-length 200",
     ),
 }
 

@@ -1,35 +1,48 @@
 """The dev and test problems of MathQA unlike all that is learned.
 
     python configs/mathqa/unseen.py data/mathqa
+    python configs/mathqa/unseen.py data/mathqa train
 
 Writes dev_unseen.jsonl and test_unseen.jsonl: problems whose question, numbers masked, is more than two words
 away from every question in first.jsonl and rest.jsonl. That is the rule by which MathQA-Filtered parts train
-from dev.
+from dev. With `train` it writes dev_other.jsonl and test_other.jsonl: problems unlike all of train.jsonl,
+those of test unlike those of dev, too, so that a model that has read train.jsonl can learn the ones and be
+measured on the others.
 """
 
 import sys
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
-from partway import load_problems
+from partway import Problem, load_problems
 from partway.datasets.mathqa.filtered import TEMPLATE_EDITS
 from partway.datasets.mathqa.templates import Template, template_of, within_edits
 
 
-def main(directory: Path) -> None:
+def main(directory: Path, *names: str) -> None:
     learned: defaultdict[int, set[Template]] = defaultdict(set)
-    for name in ("first", "rest"):
-        for problem in load_problems(directory / f"{name}.jsonl"):
-            template = template_of(problem.question)
-            learned[len(template)].add(template)
+    for name in names or ("first", "rest"):
+        learn(load_problems(directory / f"{name}.jsonl"), learned)
     for split in ("dev", "test"):
         file = directory / f"{split}.jsonl"
         rows = zip(
             file.read_text(encoding="utf-8").splitlines(keepends=True), load_problems(file), strict=True
         )
-        unseen = [row for row, problem in rows if is_unseen(template_of(problem.question), learned)]
-        (directory / f"{split}_unseen.jsonl").write_text("".join(unseen), encoding="utf-8")
+        unseen = [
+            (row, problem) for row, problem in rows if is_unseen(template_of(problem.question), learned)
+        ]
+        found = directory / f"{split}_{'other' if names else 'unseen'}.jsonl"
+        found.write_text("".join(row for row, _ in unseen), encoding="utf-8")
         print(f"{split}: {len(unseen)} problems unlike those that are learned")
+        if names:
+            learn((problem for _, problem in unseen), learned)
+
+
+def learn(problems: Iterable[Problem], learned: dict[int, set[Template]]) -> None:
+    for problem in problems:
+        template = template_of(problem.question)
+        learned[len(template)].add(template)
 
 
 def is_unseen(template: Template, learned: dict[int, set[Template]]) -> bool:
@@ -39,4 +52,4 @@ def is_unseen(template: Template, learned: dict[int, set[Template]]) -> bool:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -42,6 +42,17 @@ def test_unseen_problems_are_more_than_two_words_from_all_that_is_learned(tmp_pa
     assert [p.id for p in load_problems(tmp_path / "test_unseen.jsonl")] == ["test/1"]
 
 
+def test_problems_for_a_model_that_has_read_train_are_unlike_those_and_each_other(tmp_path):
+    write(tmp_path / "train.jsonl", "a car covers 12 km in 3 h ; how fast is it ?")
+    write(tmp_path / "dev.jsonl", "a car covers 7 km in 9 h ; how fast is it ?", "what is 5 % of 80 ?")
+    write(
+        tmp_path / "test.jsonl", "a car covers 2 km in 1 h ; how fast is it ?", "what is 6 % of 9 ?", "who ?"
+    )
+    main_of("mathqa/unseen.py")(tmp_path, "train")
+    assert [p.id for p in load_problems(tmp_path / "dev_other.jsonl")] == ["dev/1"]
+    assert [p.id for p in load_problems(tmp_path / "test_other.jsonl")] == ["test/2"]
+
+
 @pytest.mark.models
 def test_mathqa_is_parted_into_what_is_read_first_and_what_the_arms_learn(tmp_path):
     write(tmp_path / "train.jsonl", *(f"what is {n} % of {n + 7} ?" for n in range(3_010)))
@@ -116,6 +127,8 @@ def leaves(arguments: list[str]) -> list[Path]:
             return [Path("data/gsm8k/test_short.jsonl")]
         case ["configs/filtered/prepare.py", directory]:
             return [Path(directory) / "dev_short.jsonl"]
+        case ["configs/mathqa/unseen.py", directory, "train"]:
+            return [Path(directory) / "test_other.jsonl"]
         case ["configs/mathqa/prepare.py", _]:
             return [Path("data/mathqa/untrained")]
         case ["train", *_]:
@@ -183,7 +196,7 @@ def test_a_command_that_fails_ends_it_in_one_line(reproduce):
     assert len(calls) == 1
 
 
-@pytest.mark.parametrize("study", ["gsm8k", "filtered", "mathqa", "mathqa-full"])
+@pytest.mark.parametrize("study", ["gsm8k", "filtered", "mathqa", "mathqa-full", "mathqa-other"])
 def test_every_command_of_a_study_can_be_given(reproduce, study):
     main, calls = reproduce
     main([study, "source", "--seeds", "1"])
