@@ -137,6 +137,7 @@ def command(
         overrides.setdefault("disable_tqdm", "true")
     args = SelfSamplingConfig(**checked(settings, SelfSamplingConfig, overrides, config))
     _check_reporting(args)
+    trunk = None if branch is None else Run.at(branch)
     if dry_run:
         _rehearse(args, strict, as_json)
         return
@@ -144,12 +145,11 @@ def command(
         check_free(Path(args.output_dir or "run"))
     elif resume != AUTO:
         check_started(Path(args.output_dir or "run"))
-    other = None if branch is None else Run.at(branch)  # before problems and model are loaded
     trainer = _trainer(args, strict, replay)
     if "MASTER_PORT" in os.environ and "RANK" not in os.environ:  # what accelerate sets for several processes
         trainer.say("one process only: without GPUs, accelerate launch needs --multi_gpu to start several")
     try:
-        trainer.train(resume_from_checkpoint=resume, force=force, branch=other)
+        trainer.train(resume_from_checkpoint=resume, force=force, branch=trunk)
     except Interrupted as interrupted:
         click.echo(f"partway: {interrupted}", err=True)
         raise SystemExit(128 + interrupted.signal) from None
