@@ -225,7 +225,7 @@ def test_a_run_branches_from_another(folder, tmp_path):
     with pytest.raises(PartwayError, match="nowhere: no run here"):
         invoke(folder / "config.yaml", *words, "--branch", "nowhere")
     invoke(folder / "config.yaml", *words, "--branch", mle, "--resume", "auto")
-    assert Run(fcs).environment["branched"] == str(mle / "checkpoint-2")
+    assert Run(fcs).environment["branched"] == "mle/checkpoint-2"
     assert {sample.step for sample in Run(fcs).samples()} == {3, 4}
 
 

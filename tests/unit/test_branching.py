@@ -47,7 +47,7 @@ def test_a_branch_ends_as_if_it_had_made_all_steps_itself(mle, tmp_path, setting
     assert result(tmp_path / "branch") == result(tmp_path / "whole")
     losses = [[line.get("loss") for line in Run(tmp_path / name).metrics()] for name in ("branch", "whole")]
     assert losses[0] == losses[1]
-    assert Run(tmp_path / "branch").environment["branched"] == str(mle.checkpoint(4))
+    assert Run(tmp_path / "branch").environment["branched"] == "run/checkpoint-4"
     assert "branched" not in Run(tmp_path / "whole").environment
 
 
@@ -116,6 +116,15 @@ def test_other_problems_are_refused(mle, tmp_path):
     other.write_environment(environment)
     with pytest.raises(RunError, match="the training problems are others"):
         small_trainer(tmp_path / "branch", **SAMPLING).train(branch=other)
+
+
+def test_what_a_run_of_an_older_version_does_not_say_is_the_default(mle, tmp_path):
+    older = Run(tmp_path / "older")
+    shutil.copytree(mle.directory, older.directory)
+    samples = {key: value for key, value in mle.config.items() if key not in ("self_sampling", "objective")}
+    older.write_config(samples)  # so it samples from its first step on
+    with pytest.raises(RunError, match="from before the first sample at step 1"):
+        small_trainer(tmp_path / "branch", **SAMPLING).train(branch=older)
 
 
 def test_a_damaged_checkpoint_is_not_branched_from(mle, tmp_path):

@@ -46,7 +46,7 @@ class Example:
 def _varied(traces: Sequence[Trace]) -> list[Trace]:
     """The traces, of those that go through the same states the first, then the others."""
     firsts = {trace.states: trace for trace in reversed(traces)}
-    return [t for is_other in (False, True) for t in traces if (firsts[t.states] is not t) is is_other]
+    return sorted(traces, key=lambda trace: firsts[trace.states] is not trace)
 
 
 def example_of(study: Study) -> Example | None:

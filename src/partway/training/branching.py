@@ -18,7 +18,7 @@ from partway.objectives import table_1
 from partway.runs import Run
 from partway.runs.checkpoints import MANIFEST, RunProgress, flaw, new_checkpoint
 from partway.training.config import SelfSamplingConfig
-from partway.training.resuming import FREE_SETTINGS, changes, other_material
+from partway.training.resuming import FREE_SETTINGS, changes, other_material, with_defaults
 from partway.training.shared_buffers import Buffers
 
 # What is sampled, what is kept of it and how it is learned.
@@ -59,12 +59,14 @@ def take_over(checkpoint: Path, run: Run, buffers: Buffers) -> Path:
 
 
 def _steps_before_sampling(settings: Mapping[str, Any]) -> float:
-    return math.inf if settings["self_sampling"] == "none" else settings["sampling_start_step"]
+    known = with_defaults(settings)
+    return math.inf if known["self_sampling"] == "none" else known["sampling_start_step"]
 
 
 def _check_same_beginning(source: Run, args: SelfSamplingConfig, environment: Mapping[str, Any]) -> None:
     later = FREE_SETTINGS | LATER_SETTINGS
-    if {source.config["objective"], args.objective} <= table_1().keys() and args.buffer_file is None:
+    objectives = {with_defaults(source.config)["objective"], args.objective}
+    if objectives <= table_1().keys() and args.buffer_file is None:
         later |= LATER_OBJECTIVES
     changed = changes(source.config, args.settings).items()
     differences = [change for key, change in changed if key not in later]

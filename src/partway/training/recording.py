@@ -145,7 +145,7 @@ class RecordingTrainer(Trainer):  # type: ignore[misc]
         shared = None
         if branch is not None:
             shared = last_shared(branch, self.args, self.environment)
-            self.environment["branched"] = str(shared)
+            self.environment["branched"] = "/".join(shared.resolve().parts[-2:])
             self.say(f"branching from {shared}")
         with self.writing("the settings"):
             self.run.write_environment(self.environment)

@@ -105,14 +105,19 @@ def _differences(before: Mapping[str, Any], environment: Mapping[str, Any]) -> l
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, str]:
     """By key, what is different in `new` settings; what settings do not say has its default."""
-    # A setting that an older version did not know had today's default, or the run would not be the same.
-    usual = {f.name: f.default for f in fields(SelfSamplingConfig) if f.default is not MISSING}
-    before, now = usual | dict(old), usual | dict(new)
+    before, now = with_defaults(old), with_defaults(new)
     return {
         key: f"{key} was {before.get(key)!r}, is {now.get(key)!r}"
         for key in sorted(old.keys() | new.keys())
         if before.get(key) != now.get(key)
     }
+
+
+def with_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings, and the defaults of those that are not among them."""
+    # A setting that an older version did not know had today's default, or the run would not be the same.
+    usual = {f.name: f.default for f in fields(SelfSamplingConfig) if f.default is not MISSING}
+    return usual | dict(settings)
 
 
 def _count(environment: Mapping[str, Any], split: str) -> int:
