@@ -57,7 +57,8 @@ def memory(settings: Mapping[str, Any], size: Size) -> float:
     # layers' inputs alone, and one layer, when the rest is computed again.
     held = 17 * size.layers if not settings.get("gradient_checkpointing") else size.layers + 17
     activations = tokens * size.width * held * width
-    logits = tokens * size.vocabulary * 4 * 2 / 2  # log-probs and their gradients, where half are targets
+    # Half the tokens are targets; their gradients are written over the 32-bit logits, which may be copies.
+    logits = tokens / 2 * size.vocabulary * (4 if width == 4 else 4 + width)
     return (states + activations + logits) / GB
 
 
