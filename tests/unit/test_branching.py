@@ -8,6 +8,7 @@ import pytest
 from partway.errors import RunError
 from partway.runs import Run
 from partway.runs.run import save_buffers
+from partway.training import SelfSamplingTrainer
 from training_cases import small_trainer
 
 pytestmark = pytest.mark.slow
@@ -64,6 +65,24 @@ def test_a_branch_that_is_killed_while_it_copies_ends_the_same(mle, tmp_path, mo
             trainer.train(branch=mle)
     small_trainer(tmp_path / "branch", **SAMPLING).train(resume_from_checkpoint="auto", branch=mle)
     assert result(tmp_path / "branch") == result(tmp_path / "whole")
+
+
+def test_the_best_checkpoint_of_the_shared_steps_may_become_the_final_model(tmp_path):
+    def trainer(name: str, **settings) -> SelfSamplingTrainer:
+        made = small_trainer(tmp_path / name, max_steps=12, **settings)
+        made.compute_metrics = lambda _: {"pass@1": 1 / made.state.global_step}  # the first is the best
+        return made
+
+    later = SAMPLING | {"sampling_start_step": 8}
+    trainer("mle", **MLE).train()
+    trainer("whole", **later).train()
+    trainer("branch", **later).train(branch=Run(tmp_path / "mle"))
+    assert Run(tmp_path / "branch").final_step == Run(tmp_path / "whole").final_step == 4
+    for name in ("branch", "whole"):
+        assert list(Run(tmp_path / name).checkpoints()) == [4, 8, 12]
+    assert (tmp_path / "branch/final/model.safetensors").read_bytes() == (
+        tmp_path / "whole/final/model.safetensors"
+    ).read_bytes()
 
 
 def test_a_branch_that_was_begun_is_resumed_and_not_branched_again(mle, tmp_path):

@@ -137,9 +137,10 @@ class Run:
             return self.final
         # Only the last checkpoint knows which one was best by then.
         last = max(self.checkpoints().items(), default=(0, None))[1]
-        return last and (self._best_checkpoint(last) or last)
+        return last and (self.best_checkpoint(last) or last)
 
-    def _best_checkpoint(self, last: Path) -> Path | None:
+    def best_checkpoint(self, last: Path) -> Path | None:
+        """The checkpoint that was best when `last` was written, if it is there."""
         state = last / TRAINER_STATE
         best = read_json(state).get("best_model_checkpoint") if state.is_file() else None
         found = self.directory / Path(best).name if best else None  # the run may have been moved since

@@ -47,14 +47,17 @@ def last_shared(source: Run, args: SelfSamplingConfig, environment: Mapping[str,
     )
 
 
-def take_over(checkpoint: Path, run: Run, buffers: Buffers) -> Path:
-    """Give `run` all that it would have by now if it had made the steps up to `checkpoint` itself."""
-    progress = RunProgress.read(checkpoint)
-    run.take_over(Run(checkpoint.parent), progress.step, progress.files)
-    # Last: without a checkpoint, a run that is killed in here begins from step 0, to the same end.
-    with new_checkpoint(run.checkpoint(progress.step)) as directory:
-        shutil.copytree(checkpoint, directory, dirs_exist_ok=True, ignore=shutil.ignore_patterns(MANIFEST))
-        buffers.write(directory)  # by its own rules; so far they hold what they began with
+def take_over(last: Path, run: Run, buffers: Buffers) -> Path:
+    """Give `run` all that it would have by now if it had made the steps up to checkpoint `last` itself."""
+    source, progress = Run(last.parent), RunProgress.read(last)
+    run.take_over(source, progress.step, progress.files)
+    best = source.best_checkpoint(last) or last  # it may become the final model
+    # The last one last: without it, a run that is killed in here begins earlier, to the same end.
+    for checkpoint in dict.fromkeys((best, last)):
+        with new_checkpoint(run.directory / checkpoint.name) as directory:
+            copied = shutil.ignore_patterns(MANIFEST)
+            shutil.copytree(checkpoint, directory, dirs_exist_ok=True, ignore=copied)
+            buffers.write(directory)  # by its own rules; so far they hold what they began with
     return run.checkpoint(progress.step)
 
 
