@@ -66,9 +66,9 @@ def test_questions_come_back_from_a_conversion(shipped):
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """The runs of SmolLM2-135M, unpacked."""
+    """The runs that differences in the documentation are of, unpacked."""
     folder = tmp_path_factory.mktemp("shipped")
-    for name in ("gsm8k", "filtered"):
+    for name in ("gsm8k", "filtered", "mathqa_full"):
         with tarfile.open(SHIP.parent / f"{name}.tar.xz") as archive:
             archive.extractall(folder, filter="data")
     return folder / "runs"
@@ -96,6 +96,12 @@ EXPERIMENTS, README = "docs/experiments.md", "README.md"
         ("filtered_fcs", "filtered_fcs_pcs", {EXPERIMENTS: (1, 5, 10, 20, 50)}),
         ("filtered_mle_at_40", "filtered_fcs_pcs", {EXPERIMENTS: (1, 5, 10, 20, 50)}),
         ("filtered_mle_at_40", "filtered_mle", {EXPERIMENTS: (1, 5, 10, 20, 50)}),
+        ("full_mle full_mle_s1", "full_fcs full_fcs_s1", {EXPERIMENTS: (1, 5, 10, 20, 50, 80)}),
+        (
+            "full_mle full_mle_s1",
+            "full_fcs_pcs full_fcs_pcs_s1",
+            {EXPERIMENTS: (1, 5, 10, 20, 50, 80), README: (1, 80)},
+        ),
     ],
 )
 def test_differences_in_the_documentation_are_those_of_the_shipped_runs(runs, first, second, told):
