@@ -23,9 +23,17 @@ MATHQA = {
     "data/mathqa/untrained": "python configs/mathqa/prepare.py data/mathqa",
 }
 FULL = "partway train configs/mathqa/full.yaml"
+OTHER = {
+    "data/mathqa/test.jsonl": MATHQA["data/mathqa/test.jsonl"],
+    "data/mathqa/test_other.jsonl": "python configs/mathqa/unseen.py data/mathqa train",
+    "runs/full_mle/final": f"{FULL} --output_dir runs/full_mle {MLE} --seed 0 --resume auto",
+}
 ON_500_PROBLEMS = (
     "--problems data/mathqa/test.jsonl --limit 500 --samples 80 --k 1,5,10,20,50,80 "
     "--max-completion-length 200"
+)
+ON_OTHER_PROBLEMS = (
+    "--problems data/mathqa/test_other.jsonl --samples 80 --k 1,5,10,20,50,80 --max-completion-length 200"
 )
 
 
@@ -114,15 +122,33 @@ STUDIES = {
         trunk="full_mle",
     ),
     "mathqa-other": Study(
-        first={
-            "data/mathqa/test.jsonl": MATHQA["data/mathqa/test.jsonl"],
-            "data/mathqa/test_other.jsonl": "python configs/mathqa/unseen.py data/mathqa train",
-            "runs/full_mle/final": f"{FULL} --output_dir runs/full_mle {MLE} --seed 0 --resume auto",
-        },
+        first=OTHER,
         train="partway train configs/mathqa/other.yaml",
         arms={"other_mle": MLE, "other_fcs": "--self_sampling fcs", "other_fcs_pcs": ""},
-        evaluate="--problems data/mathqa/test_other.jsonl --samples 80 --k 1,5,10,20,50,80 "
-        "--max-completion-length 200",
+        evaluate=ON_OTHER_PROBLEMS,
+    ),
+    "mathqa-again": Study(
+        first=OTHER,
+        train="partway train configs/mathqa/again.yaml",
+        arms={
+            "again_mle": MLE,
+            "again_fcs_pcs": "",
+            "again_fcs": "--self_sampling fcs",
+            "again_set": "--state set",
+            "again_guide": "--partial_solutions guide",
+            "again_targets": "--partial_solutions targets",
+            "again_1_sample": "--num_generations 1",
+            "again_8_samples": "--num_generations 8",
+            "again_cool": "--temperature 0.4",
+            "again_hot": "--temperature 1.2",
+            "again_mml": "--objective mml",
+            "again_beta_mml": "--objective beta_mml",
+            "again_live": "--equivalence live",
+            "again_stitch": "--stitch true",
+            "again_live_stitch": "--equivalence live --stitch true",
+            "again_spurious": "--spurious drop",
+        },
+        evaluate=ON_OTHER_PROBLEMS,
     ),
 }
 

@@ -7,7 +7,8 @@ Writes dev_unseen.jsonl and test_unseen.jsonl: problems whose question, numbers 
 away from every question in first.jsonl and rest.jsonl. That is the rule by which MathQA-Filtered parts train
 from dev. With `train` it writes dev_other.jsonl and test_other.jsonl: problems unlike all of train.jsonl,
 those of test unlike those of dev, too, so that a model that has read train.jsonl can learn the ones and be
-measured on the others.
+measured on the others. It parts dev_other.jsonl once more, into few_other.jsonl, the first 256, to be learned
+again and again, and rest_other.jsonl, to watch that.
 """
 
 import sys
@@ -18,6 +19,8 @@ from pathlib import Path
 from partway import Problem, load_problems
 from partway.datasets.mathqa.filtered import TEMPLATE_EDITS
 from partway.datasets.mathqa.templates import Template, template_of, within_edits
+
+FEW = 256
 
 
 def main(directory: Path, *names: str) -> None:
@@ -32,11 +35,18 @@ def main(directory: Path, *names: str) -> None:
         unseen = [
             (row, problem) for row, problem in rows if is_unseen(template_of(problem.question), learned)
         ]
-        found = directory / f"{split}_{'other' if names else 'unseen'}.jsonl"
-        found.write_text("".join(row for row, _ in unseen), encoding="utf-8")
+        found = [row for row, _ in unseen]
+        write(directory / f"{split}_{'other' if names else 'unseen'}.jsonl", found)
         print(f"{split}: {len(unseen)} problems unlike those that are learned")
         if names:
             learn((problem for _, problem in unseen), learned)
+        if names and split == "dev":
+            write(directory / "few_other.jsonl", found[:FEW])
+            write(directory / "rest_other.jsonl", found[FEW:])
+
+
+def write(file: Path, rows: list[str]) -> None:
+    file.write_text("".join(rows), encoding="utf-8")
 
 
 def learn(problems: Iterable[Problem], learned: dict[int, set[Template]]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import runpy
+from dataclasses import asdict
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -51,6 +52,16 @@ def test_problems_for_a_model_that_has_read_train_are_unlike_those_and_each_othe
     main_of("mathqa/unseen.py")(tmp_path, "train")
     assert [p.id for p in load_problems(tmp_path / "dev_other.jsonl")] == ["dev/1"]
     assert [p.id for p in load_problems(tmp_path / "test_other.jsonl")] == ["test/2"]
+
+
+def test_few_of_the_other_problems_are_learned_and_the_rest_are_watched(tmp_path):
+    write(tmp_path / "train.jsonl", "what is 5 % of 80 ?")
+    write(tmp_path / "dev.jsonl", *(f"problem {'again ' * n}?" for n in range(5, 305)))
+    write(tmp_path / "test.jsonl", "what is 5 % of 80 ?")
+    main_of("mathqa/unseen.py")(tmp_path, "train")
+    few, rest = (load_problems(tmp_path / f"{name}_other.jsonl") for name in ("few", "rest"))
+    assert [p.id for p in [*few, *rest]] == [f"dev/{n}" for n in range(300)]
+    assert len(few) == 256, "eight steps of 32 are an epoch of configs/mathqa/again.yaml"
 
 
 @pytest.mark.models
@@ -189,6 +200,37 @@ def test_arms_that_share_their_first_steps_branch_from_the_one_that_made_them(re
     assert 2408 % 301 == 0, "or there is no checkpoint to branch from"
 
 
+def test_an_ablation_differs_from_fcs_pcs_in_what_it_is_named_after(reproduce):
+    main, calls = reproduce
+    main(["mathqa-again", "source", "--seeds", "1", "--jobs", "1"])
+    arms = [asdict(train_settings(call)) for call in calls if call[0] == "train" and "again" in call[1]]
+    ours = next(arm for arm in arms if arm["output_dir"] == "runs/again_fcs_pcs")
+    changed = {
+        Path(arm["output_dir"]).name.removeprefix("again_"): {
+            key: value for key, value in arm.items() if value != ours[key] and key != "output_dir"
+        }
+        for arm in arms
+    }
+    assert changed == {
+        "mle": {"self_sampling": "none", "objective": "mle"},
+        "fcs_pcs": {},
+        "fcs": {"self_sampling": "fcs"},
+        "set": {"state": "set"},
+        "guide": {"partial_solutions": "guide"},
+        "targets": {"partial_solutions": "targets"},
+        "1_sample": {"num_generations": 1},
+        "8_samples": {"num_generations": 8},
+        "cool": {"temperature": 0.4},
+        "hot": {"temperature": 1.2},
+        "mml": {"objective": "mml"},
+        "beta_mml": {"objective": "beta_mml"},
+        "live": {"equivalence": "live"},
+        "stitch": {"stitch": True},
+        "live_stitch": {"equivalence": "live", "stitch": True},
+        "spurious": {"spurious": "drop"},
+    }
+
+
 def test_a_command_that_fails_ends_it_in_one_line(reproduce):
     main, calls = reproduce
     with pytest.raises(SystemExit, match="this failed: partway data gsm8k --source fails"):
@@ -196,7 +238,9 @@ def test_a_command_that_fails_ends_it_in_one_line(reproduce):
     assert len(calls) == 1
 
 
-@pytest.mark.parametrize("study", ["gsm8k", "filtered", "mathqa", "mathqa-full", "mathqa-other"])
+@pytest.mark.parametrize(
+    "study", ["gsm8k", "filtered", "mathqa", "mathqa-full", "mathqa-other", "mathqa-again"]
+)
 def test_every_command_of_a_study_can_be_given(reproduce, study):
     main, calls = reproduce
     main([study, "source", "--seeds", "1"])
