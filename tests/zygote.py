@@ -50,6 +50,7 @@ class Zygote:
         directory: Path,
         *,
         resume: bool = False,
+        branch: Path | None = None,
         kill_at: int = 0,
         kill_in: str = "",
         processes: int = 1,
@@ -65,7 +66,7 @@ class Zygote:
         """
         request = {"directory": str(directory), "resume": resume, "kill_at": kill_at, "kill_in": kill_in}
         request |= {"processes": processes, "strategy": strategy, "dropout": dropout}
-        request |= {"file_limit": file_limit, "settings": settings}
+        request |= {"file_limit": file_limit, "settings": settings, "branch": branch and str(branch)}
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(request) + "\n")
@@ -92,6 +93,7 @@ class Assassin:
 
 def train(request: dict[str, Any]) -> dict[str, Any]:
     """Train as asked, in this process."""
+    from partway.runs import Run
     from training_cases import small_trainer
 
     assassin = Assassin(request["directory"], request["kill_in"], request["kill_at"])
@@ -105,7 +107,8 @@ def train(request: dict[str, Any]) -> dict[str, Any]:
         dropout=request["dropout"],
         **request["settings"],
     )
-    trainer.train(resume_from_checkpoint="auto" if request["resume"] else None)
+    branch = Run(Path(request["branch"])) if request["branch"] else None
+    trainer.train(resume_from_checkpoint="auto" if request["resume"] else None, branch=branch)
     buffers = json.dumps({key: buffer.to_json() for key, buffer in trainer.buffers.items()})
     return {"file_operations": assassin.count, "buffers": hashlib.sha256(buffers.encode()).hexdigest()}
 

@@ -63,6 +63,22 @@ def test_a_distributed_run_is_resumed(zygote, alone, tmp_path, strategy, process
     assert_equivalent(directory, alone)
 
 
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp2"])
+def test_two_processes_branch_as_one_does(zygote, tmp_path, strategy):
+    """From a run of two that never samples, to the end of one process that makes all steps itself."""
+    mle = {"self_sampling": "none", "objective": "mle", "dropout": 0.0}
+    sampling = {"sampling_start_step": 4, "dropout": 0.0}
+    outcomes = zygote.train(tmp_path / "mle", processes=2, strategy=strategy, **mle)
+    outcomes += zygote.train(
+        tmp_path / "branch", branch=tmp_path / "mle", processes=2, strategy=strategy, **sampling
+    )
+    outcomes += zygote.train(tmp_path / "whole", **sampling)
+    assert [outcome.status for outcome in outcomes] == [0] * 5
+    assert Run(tmp_path / "branch").environment["branched"] == "mle/checkpoint-4"
+    assert outcomes[2].buffers == outcomes[3].buffers == outcomes[4].buffers
+    assert_equivalent(tmp_path / "branch", tmp_path / "whole")
+
+
 def test_two_processes_share_two_servers(zygote, tmp_path):
     settings = {"eval_strategy": "no", "max_steps": 4, "num_generations": 2, "explore_ahead": 1}
     with routed_server(apple_routes()) as one, routed_server(apple_routes()) as other:
