@@ -145,7 +145,6 @@ STUDIES = {
             "again_beta_mml": "--objective beta_mml",
             "again_live": "--equivalence live",
             "again_stitch": "--stitch true",
-            "again_live_stitch": "--equivalence live --stitch true",
             "again_spurious": "--spurious drop",
         },
         evaluate=ON_OTHER_PROBLEMS,

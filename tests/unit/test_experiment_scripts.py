@@ -226,7 +226,6 @@ def test_an_ablation_differs_from_fcs_pcs_in_what_it_is_named_after(reproduce):
         "beta_mml": {"objective": "beta_mml"},
         "live": {"equivalence": "live"},
         "stitch": {"stitch": True},
-        "live_stitch": {"equivalence": "live", "stitch": True},
         "spurious": {"spurious": "drop"},
     }
 
