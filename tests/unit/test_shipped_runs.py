@@ -68,7 +68,7 @@ def test_questions_come_back_from_a_conversion(shipped):
 def runs(tmp_path_factory):
     """The runs that differences in the documentation are of, unpacked."""
     folder = tmp_path_factory.mktemp("shipped")
-    for name in ("gsm8k", "filtered", "mathqa_full"):
+    for name in ("gsm8k", "filtered", "mathqa_full", "mathqa_again"):
         with tarfile.open(SHIP.parent / f"{name}.tar.xz") as archive:
             archive.extractall(folder, filter="data")
     return folder / "runs"
@@ -101,6 +101,16 @@ EXPERIMENTS, README = "docs/experiments.md", "README.md"
             "full_mle full_mle_s1",
             "full_fcs_pcs full_fcs_pcs_s1",
             {EXPERIMENTS: (1, 5, 10, 20, 50, 80), README: (1, 80)},
+        ),
+        (
+            "again_mle again_mle_s1",
+            "again_fcs_pcs again_fcs_pcs_s1",
+            {EXPERIMENTS: (1, 5, 10, 20, 50, 80), README: (80,)},
+        ),
+        (
+            "again_fcs again_fcs_s1",
+            "again_fcs_pcs again_fcs_pcs_s1",
+            {EXPERIMENTS: (1, 5, 10, 20, 50, 80), README: (80,)},
         ),
     ],
 )

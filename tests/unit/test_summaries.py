@@ -118,6 +118,19 @@ def test_seeds_of_one_setting_are_one_setting_and_other_settings_are_told_apart(
     ]
 
 
+def test_ablations_are_called_by_what_each_changes(tmp_path):
+    changes = [{}, {"temperature": 1.2}, {"state": "set"}, {"num_generations": 8, "state": "set"}]
+    runs = [write_run(tmp_path / f"r{n}", **change) for n, change in enumerate(changes)]
+    plain = "FCS+PCS + MLE-Aug"
+    assert set(labels(*runs, write_run(tmp_path / "r4", learning_rate=1e-2))) == {
+        plain,
+        f"{plain} (temperature 1.2)",
+        f"{plain} (state set)",
+        f"{plain} (num_generations 8, state set)",
+        f"{plain} (learning_rate 0.01)",
+    }
+
+
 def test_a_setting_that_only_one_seed_records_has_its_default_in_the_other(tmp_path):
     older = write_run(tmp_path / "older", seed=0)
     newer = write_run(tmp_path / "newer", seed=1, length_tolerance=0, gradient_accumulation_steps=1)

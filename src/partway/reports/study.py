@@ -249,9 +249,14 @@ def _difference(own: Row, twins: Sequence[Row]) -> str:
     for candidates in (keys, DATA):  # problems differ between seeds too, so they are the last resort
         differ = [key for key in candidates if any(config.get(key) != own.get(key) for config in twins)]
         if differ:
-            told = ", ".join(f"{key} {own.get(key)}" for key in differ)
-            return f" ({_clipped(_printable(told), 60)})"
+            told = ", ".join(f"{key} {own.get(key)}" for key in differ if not _is_common(key, own, twins))
+            return f" ({_clipped(_printable(told), 60)})" if told else ""
     return ""
+
+
+def _is_common(key: str, own: Row, twins: Sequence[Row]) -> bool:
+    """Whether most twins have this value, too; of ablations only what each changes is told."""
+    return 2 * sum(config.get(key) == own.get(key) for config in twins) > len(twins)
 
 
 def _names(directories: Sequence[Path]) -> dict[Path, str]:
