@@ -256,7 +256,8 @@ def _difference(own: Row, twins: Sequence[Row]) -> str:
 
 def _is_common(key: str, own: Row, twins: Sequence[Row]) -> bool:
     """Whether most twins have this value, too; of ablations only what each changes is told."""
-    return 2 * sum(config.get(key) == own.get(key) for config in twins) > len(twins)
+    alike = [config for config in twins if config.get(key) == own.get(key)]
+    return 2 * len(alike) > len(twins)
 
 
 def _names(directories: Sequence[Path]) -> dict[Path, str]:
