@@ -28,13 +28,9 @@ OTHER = {
     "data/mathqa/test_other.jsonl": "python configs/mathqa/unseen.py data/mathqa train",
     "runs/full_mle/final": f"{FULL} --output_dir runs/full_mle {MLE} --seed 0 --resume auto",
 }
-ON_500_PROBLEMS = (
-    "--problems data/mathqa/test.jsonl --limit 500 --samples 80 --k 1,5,10,20,50,80 "
-    "--max-completion-length 200"
-)
-ON_OTHER_PROBLEMS = (
-    "--problems data/mathqa/test_other.jsonl --samples 80 --k 1,5,10,20,50,80 --max-completion-length 200"
-)
+OF_80_SAMPLES = "--samples 80 --k 1,5,10,20,50,80 --max-completion-length 200"
+ON_500_PROBLEMS = f"--problems data/mathqa/test.jsonl --limit 500 {OF_80_SAMPLES}"
+ON_OTHER_PROBLEMS = f"--problems data/mathqa/test_other.jsonl {OF_80_SAMPLES}"
 
 
 @dataclass(frozen=True)
