@@ -119,7 +119,7 @@ def shrink_caches(size: int) -> None:
     SETTLED = 40_000
     tracing._memos = defaultdict(lambda: Memo(size))
     caches = (parsing.known_lines, interpreter.known_lines, interpreter._runs, screening._known)
-    for cache in (*caches, solution._alpha_forms):
+    for cache in (*caches, solution._blanks):
         cache._half = cache._most = size // 2
 
 

@@ -7,7 +7,8 @@ steps become states is `execution`.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeGuard
 
@@ -77,11 +78,6 @@ def traced_text(prefix: str, completion: str, finished: bool) -> str:
     return f"{prefix}\n{kept}" if prefix else kept
 
 
-_alpha_forms = BoundedCache[tuple[Solution, str, bool], Solution](
-    MAX_CACHED_BYTES, lambda key, form: 1_000 + 4 * (len(key[0].text) + len(form.text))
-)
-
-
 def alpha_form(
     solution: Solution, answer_variable: str = ANSWER_VARIABLE, *, numbers: bool = False
 ) -> Solution:
@@ -95,29 +91,74 @@ def alpha_form(
     >>> alpha_form(Solution.parse("b = 2.0\\nanswer = b * 0.50 + 1e300"), numbers=True).steps
     ('v0 = 2', 'answer = v0 * 0.5 + 1e+300')
     """
-    key = solution, answer_variable, numbers
-    form = _alpha_forms.get(key)
-    if form is None:
-        try:
-            form = _respelled(solution, answer_variable, numbers)
-        except UNPARSABLE:
-            form = solution
-        _alpha_forms.put(key, form)
-    return form
-
-
-def _respelled(solution: Solution, answer_variable: str, numbers: bool) -> Solution:
-    tree = parse_tree(solution.text)
-    nodes = list(_in_order(tree))
+    try:
+        blanks = _blanks_of(solution, numbers)
+    except UNPARSABLE:
+        return solution
     # Only what a program assigns is its own to rename: `max` and `math` are not.
-    assigned = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    names: dict[str, str] = {answer_variable: answer_variable}
-    for node in nodes:
-        if isinstance(node, ast.Name) and node.id in assigned:
-            node.id = names.setdefault(node.id, f"v{len(names) - 1}")
-        elif numbers and isinstance(node, ast.Constant) and _is_whole(node.value):
-            node.value = int(node.value)  # unparsing has one spelling for every other float
-    return Solution(tuple(ast.unparse(statement) for statement in tree.body))
+    assigned = frozenset().union(*(blank.assigned for blank in blanks))
+    names = {answer_variable: answer_variable}
+    for blank in blanks:
+        for name in blank.names:
+            if name in assigned and name not in names:
+                names[name] = f"v{len(names) - 1}"
+    return Solution(tuple(blank.filled(names) for blank in blanks))
+
+
+@dataclass(frozen=True, slots=True)
+class _Blank:
+    """A statement as a form to fill in: its source, cut before and behind every name."""
+
+    pieces: tuple[str, ...]  # every second one is a name
+    names: tuple[str, ...]  # parents before children, left to right
+    assigned: frozenset[str]
+
+    @classmethod
+    def of(cls, statement: ast.stmt, numbers: bool) -> _Blank:
+        nodes = list(_in_order(statement))
+        for node in nodes:
+            if numbers and isinstance(node, ast.Constant) and _is_whole(node.value):
+                node.value = int(node.value)  # unparsing has one spelling for every other float
+        named = [node for node in nodes if isinstance(node, ast.Name)]
+        names = tuple(node.id for node in named)
+        assigned = frozenset(node.id for node in named if isinstance(node.ctx, ast.Store))
+        # Unparsing writes names as they are: with a mark around each they can be found in the source.
+        mark = _unused_in(ast.unparse(statement))
+        for node in named:
+            node.id = f"{mark}{node.id}{mark}"
+        return cls(tuple(ast.unparse(statement).split(mark)), names, assigned)
+
+    def filled(self, names: Mapping[str, str]) -> str:
+        pieces = list(self.pieces)
+        pieces[1::2] = [names.get(name, name) for name in pieces[1::2]]
+        return "".join(pieces)
+
+
+_blanks = BoundedCache[tuple[str, bool], tuple[_Blank, ...]](
+    MAX_CACHED_BYTES, lambda key, blanks: 1_000 + 60 * len(key[0])
+)
+
+
+def _blanks_of(solution: Solution, numbers: bool) -> list[_Blank]:
+    """The statements of a solution, which are mostly its steps: samples share most of these."""
+    try:
+        return [blank for step in solution.steps for blank in _blanks_in(step, numbers)]
+    except UNPARSABLE:  # a step may be a line of a block
+        return list(_blanks_in(solution.text, numbers))
+
+
+def _blanks_in(text: str, numbers: bool) -> tuple[_Blank, ...]:
+    found = _blanks.get((text, numbers))
+    if found is None:
+        found = tuple(_Blank.of(statement, numbers) for statement in parse_tree(text).body)
+        _blanks.put((text, numbers), found)
+    return found
+
+
+def _unused_in(source: str) -> str:
+    """A printable character, which f-strings need, that `source` lacks and no name may hold."""
+    characters = map(chr, range(0xA1, sys.maxunicode))
+    return next(c for c in characters if c.isprintable() and not f"a{c}".isidentifier() and c not in source)
 
 
 def _is_whole(value: object) -> TypeGuard[float]:

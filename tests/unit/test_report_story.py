@@ -8,14 +8,14 @@ import pytest
 
 from partway.buffer import Verdict, seed_buffers
 from partway.evaluation import differences, estimates
-from partway.evaluation.results import metric_estimates
+from partway.evaluation.results import Evaluation, metric_estimates, read_results
 from partway.execution import trace
 from partway.reports import figures
 from partway.reports.example import example_of, when_learned
 from partway.reports.numbers import results_table
 from partway.reports.page import page
 from partway.reports.report import read_study, write_explorer
-from partway.reports.story import baseline_of, gain, headline, terms
+from partway.reports.story import headline, terms
 from partway.reports.theme import LIGHT
 from partway.runs.run import save_buffers
 from report_cases import write_run
@@ -33,10 +33,10 @@ def study(tmp_path_factory):
 
 def test_the_difference_to_the_baseline_is_told_first_with_its_interval(study):
     own = study.settings[1]
-    base = baseline_of(study)
+    base = study.baseline
     assert base.label == "MLE"
     metrics = "pass@1", "pass@2", "pass@6"
-    found = [gain(study, own, base, metric) for metric in metrics]
+    found = [study.gains[own.label][metric] for metric in metrics]
     scores = [[run.results["test"].scores for run in setting.runs] for setting in (own, base)]
     problems = [run.results["test"].task_ids for run in own.runs]
     shared, apart = (estimates(differences(*scores), problems=ids) for ids in (problems, ()))
@@ -70,14 +70,14 @@ def test_intervals_know_which_runs_share_their_problems(study, tmp_path):
 
 
 def test_the_table_has_the_same_differences_at_the_smallest_and_the_largest_k(study):
-    base, own = study.settings
+    own = study.settings[1]
     table = results_table(study)
     headings = [column.heading for column in table.columns]
     assert headings[-2:] == ["pass@1 - MLE", "pass@6 - MLE"]
     mle, other = (dict(zip(headings, row, strict=True)) for row in table.rows)
     for metric in ("pass@1", "pass@6"):
         assert mle[f"{metric} - MLE"] is None
-        assert other[f"{metric} - MLE"] == gain(study, own, base, metric)
+        assert other[f"{metric} - MLE"] == study.gains[own.label][metric]
         assert other[f"{metric} - MLE"].value == pytest.approx(other[metric].value - mle[metric].value)
     alone = replace(study, settings=study.settings[:1])
     assert [column.heading for column in results_table(alone).columns] == headings[:-2]
@@ -86,7 +86,7 @@ def test_the_table_has_the_same_differences_at_the_smallest_and_the_largest_k(st
 def test_settings_on_other_problems_or_seeds_get_no_interval(tmp_path):
     runs = [write_run(tmp_path / "own", seed=3, tested=True), write_run(tmp_path / "mle", tested=True, **MLE)]
     study = read_study(runs)
-    assert gain(study, study.settings[1], baseline_of(study), "pass@6") is None
+    assert study.gains == {study.settings[1].label: {}}
     assert "no interval" in headline(study)[0]
 
 
@@ -97,6 +97,30 @@ def test_settings_that_solve_every_problem_equally_often_are_said_to(tmp_path):
     sentence = headline(read_study([own, mle]))[0]
     assert "They solve every problem equally often" in sentence
     assert "interval" not in sentence
+
+
+def test_of_many_settings_the_best_is_told_and_which_differ_from_the_baseline(tmp_path):
+    runs = [write_run(tmp_path / "mle", tested=True, **MLE)]
+    runs += [write_run(tmp_path / f"at-{i}", tested=True, temperature=i / 10) for i in range(1, 7)]
+    for run, solved in zip(runs, [4, 4, 4, 8, 4, 0, 4], strict=True):
+        solve(run.evaluation_file("test"), solved)
+    study = read_study(runs)
+    told, counted = headline(study)
+    hot, cold = (f"FCS+PCS + MLE-Aug (temperature {temperature})" for temperature in (0.3, 0.5))
+    assert told.startswith(f"The best of 6 settings: {hot}, which learns also")
+    assert "solves 100.0% of 8 test problems" in told
+    assert f"6 differences to MLE at pass@6, {hot} lies above 0 and {cold} lies below 0; the rest" in counted
+    assert [name for name, _ in terms(study)] == ["MLE", f"{study.settings[1].label} and 5 others", "pass@k"]
+
+
+def solve(path, solved):
+    """Rewrite an evaluation as if all samples of so many problems were right, and no others."""
+    results, plan = read_results(path)
+    judged = (
+        replace(result, samples=tuple(replace(sample, passed=number < solved) for sample in result.samples))
+        for number, result in enumerate(results)
+    )
+    Evaluation.of(tuple(judged), plan).write(path)
 
 
 def test_every_name_is_explained_before_the_first_figure(study):

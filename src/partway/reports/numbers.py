@@ -9,7 +9,6 @@ from partway.evaluation.number_tables import Cell, Column, Table
 from partway.objectives import label_of
 from partway.reports.curves import logged_ks
 from partway.reports.figures import has_objectives
-from partway.reports.story import baseline_of, gain
 from partway.reports.study import NO_SETTING, STRATEGIES, Setting, Study
 from partway.reports.summaries import RunSummary
 from partway.reports.theme import verdicts_of
@@ -21,13 +20,13 @@ RUN = (SETTING, Column("run"), Column("seed"))
 def results_table(study: Study) -> Table | None:
     """pass@k of every setting and, at the smallest and the largest k, what it has over the baseline."""
     table = _results(study, "pass@k", {f"pass@{k}": f"pass@{k}" for k in study.ks})
-    base = baseline_of(study)
+    base = study.baseline
     if table is None or base is None:
         return table
     compared = [f"pass@{k}" for k in sorted({*study.ks[:1], *study.ks[-1:]})]
     columns = [Column(f"{metric} - {base.label}", is_share=True) for metric in compared]
     rows = [
-        [*row, *(None if setting is base else gain(study, setting, base, metric) for metric in compared)]
+        [*row, *(study.gains.get(setting.label, {}).get(metric) for metric in compared)]
         for row, setting in zip(table.rows, study.evaluated, strict=True)
     ]
     return Table(table.caption, [*table.columns, *columns], rows)

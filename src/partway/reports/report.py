@@ -15,7 +15,6 @@ from partway.reports.explorer.explorer import Explorer
 from partway.reports.explorer.export import export
 from partway.reports.page import page
 from partway.reports.sections import SECTIONS, Section
-from partway.reports.story import baseline_of
 from partway.reports.study import Study, study_of
 from partway.reports.summaries import summarize
 from partway.reports.theme import DARK, LIGHT, darkened, drawing
@@ -76,7 +75,7 @@ def write_study(
 def write_explorer(study: Study, folder: Path) -> bool:
     """Write a static copy of the explorer of the run that is told of; False where it would be too large."""
     chosen = (study.sampling or study.settings)[-1].runs[0]
-    base = baseline_of(study)
+    base = study.baseline
     same = [run for run in (base.runs if base else ()) if run.seed == chosen.seed and run is not chosen]
     explorer = Explorer(Run(chosen.directory))
     if not 0 < len(explorer.index.entries) <= MOST_EXPLORED:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
-from partway.evaluation import Estimate, differences, estimates
+from partway.evaluation import Estimate
 from partway.objectives import label_of
 from partway.reports.study import Setting, Study
 
@@ -28,6 +29,8 @@ OBJECTIVES = {
     "beta_mml": "beta-MML lies between asking for any of the kept solutions and asking for all",
 }
 
+MOST_TOLD = 4  # settings, each in a sentence of its own
+
 
 def headline(study: Study) -> list[str]:
     """What was compared and what came out: differences to the baseline first, each with its interval."""
@@ -35,32 +38,17 @@ def headline(study: Study) -> list[str]:
         size = f"{counted(len(study.settings), 'setting')}, {counted(len(study.runs), 'run')}"
         return [f"{size}, no evaluation yet."]
     k = study.ks[-1]
-    base = baseline_of(study)
+    base = study.baseline
     sizes = {result.problems for setting in study.evaluated for result in setting.results(study.split)}
     where = f"{max(sizes):,} {study.split} problems"
     if base is None:
         return [_alone(study, setting, k, where) for setting in study.evaluated]
     others = [setting for setting in study.evaluated if setting is not base]
+    if len(others) > MOST_TOLD:
+        return _many(study, others, base, k, where)
     told = [_difference(study, setting, base, k, where if setting is others[0] else "") for setting in others]
     runs = [f"{setting.label} ({counted(len(setting.runs), 'run')})" for setting in study.evaluated]
     return [*told, f"Compared were {_and(runs)}, from the checkpoint each run chose."]
-
-
-def baseline_of(study: Study) -> Setting | None:
-    """What the others are compared with, learning from references alone; None if there is no such pair."""
-    plain = [setting for setting in study.evaluated if setting.strategy == "none"]
-    return plain[0] if plain and len(study.evaluated) > 1 else None
-
-
-def gain(study: Study, setting: Setting, base: Setting, metric: str) -> Estimate | None:
-    """What a setting has over the baseline, problem by problem; None if they share no seeds and problems."""
-    own, other = ({run.seed: run.results.get(study.split) for run in s.runs} for s in (setting, base))
-    pairs = [(own[seed], other[seed]) for seed in sorted(own) if seed in other]
-    paired = [(a, b) for a, b in pairs if a and b and a.task_ids and a.task_ids == b.task_ids]
-    if not paired or len(paired) < max(len(own), len(other)):
-        return None
-    gains = differences([a.scores for a, _ in paired], [b.scores for _, b in paired])
-    return estimates(gains, problems=[a.task_ids for a, _ in paired]).get(metric)
 
 
 def _difference(study: Study, setting: Setting, base: Setting, k: int, where: str) -> str:
@@ -74,7 +62,7 @@ def _difference(study: Study, setting: Setting, base: Setting, k: int, where: st
         f"{_introduced(setting)} solves {100 * own.value:.1f}%{of} with one of {k:,} samples; "
         f"{known} solves {100 * other.value:.1f}%"
     )
-    found = gain(study, setting, base, metric)
+    found = study.gains[setting.label].get(metric)
     if found is None:
         return f"{begin}; the two were not measured on the same problems and seeds, so there is no interval."
     if found.low == found.high == 0:  # resampled differences that are all 0 know no spread
@@ -82,6 +70,30 @@ def _difference(study: Study, setting: Setting, base: Setting, k: int, where: st
     more = "more" if found.value >= 0 else "fewer"
     interval = f"95% interval {100 * found.low:+.1f} to {100 * found.high:+.1f}"
     return f"{begin}: {abs(100 * found.value):.1f} points {more} ({interval}). {judgement(found)}"
+
+
+def _many(study: Study, others: Sequence[Setting], base: Setting, k: int, where: str) -> list[str]:
+    """The best of many settings, and which of them can be told from the baseline; the table has the rest."""
+    metric = f"pass@{k}"
+    gains = {s.label: found for s in others if (found := study.gains[s.label].get(metric)) is not None}
+    measured = [s for s in others if metric in study.estimates[s.label]]
+    if not gains or metric not in study.estimates[base.label]:
+        return [_alone(study, setting, k, where) for setting in (base, *others)]
+    best = max(measured, key=lambda s: study.estimates[s.label][metric].value)
+    above = [label for label, found in gains.items() if found.low > 0]
+    below = [label for label, found in gains.items() if found.high < 0]
+    return [
+        f"The best of {counted(len(others), 'setting')}: {_difference(study, best, base, k, where)}",
+        f"Of the intervals of {len(gains)} differences to {base.label} at {metric}, {_among('above', above)} "
+        f"and {_among('below', below)}; the rest include 0. One in twenty may miss by chance, and the best "
+        "of many looks better than it is. All are in the first table.",
+    ]
+
+
+def _among(where: str, labels: Sequence[str]) -> str:
+    if len(labels) > MOST_TOLD:
+        return f"{len(labels)} lie {where} 0"
+    return f"{_and(labels)} lie{'s' * (len(labels) == 1)} {where} 0" if labels else f"none lies {where} 0"
 
 
 def _introduced(setting: Setting) -> str:
@@ -111,14 +123,18 @@ def _alone(study: Study, setting: Setting, k: int, where: str) -> str:
 
 def terms(study: Study) -> list[tuple[str, str]]:
     """What the names of the settings and of the numbers mean."""
+    labels: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for setting in study.settings:
+        labels[setting.strategy, setting.objective].append(setting.label)
     found: list[tuple[str, str]] = []
     explained: set[str] = set()
-    for setting in study.settings:
-        words = [STRATEGIES.get(setting.strategy, setting.strategy)]
-        if setting.objective not in explained:
-            words.append(OBJECTIVES.get(setting.objective, f"{label_of(setting.objective)} is its objective"))
-            explained.add(setting.objective)
-        found.append((setting.label, ". ".join(_sentence(word) for word in words) + "."))
+    for (strategy, objective), alike in labels.items():
+        words = [STRATEGIES.get(strategy, strategy)]
+        if objective not in explained:
+            words.append(OBJECTIVES.get(objective, f"{label_of(objective)} is its objective"))
+            explained.add(objective)
+        named = alike if len(alike) <= MOST_TOLD else [alike[0], f"{len(alike) - 1} others"]
+        found.append((_and(named), ". ".join(_sentence(word) for word in words) + "."))
     if study.ks:
         found.append(
             (

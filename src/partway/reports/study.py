@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 
-from partway.evaluation import Estimate, estimates
+from partway.evaluation import Estimate, differences, estimates
 from partway.evaluation.results import metric_estimates
 from partway.objectives import OBJECTIVES, label_of
 from partway.reports.averages import Band, Shares, mean_band, pooled_shares
@@ -116,6 +116,22 @@ class Study:
         """Every metric on the split by setting; intervals are over problems and, if several, over runs."""
         return {s.label: _estimates(s.results(self.split)) for s in self.settings}
 
+    @property
+    def baseline(self) -> Setting | None:
+        """What the others are compared with, learning from references alone; None where there is no pair."""
+        plain = [setting for setting in self.evaluated if setting.strategy == "none"]
+        return plain[0] if plain and len(self.evaluated) > 1 else None
+
+    @cached_property
+    def gains(self) -> dict[str, dict[str, Estimate]]:
+        """What each other setting has over the baseline in every metric, problem by problem.
+
+        A setting that does not share its seeds and problems with the baseline has none.
+        """
+        base = self.baseline
+        others = [setting for setting in self.evaluated if setting is not base]
+        return {} if base is None else {s.label: _gains(s, base, self.split) for s in others}
+
     def origin(self, setting: Setting, runs: Sequence[RunSummary], steps: str) -> str:
         """Which runs, steps and seeds a figure shows for a setting."""
         names = [_clipped(self.names[run.directory]) for run in runs]
@@ -152,6 +168,16 @@ def _estimates(results: Sequence[Result]) -> dict[str, Estimate]:
     if len(results) == 1:
         return dict(results[0].metrics)
     return estimates([{name: [e.value] for name, e in result.metrics.items()} for result in results])
+
+
+def _gains(setting: Setting, base: Setting, split: str) -> dict[str, Estimate]:
+    own, other = ({run.seed: run.results.get(split) for run in s.runs} for s in (setting, base))
+    pairs = [(own[seed], other[seed]) for seed in sorted(own) if seed in other]
+    paired = [(a, b) for a, b in pairs if a and b and a.task_ids and a.task_ids == b.task_ids]
+    if not paired or len(paired) < max(len(own), len(other)):
+        return {}
+    found = differences([a.scores for a, _ in paired], [b.scores for _, b in paired])
+    return estimates(found, problems=[a.task_ids for a, _ in paired])
 
 
 def study_of(runs: Iterable[RunSummary], labels: Mapping[Path, str] | None = None) -> Study:
