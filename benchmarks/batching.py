@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import GenerationConfig
 
-    from partway.models.settings import SamplingSettings
+    from partway.models.engine import SamplingSettings
     from partway.models.text import Codec
 
 IGNORED = -100  # labels that are no targets, as transformers and cross_entropy have it

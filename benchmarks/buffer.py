@@ -9,19 +9,16 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from statistics import median
 
 import click
 
 from benchmarks.tables import COUNT, print_table
-from partway.buffer import Rules, SolutionBuffer, write_buffers
-from partway.execution import trace, tracing
+from partway.buffer import SolutionBuffer, write_buffers
+from partway.language import trace, tracing
 from partway.problem import Problem
 
 SOLUTIONS = 5
 STEPS = 8
-LIVE_SOLUTIONS = 20
-LIVE_PROBLEMS = 100
 
 
 @click.command()
@@ -50,14 +47,11 @@ def command(problems: int, as_json: bool) -> None:
             for row in map(json.loads, stream):
                 restored[row["id"]] = SolutionBuffer.from_json(given[row["id"]], row)
         loaded = time.perf_counter()
-    live, live_new = live_consider()
     result = {
         "problems": problems,
         "solutions_per_problem": sum(map(len, buffers.values())) / problems,
         "megabytes": round(used, 1),
         "consider_microseconds": round(microseconds, 1),
-        "live_consider_microseconds": round(live, 1),
-        "live_keep_microseconds": round(live_new, 1),
         "save_seconds": round(saved - started, 2),
         "load_seconds": round(loaded - saved, 2),
     }
@@ -96,36 +90,11 @@ def fill(problems: int) -> tuple[dict[str, SolutionBuffer], float]:
     return buffers, seconds / considered * 1e6
 
 
-def live_consider() -> tuple[float, float]:
-    """How long `consider` takes under `equivalence: live` with twenty solutions kept, in microseconds.
-
-    Samples are right beginnings with a wrong end, known ones and new ones. The first figure is the median of
-    all, the second of those that keep a new beginning, for which the completion is run, confirmed and made a
-    way for others. The samples' own traces are not counted.
-    """
-    rng = random.Random(0)
-    seconds: dict[bool, list[float]] = {False: [], True: []}
-    for index in range(LIVE_PROBLEMS):
-        problem, samples = problem_with_samples(index, rng, 4 * LIVE_SOLUTIONS)
-        buffer = SolutionBuffer.seeded(problem, Rules(equivalence="live"))
-        for sample in samples:
-            if len(buffer.fully_correct) < LIVE_SOLUTIONS:
-                buffer.consider(trace(sample))
-                continue
-            wrong = trace(sample.replace("answer = t2 * 2", "t3 = 7\nanswer = t3 - t2"))
-            started = time.perf_counter()
-            verdict = buffer.consider(wrong)
-            seconds[verdict.is_new].append(time.perf_counter() - started)
-    return median(seconds[False] + seconds[True]) * 1e6, median(seconds[True]) * 1e6
-
-
-def problem_with_samples(
-    index: int, rng: random.Random, count: int = 2 * SOLUTIONS
-) -> tuple[Problem, list[str]]:
+def problem_with_samples(index: int, rng: random.Random) -> tuple[Problem, list[str]]:
     """A sum of numbers that are the problem's own, and solutions that add them in another order."""
     numbers = [rng.randrange(2, 1000) for _ in range(STEPS // 2)]
     samples = []
-    for _ in range(count):
+    for _ in range(2 * SOLUTIONS):
         order = rng.sample(range(len(numbers)), len(numbers))
         lines = [f"n{i} = {numbers[i]}" for i in order]
         a, b, c, d = order

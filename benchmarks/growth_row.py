@@ -16,7 +16,7 @@ from transformers import TrainerCallback
 from benchmarks.buffer import memory
 from benchmarks.growth import Setting
 from benchmarks.roof import random_llama
-from partway.execution import trace_all
+from partway.language import trace_all
 from partway.problem import Problem
 from partway.solution import Solution
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
@@ -78,6 +78,7 @@ def measure(setting: Setting, directory: str) -> dict[str, Any]:
     model = random_llama(*SHAPES[setting.size], CONTEXT)
     watch, started = Watch(), time.perf_counter()
     args = SelfSamplingConfig(
+        preset="paper",
         output_dir=directory,
         max_steps=setting.steps,
         per_device_train_batch_size=setting.batch // setting.processes,

@@ -43,7 +43,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]  # transformers is untyped
 
 def seconds_per_step(trainer: SelfSamplingTrainer, steps: int) -> dict[str, Any]:
     """The median of steps on the trainer's batch with a copy of its model, or why there is none."""
-    if trainer.args.num_generations < 2:
+    if trainer.args.samples_per_problem < 2:
         return {"refused": "it compares samples of a problem, so it needs at least 2 (--num-generations)"}
     try:
         from datasets import Dataset
@@ -62,8 +62,8 @@ def seconds_per_step(trainer: SelfSamplingTrainer, steps: int) -> dict[str, Any]
         settings = GRPOConfig(
             output_dir=directory,
             max_steps=steps + 1,  # one to warm up
-            per_device_train_batch_size=len(problems) * trainer.args.num_generations,
-            num_generations=trainer.args.num_generations,
+            per_device_train_batch_size=len(problems) * trainer.args.samples_per_problem,
+            num_generations=trainer.args.samples_per_problem,
             max_completion_length=trainer.args.max_completion_length,
             temperature=trainer.args.temperature,
             learning_rate=trainer.args.learning_rate,

@@ -14,7 +14,7 @@ from partway.errors import ConfigError
 
 if TYPE_CHECKING:
     from benchmarks.learning_contenders import Measured
-    from partway.models.scoring import LearningPlan
+    from partway.learning.scoring import LearningPlan
     from partway.problem import Problem
 
 PROBLEMS = 2000
@@ -73,8 +73,8 @@ def measure(
     """The race at every size."""
     from benchmarks.learning_buffers import filled_buffers
     from benchmarks.learning_contenders import contestant, learn_flat, learn_ours, race
-    from partway.models.scoring import Scorer
-    from partway.models.targets import Targets
+    from partway.learning.scoring import Scorer
+    from partway.learning.token_tree import Targets
 
     problems = _problems(path)
     report(f"filling {batch} buffers with {max(sizes)} solutions ...")
@@ -108,14 +108,14 @@ def measure(
 
 
 def _problems(path: str | None) -> list[Problem]:
-    from partway.datasets import load_problems
-    from partway.datasets.storyproblems import generate_problems
+    from partway.demo.storyproblems import generate_problems
+    from partway.problems import load_problems
 
     return load_problems(path) if path else generate_problems(PROBLEMS)
 
 
 def _line(size: int, plan: LearningPlan, flat: Measured, ours: Measured) -> dict[str, Any]:
-    from partway.models.token_tree import grow
+    from partway.learning.token_tree import grow
 
     distinct = sum(len(grow(problem)) for problem in plan.problems)  # to read if nothing is read twice
     return {

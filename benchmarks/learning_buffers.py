@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from random import Random
 
 from partway.buffer import SolutionBuffer
-from partway.datasets.storyproblems import solution_paths
+from partway.demo.storyproblems import solution_paths
 from partway.errors import ProblemError
-from partway.execution import trace
+from partway.language import trace
 from partway.problem import Problem
 from partway.solution import Solution
 

@@ -15,9 +15,9 @@ from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
 from benchmarks.batching import batches_by_length, right_padded
+from partway.learning.scoring import Scorer
+from partway.learning.token_tree import Targets
 from partway.models.loading import load_model
-from partway.models.scoring import Scorer
-from partway.models.targets import Targets
 from partway.models.text import Codec
 from partway.models.tiny import build_tiny_model
 from partway.objectives import objective

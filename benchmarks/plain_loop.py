@@ -18,18 +18,18 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from benchmarks.batching import IGNORED, batches_by_length, generation_config, left_padded, right_padded
-from partway.models.engine import Draw, Request
-from partway.models.settings import SamplingSettings
-from partway.models.targets import Targets
+from partway.learning.token_tree import Targets
+from partway.models.engine import Engine, Request, SamplingSettings
 from partway.models.text import Codec
 from partway.problem import Problem
+from partway.sample import Sample
 from partway.training import SelfSamplingTrainer
 
 ROWS = 32  # of generation and of learning at a time
 SECONDS_PER_PROGRAM = 4.0
 
 
-class PlainEngine:
+class PlainEngine(Engine):
     """Completes with `model.generate`."""
 
     def __init__(self, model: Any, codec: Codec) -> None:
@@ -42,11 +42,11 @@ class PlainEngine:
 
     def complete(
         self, requests: Sequence[Request], settings: SamplingSettings, seed: int
-    ) -> list[list[Draw]]:
-        """The draws of each request, each sample on its own."""
+    ) -> list[list[Sample]]:
+        """The samples of each request, each sample on its own."""
         torch.manual_seed(seed)
         size = max(1, ROWS // max(request.count for request in requests))
-        drawn: dict[int, list[Draw]] = {}
+        drawn: dict[int, list[Sample]] = {}
         for batch in batches_by_length([len(self._prompt(request)) for request in requests], size):
             drawn |= zip(batch, self._generate([requests[place] for place in batch], settings), strict=True)
         return [drawn[place] for place in range(len(requests))]
@@ -54,7 +54,7 @@ class PlainEngine:
     def _prompt(self, request: Request) -> list[int]:
         return self.codec.prompt(request.problem.question) + self.codec.steps(request.prefix)
 
-    def _generate(self, requests: Sequence[Request], settings: SamplingSettings) -> Iterator[list[Draw]]:
+    def _generate(self, requests: Sequence[Request], settings: SamplingSettings) -> Iterator[list[Sample]]:
         padded = left_padded([self._prompt(request) for request in requests], self.codec.pad_id)
         rows = {key: value.to(self.model.device) for key, value in padded.items()}
         count = requests[0].count
@@ -65,10 +65,10 @@ class PlainEngine:
             own = completions[number * count : (number + 1) * count]
             yield [self._draw(request, tokens) for tokens in own]
 
-    def _draw(self, request: Request, tokens: list[int]) -> Draw:
+    def _draw(self, request: Request, tokens: list[int]) -> Sample:
         finished = self.codec.eos_id in tokens
         end = tokens.index(self.codec.eos_id) if finished else len(tokens)
-        return Draw.of(request.prefix, self.codec.decode(tokens[:end]), 1, finished)
+        return request.sample(self.codec.decode(tokens[:end]), finished=finished, tokens=tokens[: end + 1])
 
 
 def execute_each(references: Sequence[str]) -> list[str]:
@@ -97,11 +97,10 @@ class PlainTrainer(SelfSamplingTrainer):
 
     def explore(self, problems: Sequence[Problem]) -> None:
         self.engine = PlainEngine(self.model, self.codec)
-        super().explore(problems)
-
-    def consider(self, draws: Sequence[tuple[Request, Draw]]) -> None:
-        execute_each([request.problem.reference.text for request, _ in draws if request.problem.reference])
-        super().consider(draws)  # for the verdicts, which costs next to nothing
+        super().explore(problems)  # its own executing, for the verdicts, costs next to nothing
+        with self.clock.span("executing"):
+            references = [problem.reference.text for problem in problems if problem.reference]
+            execute_each([text for text in references for _ in range(self.args.samples_per_problem)])
 
     def learn(self, model: Any, problems: Sequence[Problem]) -> Tensor:
         with self.clock.span("learning"):

@@ -129,8 +129,8 @@ def learning_step(
     """Forward and backward over a target for each problem."""
     import torch
 
-    from partway.models.scoring import Scorer
-    from partway.models.targets import Targets
+    from partway.learning.scoring import Scorer
+    from partway.learning.token_tree import Targets
     from partway.objectives import objective
 
     rng, size = random.Random(0), language_model.model.config.vocab_size
@@ -156,10 +156,10 @@ def sampling_step(
     import numpy as np
     import torch
 
-    from partway.models.drawing import streams
-    from partway.models.sampler_check import checked_sampler
-    from partway.models.sampling_task import SamplingTask
-    from partway.models.settings import SamplingSettings
+    from partway.models.engine import SamplingSettings
+    from partway.sampling.drawing import streams
+    from partway.sampling.samplers import checked_sampler
+    from partway.sampling.sampling_task import SamplingTask
 
     rng, size = random.Random(1), language_model.model.config.vocab_size
     prompts = [[rng.randrange(2, size) for _ in range(prompt)] for _ in range(batch)]

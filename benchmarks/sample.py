@@ -15,8 +15,8 @@ from benchmarks.tables import COUNT, print_table
 
 if TYPE_CHECKING:
     from benchmarks.sampling_contenders import Drawn, Task
+    from partway.models.engine import SamplingSettings
     from partway.models.loading import LanguageModel
-    from partway.models.settings import SamplingSettings
 
 SHARE = 0.25  # of 100 samples on GSM8K, as in the paper
 BATCH = 32  # problems explored at once in training
@@ -57,7 +57,7 @@ def command(
       python -m benchmarks sample
       python -m benchmarks sample --model runs/gsm8k/final --problems 20 --json
     """
-    from partway.models.settings import SamplingSettings
+    from partway.models.engine import SamplingSettings
 
     settings = SamplingSettings(temperature=temperature, max_completion_length=max_completion_length)
     quiet = ctx.obj["quiet"]
@@ -82,7 +82,7 @@ def measure(
     """The three races."""
     from benchmarks.sampling_contenders import Task
     from benchmarks.sampling_model import fine_tuned_to_share
-    from partway.datasets.storyproblems import generate_problems
+    from partway.demo.storyproblems import generate_problems
     from partway.models.loading import load_model
 
     problems = generate_problems(max(count, BATCH), seed=seed)

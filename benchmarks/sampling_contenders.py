@@ -15,12 +15,11 @@ from torch import Tensor
 from transformers import ContinuousBatchingConfig, GenerationConfig
 
 from benchmarks.batching import batches_by_length, generation_config, left_padded
-from partway.models.engine import Request
-from partway.models.layouts import Tree
+from partway.learning.layouts import Tree
+from partway.models.engine import Request, SamplingSettings
 from partway.models.loading import LanguageModel
-from partway.models.local_engine import LocalEngine
-from partway.models.settings import SamplingSettings
 from partway.problem import Problem
+from partway.sampling.local_engine import LocalEngine
 from partway.solution import EMPTY
 
 PAGE = 32  # tokens per page of generate_batch's cache
@@ -43,12 +42,12 @@ class Task:
     @cached_property
     def tree(self) -> LocalEngine:
         """Our engine; as it starts it checks itself on the model, which a run does once."""
-        return LocalEngine(self.language_model, programs=None)
+        return LocalEngine(self.language_model, language=None)
 
     @cached_property
     def drafting_tree(self) -> LocalEngine:
         """The same, which reads drafts ahead."""
-        return LocalEngine(self.language_model, programs=None, layout=Tree())
+        return LocalEngine(self.language_model, language=None, layout=Tree())
 
     @property
     def generation_config(self) -> GenerationConfig:
@@ -82,7 +81,7 @@ def _drawn_on_tree(task: Task, seed: int, engine: LocalEngine, *, drafts: bool) 
     before = engine.tokens_computed
     answers = engine.complete(requests, task.settings, seed)
     draws = [draw for of_request in answers for draw in of_request]
-    returned = sum(draw.count * (draw.tokens + draw.finished) for draw in draws)
+    returned = sum(draw.count * len(draw.tokens) for draw in draws)
     return Drawn(
         returned,
         engine.tokens_computed - before,

@@ -10,12 +10,11 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from benchmarks.batching import IGNORED, right_padded
-from partway.models.engine import Request
+from partway.models.engine import Request, SamplingSettings
 from partway.models.loading import PRETRAINED_TINY, LanguageModel, load_model
-from partway.models.local_engine import LocalEngine
-from partway.models.settings import SamplingSettings
 from partway.models.text import Codec
 from partway.problem import Problem
+from partway.sampling.local_engine import LocalEngine
 from partway.solution import EMPTY
 
 BATCH = 16
@@ -62,7 +61,7 @@ def unique_share(
 ) -> float:
     """The share of distinct solutions among `samples` of each problem."""
     requests = [Request(problem, EMPTY, samples) for problem in problems]
-    results = LocalEngine(language_model, programs=None).complete(requests, settings, seed=0)
+    results = LocalEngine(language_model, language=None).complete(requests, settings, seed=0)
     return sum(map(len, results)) / (samples * len(problems))
 
 

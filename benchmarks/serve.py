@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from benchmarks.sampling_contenders import Drawn, Task
     from partway.models.engine import Engine
     from partway.models.loading import LanguageModel
-    from partway.models.servers.kinds import Kind
-    from partway.models.servers.server_engine import ServerEngine
+    from partway.servers.http_engine import HttpEngine
+    from partway.servers.kinds import Server
 
 SHARE = 0.25  # of 100 samples on GSM8K, as in the paper
 ONE_BY_ONE = 4  # samples of a problem, for a server that draws one after the other: its rate is the same
@@ -71,7 +71,7 @@ def command(
       python -m benchmarks serve --vllm .venv-vllm/bin/python --model smollm2 --learning-rate 1e-4
           --problems 2 --max-completion-length 64 --rounds 1
     """
-    from partway.models.settings import SamplingSettings
+    from partway.models.engine import SamplingSettings
 
     settings = SamplingSettings(temperature=temperature, max_completion_length=max_completion_length)
     quiet = ctx.obj["quiet"]
@@ -100,7 +100,7 @@ def measure(
     from benchmarks.sample import untrained
     from benchmarks.sampling_contenders import Task
     from benchmarks.sampling_model import fine_tuned_to_share
-    from partway.datasets.storyproblems import generate_problems
+    from partway.demo.storyproblems import generate_problems
     from partway.models.loading import PRETRAINED_TINY
 
     problems = generate_problems(count if model else max(count, 32), seed=seed)
@@ -146,12 +146,12 @@ def contenders(
 ) -> Iterator[list[Contender]]:
     """Who races, servers with the weights of the model."""
     from benchmarks.sampling_contenders import draw_with_generate
-    from partway.models.local_engine import LocalEngine
+    from partway.sampling.local_engine import LocalEngine
 
     def draw_with_batches(task: Task, seed: int) -> Drawn:
         return draw_with_generate(task, seed, rows=max(32, task.samples))
 
-    tree = LocalEngine(language_model, programs=None)  # once: as it starts, it checks itself on the model
+    tree = LocalEngine(language_model, language=None)  # once: as it starts, it checks itself on the model
     racing = [
         Contender("tree", partial(draw_with_engine, tree)),
         Contender("`generate`", draw_with_batches),
@@ -161,27 +161,29 @@ def contenders(
             engine = _engine(language_model, url, directory / str(number))
             stack.callback(engine.close)
             engine.update(language_model.model, 0)
-            identity = engine.pool.endpoints[0].identity
-            assert identity is not None, "a server with weights was identified"
-            name = f"{identity.kind.name} {identity.version}".strip()
-            racing.append(Contender(name, partial(draw_with_engine, engine), _most(identity.kind)))
+            kind = engine.pool.endpoints[0].kind
+            name = f"{kind.name} {kind.version}".strip()
+            racing.append(Contender(name, partial(draw_with_engine, engine), _most(kind)))
         yield racing
 
 
-def _most(kind: Kind) -> int | None:
-    from partway.models.servers.kinds import TransformersServe
+def _most(kind: Server) -> int | None:
+    from partway.servers.kinds import TransformersServe
 
     return ONE_BY_ONE if isinstance(kind, TransformersServe) else None
 
 
-def _engine(language_model: LanguageModel, url: str, directory: Path) -> ServerEngine:
-    from partway.execution import PythonPrograms
-    from partway.models.servers.server_engine import ServerEngine
+def _engine(language_model: LanguageModel, url: str, directory: Path) -> HttpEngine:
+    from partway.sampling.local_engine import end_ids
+    from partway.servers.http_engine import HttpEngine
+    from partway.written.forms import WrittenLanguage
 
-    return ServerEngine(
+    return HttpEngine(
         [url],
-        language_model,
-        programs=PythonPrograms(solution_end="end_of_text"),  # nobody ends a solution at its answer
+        language_model.codec,
+        ends=end_ids(language_model),
+        weight_sync="auto",
+        language=WrittenLanguage(solution_end="end_of_text"),  # nobody ends a solution at its answer
         directory_of=lambda version: directory / "weights" / str(version),
         say=partial(click.echo, err=True),
     )
@@ -196,7 +198,9 @@ def draw_with_engine(engine: Engine, task: Task, seed: int) -> Drawn:
     requests = [Request(problem, EMPTY, task.samples) for problem in task.problems]
     draws = [draw for of_one in engine.complete(requests, task.settings, seed) for draw in of_one]
     longest = task.settings.max_completion_length  # text that is tokenised anew may come out longer
-    returned = sum(draw.count * min(draw.tokens + draw.finished, longest) for draw in draws)
+    encode = task.language_model.codec.encode
+    lengths = ((draw.count, len(draw.tokens) or len(encode(draw.completion)) + 1) for draw in draws)
+    returned = sum(count * min(length, longest) for count, length in lengths)
     return Drawn(returned, unique_share=len(draws) / (task.samples * len(requests)))
 
 

@@ -17,8 +17,8 @@ from benchmarks.tables import COUNT, print_table
 
 if TYPE_CHECKING:
     from benchmarks.learning_contenders import Measured
+    from partway.learning.token_tree import Targets
     from partway.models.loading import LanguageModel
-    from partway.models.targets import Targets
 
 
 @click.command()
@@ -49,8 +49,8 @@ def command(batch: int, samples: int, rows: int, rounds: int, as_json: bool) -> 
 def measure(batch: int, samples: int, rows: int, rounds: int) -> dict[str, float]:
     """Times, tokens and how far apart the gradients are."""
     from benchmarks.learning_contenders import race
+    from partway.learning.scoring import Scorer
     from partway.models.loading import load_model
-    from partway.models.scoring import Scorer
 
     loaded = load_model("tiny-storyproblems")
     step, counts = drawn(loaded, batch, samples)
@@ -90,30 +90,28 @@ def drawn(loaded: LanguageModel, batch: int, samples: int) -> tuple[list[Targets
 
     Problems whose samples are all right or all wrong teach nothing and are passed over.
     """
-    from partway.advantages import rloo
-    from partway.datasets.storyproblems import generate_problems
-    from partway.execution import PYTHON
-    from partway.models.engine import Request
-    from partway.models.local_engine import LocalEngine
-    from partway.models.settings import SamplingSettings
+    from partway.arms.policy_gradients import RLOO
+    from partway.demo.storyproblems import generate_problems
+    from partway.language import PYTHON, trace_all
+    from partway.learning.token_tree import Target, Targets
+    from partway.models.engine import Request, SamplingSettings
+    from partway.sampling.local_engine import LocalEngine
     from partway.solution import EMPTY
-    from partway.training.rewarding import rewarded_draws, sample_targets
 
     problems = generate_problems(20 * batch, seed=7, difficulty="easy")
     requests = [Request(problem, EMPTY, samples) for problem in problems]
     settings = SamplingSettings(temperature=1.0, max_completion_length=120)
-    answers = LocalEngine(loaded, programs=PYTHON).complete(requests, settings, 0)
-    draws = [(r, draw) for r, of_request in zip(requests, answers, strict=True) for draw in of_request]
-    traces = PYTHON.trace_all([draw.text for _, draw in draws])
+    answers = LocalEngine(loaded, language=PYTHON).complete(requests, settings, 0)
+    found = [(p, sample) for p, of_problem in zip(problems, answers, strict=True) for sample in of_problem]
+    traces = trace_all([sample.text for _, sample in found])
     step, counts = [], []
     for problem in problems:
-        own = [pair for pair in zip(draws, traces, strict=True) if pair[0][0].problem is problem]
-        rewarded = rewarded_draws([d for d, _ in own], [t for _, t in own], "answer", PYTHON)[problem.id]
-        prompt = tuple(loaded.codec.prompt(problem.question))
-        targets = sample_targets(prompt, rewarded, rloo, loaded.codec, PYTHON)
-        if targets is not None and len(targets.targets) == len(rewarded):
-            step.append(targets)
-            counts.append([one.draw.count for one in rewarded])
+        own = [(sample, trace) for (p, sample), trace in zip(found, traces, strict=True) if p is problem]
+        weights = RLOO().weigh(problem, own, PYTHON)
+        if all(weights):
+            targets = [Target(one.tokens, "sample", w) for (one, _), w in zip(own, weights, strict=True)]
+            step.append(Targets(tuple(loaded.codec.prompt(problem.question)), tuple(targets)))
+            counts.append([sample.count for sample, _ in own])
     return step[:batch], counts[:batch]
 
 

@@ -22,9 +22,10 @@ from typing import Any
 import click
 
 from benchmarks.tables import print_table
-from partway.datasets.storyproblems import generate_problems
+from partway.beyond.variation import audit
+from partway.demo.storyproblems import generate_problems
 from partway.errors import RunError
-from partway.execution import PYTHON, Trace, is_correct
+from partway.language import PYTHON, Trace, is_correct, trace_all
 from partway.problem import Problem
 from partway.runs import Run, read_rows
 from partway.solution import Solution
@@ -86,7 +87,7 @@ class Judged:
     def of(cls, story: Problem, solution: Solution) -> Judged:
         """Label a solution, and ask the check about it."""
         assert story.reference is not None, "stories are generated with their references"
-        found = PYTHON.audit(story.reference, solution, story.question)
+        found = audit(story, solution, PYTHON)
         return cls(story.id, solution.text, is_lucky(story, solution), found.verdict, found.reason)
 
     @property
@@ -141,8 +142,8 @@ def right_samples(
 ) -> Iterator[tuple[Problem, Solution]]:
     """Different solutions that give the right answer and are not the reference."""
     for id, story in stories.items():
-        traces = PYTHON.trace_all(sorted(texts[id]))
-        right = {trace.solution for trace in traces if PYTHON.is_correct(trace, story.answer)}
+        traces = trace_all(sorted(texts[id]))
+        right = {trace.solution for trace in traces if is_correct(trace.answer, story.answer)}
         for solution in sorted(right - {story.reference}, key=str):
             yield story, solution
 
@@ -163,7 +164,7 @@ def is_lucky(story: Problem, solution: Solution) -> bool | None:
     rng = random.Random(story.id)
     # Large odd-looking numbers: none is a sum, a product or a double of others by chance.
     rounds = [{name: rng.randrange(1009, 99991) for name in numbers} for _ in range(ROUNDS)]
-    expected = PYTHON.trace_all([_relation(story, changed) for changed in rounds])
+    expected = trace_all([_relation(story, changed) for changed in rounds])
     return not any(
         _agrees(tree, literals, values, matching, rounds, expected) for matching in product(*names)
     )
@@ -180,7 +181,7 @@ def _agrees(
     for changed, right in zip(rounds, expected, strict=True):
         for literal, value, name in zip(literals, values, matching, strict=True):
             literal.value = changed.get(name, value)
-        (given,) = PYTHON.trace_all([ast.unparse(tree)])
+        (given,) = trace_all([ast.unparse(tree)])
         if not given.has_answer or not is_correct(given.answer, right.answer, rel_tol=1e-7, abs_tol=1e-7):
             return False
     return True

@@ -15,7 +15,7 @@ import click
 
 from benchmarks.tables import COUNT, print_table
 from partway.errors import ProblemError
-from partway.execution import trace_all, tracing
+from partway.language import trace_all, tracing
 
 ROUNDS = 5
 LOOP_PROGRAMS = 300
@@ -101,7 +101,7 @@ def read_programs(path: str) -> list[str]:
 
 
 def built_in_programs() -> list[str]:
-    from partway.datasets.storyproblems import generate_problems
+    from partway.demo.storyproblems import generate_problems
 
     problems = generate_problems(2_000, seed=0)
     return [problem.reference.text for problem in problems if problem.reference is not None]

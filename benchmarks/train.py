@@ -60,7 +60,7 @@ def command(
       python -m benchmarks train
       python -m benchmarks train --model runs/gsm8k --problems data/gsm8k/train.jsonl -n 1 --json
     """
-    from partway.datasets import load_problems
+    from partway.problems import load_problems
 
     problems = load_problems(path) if path else built_in_problems(batch)
     with trainers(model, problems[:batch], batch, num_generations, max_completion_length) as contenders:
@@ -80,7 +80,7 @@ def grpo(trainer: SelfSamplingTrainer, steps: int) -> dict[str, Any]:
 
 
 def built_in_problems(count: int) -> list[Problem]:
-    from partway.datasets.storyproblems import generate_problems
+    from partway.demo.storyproblems import generate_problems
 
     return generate_problems(count, seed=7)
 
@@ -95,6 +95,7 @@ def trainers(
 
     def trainer(kind: type[SelfSamplingTrainer], directory: str) -> SelfSamplingTrainer:
         args = SelfSamplingConfig(
+            preset="paper",
             output_dir=directory,
             per_device_train_batch_size=batch,
             num_generations=num_generations,
@@ -122,7 +123,7 @@ def warm(contenders: dict[str, SelfSamplingTrainer], rounds: int) -> None:
         first.before_step()
         first.explore(first.batch)
     copies = {
-        key: SolutionBuffer.from_json(buffer.problem, buffer.to_json(), buffer.programs)
+        key: SolutionBuffer.from_json(buffer.problem, buffer.to_json(), buffer.language)
         for key, buffer in first.buffers.items()
     }
     second.buffers = Buffers([buffer.problem for buffer in copies.values()], copies)
@@ -130,8 +131,6 @@ def warm(contenders: dict[str, SelfSamplingTrainer], rounds: int) -> None:
 
 def measure(contenders: dict[str, SelfSamplingTrainer], steps: int) -> dict[str, Any]:
     """Seconds per step, whole and by part, as medians of interleaved steps; one step each is not counted."""
-    from partway.training.account import Clock
-
     seconds: dict[str, list[dict[str, float]]] = {name: [] for name in contenders}
     targets = kept(contenders["partway"])
     losses: dict[str, float] = {}
@@ -139,7 +138,7 @@ def measure(contenders: dict[str, SelfSamplingTrainer], steps: int) -> dict[str,
     for number in range(steps + 1):
         for name, trainer in contenders.items():
             trainer.state.global_step = 1000 + number
-            trainer.clock = Clock()
+            trainer.clock.start()
             started = time.perf_counter()
             loss = one_step(trainer)
             whole = time.perf_counter() - started
@@ -164,7 +163,7 @@ def measure(contenders: dict[str, SelfSamplingTrainer], steps: int) -> dict[str,
         "exploring_without_drafts": statistics.median(undrafted),
         "frac_drafted_tokens": round(contenders["partway"].account.ledger.drafted_share, 3),
         "targets_per_problem": targets,
-        "samples_per_step": contenders["partway"].args.num_generations * len(contenders["partway"].batch),
+        "samples_per_step": contenders["partway"].args.samples_per_problem * len(contenders["partway"].batch),
         "loss": losses,
     }
 
@@ -182,20 +181,15 @@ def one_step(trainer: SelfSamplingTrainer) -> float:
 def seconds_without_drafts(trainer: SelfSamplingTrainer) -> float:
     """The time it takes to draw as many samples of the same problems with an engine that does not guess."""
     from partway.models.loading import LanguageModel
-    from partway.models.local_engine import LocalEngine
-    from partway.sampling import sample_solutions
+    from partway.sampling.guided import sample_solutions
+    from partway.sampling.local_engine import LocalEngine
 
     model = LanguageModel(trainer.model, trainer.codec, trainer.context_length)
-    engine = LocalEngine(model, programs=trainer.programs)
+    engine = LocalEngine(model, language=trainer.language)
     started = time.perf_counter()
-    with trainer.sampling_mode():
+    with trainer.sampling_mode(engine):
         sample_solutions(
-            engine,
-            trainer.batch,
-            trainer.buffers,
-            trainer.args.sampling,
-            trainer.args.num_generations,
-            trainer.step,
+            engine, trainer.batch, trainer.buffers, trainer.guide, trainer.args.sampling, trainer.step
         )
     return time.perf_counter() - started
 

@@ -52,8 +52,8 @@ def command(samples: Path, file: str, groups: str, most: int | None, as_json: bo
 
 def measure(path: Path, file: str, sizes: Sequence[int], most: int | None = None) -> dict[str, Any]:
     """For every size the share of groups without variance, by reward."""
-    from partway.datasets import load_problems
     from partway.evaluation.results import read_results
+    from partway.problems import load_problems
 
     problems = {problem.id: problem for problem in load_problems(file)}
     results, _ = read_results(path)
@@ -79,15 +79,14 @@ def _rewards(problem: Any, samples: Sequence[Any]) -> tuple[Counter[float], Coun
     """How many samples earn how much, by answer alone and with trace credit."""
     from partway.rewards import trace_credits
 
-    texts = [sample.completion for sample in samples]
-    count = len(texts)
-    credits = trace_credits(texts, [problem.answer] * count, [problem.reference] * count)
+    texts = [judged.sample.completion for judged in samples]
+    credits = trace_credits(texts, [problem] * len(texts))
     answer: Counter[float] = Counter()
     trace: Counter[float] = Counter()
-    for sample, credit in zip(samples, credits, strict=True):
+    for judged, credit in zip(samples, credits, strict=True):
         assert credit is not None, "the sandbox judged these samples before"
-        answer[float(credit == 1.0)] += sample.count
-        trace[credit] += sample.count
+        answer[float(credit == 1.0)] += judged.sample.count
+        trace[credit] += judged.sample.count
     return answer, trace
 
 

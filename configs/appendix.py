@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 from partway import SolutionBuffer, load_problems, trace
+from partway.models.engine import SamplingSettings
 from partway.models.loading import load_model
-from partway.models.local_engine import LocalEngine
-from partway.models.settings import SamplingSettings
-from partway.sampling import sample_solutions
+from partway.sampling.guided import sample_solutions
+from partway.sampling.local_engine import LocalEngine
 
 PROBLEMS = (
     *("mathqa/train/896", "mathqa/train/27988", "mathqa/dev/156"),

@@ -17,7 +17,7 @@ Made from the docstrings by `make docs`. What is listed here is meant to be used
 MOST_FIELDS = 20  # more are settings, which have a page of their own
 MODULES = {
     "partway": "Problems, solutions, traces, buffers",
-    "partway.datasets": "Data",
+    "partway.data": "Data",
     "partway.training": "Training",
     "partway.models.engine": "Engines",
     "partway.evaluation": "Evaluation",

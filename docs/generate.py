@@ -6,8 +6,6 @@ python docs/generate.py --check
 
 from __future__ import annotations
 
-import ast
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +19,6 @@ from partway.cli import app
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
-PACKAGES = ("src/partway", "src/storyproblems", "benchmarks")
 HEADER = """# Command line
 
 Made from `--help` by `make docs`. Exit codes: 0 fine, 1 a mistake in what was given (one line: what, where,
@@ -29,12 +26,6 @@ what to try), 2 usage, 130 interrupted. `--quiet` before the command prints resu
 tracebacks. Shell completion:
 `eval "$(_PARTWAY_COMPLETE=bash_source partway)"` (or `zsh_source`, `fish_source`).
 """
-CODE_HEADER = """# Every file in a phrase
-
-Made from the docstrings by `make docs`. Imports go one way only: problem and solution, execution, buffer,
-datasets, runs, models, sampling, objectives, evaluation, training, reports, command line.
-No two files of partway share a name, but that a file of `cli/` is named for the command it implements.
-`storyproblems` is a package of its own that knows nothing of partway."""
 
 
 def commands(command: click.Command, context: click.Context) -> Iterator[tuple[str, str]]:
@@ -54,23 +45,6 @@ def cli_page() -> str:
     )
     sections = [f"## `{path}`\n\n```text\n{text}\n```\n" for path, text in commands(app, context)]
     return "\n".join([HEADER, *sections])
-
-
-def code_page() -> str:
-    """Every file with the first sentence of its docstring, by folder."""
-    folders: dict[str, list[str]] = {}
-    for path in (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))):
-        described = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-        folder = path.parent.relative_to(ROOT).as_posix().removeprefix("src/")
-        sentence = re.split(r"(?<=[.!?])\s", " ".join(described.split()), maxsplit=1)[0]
-        if sentence:
-            folders.setdefault(folder, []).append(
-                f"| `{path.name}` | {sentence.replace('|', chr(92) + '|')} |"
-            )
-    sections = [
-        f"## {folder}\n\n| | |\n| --- | --- |\n" + "\n".join(rows) for folder, rows in folders.items()
-    ]
-    return "\n\n".join([CODE_HEADER, *sections]) + "\n"
 
 
 def training_page() -> str:
@@ -94,7 +68,6 @@ def gpus_page() -> str:
 PAGES = {
     "api.md": api_page,
     "cli.md": cli_page,
-    "code.md": code_page,
     "training.md": training_page,
     "gpus.md": gpus_page,
 }

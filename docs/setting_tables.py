@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import collections.abc
 import types
 import typing
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
+from partway import registry
+from partway.language.language import LANGUAGES, language_class, schema_of
 from partway.training.config import SelfSamplingConfig, own_fields
+from partway.training.impossible import HARMLESS, REFUSED
 
 BEGIN, END = "<!-- keys: made by docs/generate.py -->\n", "<!-- end of keys -->\n"
 
@@ -16,7 +20,7 @@ GROUPS = {
     "model_name_or_path": "What is trained",
     "self_sampling": "Exploring",
     "engine": "Servers",
-    "state": "Buffers",
+    "dedup": "Buffers",
     "objective": "Learning",
     "effective_batch_size": "Several processes",
     "eval_samples": "Evaluating",
@@ -38,10 +42,26 @@ def tables() -> str:
         parts.append(
             f"| `{f.name}` | {_default(f)} | {_choices(f) or _values(hints[f.name])} | {f.metadata['help']} |"
         )
+    parts += [_language_table(name) for name in LANGUAGES | registry.parts("languages")]
     names = {f.name for f in own}
-    rest = sorted(f"`{f.name}`" for f in fields(SelfSamplingConfig) if f.init and f.name not in names)
-    parts += ["\n### The other keys of `TrainingArguments`\n", f"{', '.join(rest)}.\n"]
+    rest = sorted(f.name for f in fields(SelfSamplingConfig) if f.init and f.name not in names)
+    working = [f"`{name}`" for name in rest if name not in REFUSED and name not in HARMLESS]
+    parts += ["\n### The other keys of `TrainingArguments`\n", f"{', '.join(working)}."]
+    harmless = ", ".join(f"`{name}`" for name in rest if name in HARMLESS)
+    parts += [f"\nThese are taken and change nothing: {harmless}. These are refused:\n", "| key | why |"]
+    parts += ["| --- | --- |", *(f"| `{name}` | {REFUSED[name]} |" for name in rest if name in REFUSED), ""]
     return "\n".join(parts)
+
+
+def _language_table(name: str) -> str:
+    language = schema_of(language_class(name))
+    hints = typing.get_type_hints(language)
+    rows = [
+        f"| `{f.name}` | {_default(f)} | {_values(hints[f.name])} | {f.metadata['help']} |"
+        for f in fields(language)
+    ]
+    head = "| key | default | values | meaning |\n| --- | --- | --- | --- |"
+    return "\n".join([f"\n### Of the language `{name}`\n", head, *rows])
 
 
 def updated(page: str) -> str:
@@ -68,4 +88,6 @@ def _values(hint: Any) -> str:
         return " or ".join(_values(option) for option in options)
     if typing.get_origin(hint) is typing.Literal:
         return ", ".join(f"`{choice}`" for choice in typing.get_args(hint))
+    if typing.get_origin(hint) is collections.abc.Callable:
+        return "a function"
     return str(hint) if typing.get_origin(hint) else hint.__name__

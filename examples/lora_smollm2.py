@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from partway.datasets.storyproblems import generate_problems
+from partway.demo.storyproblems import generate_problems
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 
 

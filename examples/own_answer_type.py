@@ -3,8 +3,8 @@
 python examples/own_answer_type.py
 """
 
-from partway import Problem, PythonPrograms, SolutionBuffer, trace
-from partway.execution.checkers import checker_of
+from partway import Problem, PythonLanguage, SolutionBuffer, trace
+from partway.written.tested import TestedLanguage
 
 POINTS = ((2.0, 3.0), (-1.5, 0.25), (7.0, -4.0))
 
@@ -19,14 +19,14 @@ def _value_at(formula: str, x: float, y: float) -> object:
     return round(found.answer, 6) if found.has_answer else formula
 
 
-ALGEBRA = PythonPrograms(checker=same_expression)
+ALGEBRA = PythonLanguage(checker=same_expression)
 SQUARE = Problem("square", "Expand (x + y)².", "x**2 + 2*x*y + y**2", "answer = 'x*x + 2*x*y + y*y'")
 FORMULAS = {
     "another way": "answer = '*'.join(['(x + y)', '(x + y)'])",
     "wrong": "answer = 'x**2 + y**2'",
 }
 
-TESTED = PythonPrograms(checker=checker_of({"checker": "tests"}))
+TESTED = TestedLanguage()
 EVENS = Problem(
     "evens",
     "Write evens(numbers), the even ones in order.",
@@ -40,10 +40,10 @@ FUNCTIONS = {
 
 
 def main() -> None:
-    for problem, programs, samples in ((SQUARE, ALGEBRA, FORMULAS), (EVENS, TESTED, FUNCTIONS)):
-        buffer = SolutionBuffer.seeded(problem, programs=programs)
+    for problem, language, samples in ((SQUARE, ALGEBRA, FORMULAS), (EVENS, TESTED, FUNCTIONS)):
+        buffer = SolutionBuffer.seeded(problem, language=language)
         for name, text in samples.items():
-            print(f"{name:>14}: {buffer.consider(trace(text, programs))}")
+            print(f"{name:>14}: {buffer.consider(trace(text, language, problem))}")
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 
 from partway import EMPTY, Problem, trace
-from partway.models.settings import SamplingSettings
-from partway.sampling import Request
+from partway.models.engine import SamplingSettings
+from partway.sampling.guided import Request
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 
 

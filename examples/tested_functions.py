@@ -3,9 +3,8 @@
 python examples/tested_functions.py
 """
 
-from partway import Problem, PythonPrograms, SolutionBuffer, trace
-from partway.buffer import Rules
-from partway.execution.checkers import TESTS
+from partway import Problem, SolutionBuffer, trace
+from partway.written.tested import TestedLanguage
 
 REFERENCE = """\
 def area_inside(width, height, border):
@@ -25,15 +24,15 @@ CHECKS = ["assert area_inside(10, 9, 1) == 56", ["area_inside(5, 6, 2)", 2]]
 
 
 def main() -> None:
-    programs = PythonPrograms(checker=TESTS, program_forms="written")
-    problem = Problem("area", "What is left inside a border?", CHECKS, programs.parse(REFERENCE))
-    inside = programs.entered(trace(REFERENCE, programs), CHECKS)  # called as the first test does
+    language = TestedLanguage()
+    problem = Problem("area", "What is left inside a border?", CHECKS, language.parse(REFERENCE))
+    inside = trace(REFERENCE, language, problem)  # called as the first test does
     for step, state in zip(inside.solution.steps, inside.states, strict=True):
         print(f"{{{state}}}".ljust(24), step.splitlines()[-1])
 
-    buffer = SolutionBuffer.seeded(problem, Rules(stitch=True), programs)
-    print(buffer.consider(trace(SAMPLE, programs)))
-    print(buffer.stitched[0])
+    buffer = SolutionBuffer.seeded(problem, language=language)
+    print(buffer.consider(trace(SAMPLE, language, problem)))
+    print(buffer.partially_correct[0])
 
 
 if __name__ == "__main__":

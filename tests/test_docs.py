@@ -73,15 +73,26 @@ def test_the_readmes_python_example_is_short_and_finds_a_right_solution(tmp_path
 
 
 def test_every_command_in_the_readme_exists():
-    from partway.cli import COMMANDS
+    from partway.cli import commands
 
     blocks = re.findall(r"```\w*\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)
     used = set(re.findall(r"^partway ([a-z]+)", "\n".join(blocks), re.M))
     assert used
-    assert used <= set(COMMANDS)
+    assert used <= set(commands())
 
 
 def test_every_page_of_the_documentation_is_in_the_navigation():
     groups = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
     listed = [[group] if isinstance(group, str) else next(iter(group.values())) for group in groups]
     assert sorted(chain(*listed)) == sorted(path.name for path in (ROOT / "docs").glob("*.md"))
+
+
+def test_what_the_page_on_the_algorithm_names_is_what_runs():
+    page = (ROOT / "docs" / "algorithm.md").read_text(encoding="utf-8")
+    table = page.partition("## Where things are")[2].partition("## Decisions")[0]
+    names = re.findall(r"`\.?(?:\w+\.)*(\w+)(?:\(\w*\))?(?:\.\w+)?`", table)
+    files = {path: path.read_text(encoding="utf-8") for path in (ROOT / "src" / "partway").rglob("*.py")}
+    assert {"sample_solutions", "consider", "training_step", "is_correct"} <= set(names)
+    for name in {name for name in names if name != "py"}:
+        users = [path for path, text in files.items() if re.search(rf"(?<!def )\b{name}\b", text)]
+        assert users or name == "training_step", f"{name} is used by nobody"  # which Trainer calls

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from report_cases import write_run
 
 PAGE = Path(__file__).parent.parent / "docs" / "extending.md"
@@ -33,7 +32,7 @@ def run_file(tmp_path, monkeypatch):
 def test_there_is_an_example_of_everything():
     shown = PAGE.read_text(encoding="utf-8").count("```python")
     titles = re.findall(r"^## (.*)$", PAGE.read_text(encoding="utf-8"), re.M)
-    assert len(FILES) == shown == len(titles) == 7
+    assert len(FILES) == shown == len(titles) == 8
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -1,4 +1,4 @@
-"""Imports go one way down the list, and torch stays where it belongs."""
+"""Imports go one way down the method; what is around it uses it and is never used by it."""
 
 import ast
 import functools
@@ -8,17 +8,39 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "src" / "partway"
-ORDER = [
-    "errors", "files", "documents", "importing", "caching", "parsing", "solution", "problem", "execution",
-    "buffer", "rewards", "datasets", "runs", "models", "sampling", "advantages", "objectives", "evaluation",
-    "config_files", "training", "reports", "comparing", "demo", "cli", "__main__",
+# The method, from what everything needs to what needs everything.
+METHOD = [
+    "errors", "files", "registry", "caching",
+    "arithmetic", "parsing", "solution", "problem", "language", "problems", "buffer", "sample", "runs",
+    "models", "learning", "sampling", "objectives", "evaluation",
+    "config_files", "training", "cli", "__main__", "__init__",
 ]  # fmt: skip
-WITH_TORCH = {"models", "objectives", "training"}
-MODULES = sorted(PACKAGE.rglob("*.py"))
+# Folders around the method, each of which can be deleted, with the others that it needs.
+AROUND = {
+    "sandbox": set(),
+    "beyond": set(),
+    "data": set(),
+    "rewards": set(),
+    "mathdata": {"data"},  # a package of its own beside this one
+    "servers": set(),
+    "tracking": set(),
+    "shortcuts": set(),
+    "smollm2": set(),
+    "replay": set(),
+    "written": set(),
+    "reports": set(),
+    "explorer": {"reports"},
+    "arms": {"data", "reports", "rewards", "tracking"},
+    "demo": {"arms", "data", "reports"},
+}
+WITH_TORCH = {"models", "learning", "sampling", "objectives", "training"}
+WITH_TORCH |= {"servers", "tracking", "replay", "shortcuts", "smollm2", "arms"}
+MODULES = sorted([*PACKAGE.rglob("*.py"), *PACKAGE.parent.joinpath("mathdata").rglob("*.py")])
 
 
 def layer(path: Path) -> str:
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    parts = path.relative_to(PACKAGE.parent).parts
+    return parts[parts[0] == PACKAGE.name].removesuffix(".py")
 
 
 def source(path: Path) -> str:
@@ -44,16 +66,40 @@ def imported(path: Path) -> set[str]:
     return imported_and_spelled(path)[0]
 
 
-@pytest.mark.parametrize("path", [p for p in MODULES if layer(p) != "__init__"], ids=str)
-def test_imports_point_down_the_list(path: Path):
-    here = ORDER.index(layer(path))
-    for name in imported(path):
-        if name.startswith("partway.") and not name.endswith("__version__"):
-            assert ORDER.index(name.split(".")[1]) <= here, f"{path.name} imports {name}, which comes later"
+def needed(path: Path) -> set[str]:
+    """The folders or files of this package that a file imports, its own apart."""
+    names = {name.split(".")[1] for name in imported(path) if name.startswith("partway.")}
+    return {name for name in names if name != "__version__"} - {layer(path)}
 
 
-def test_no_two_files_share_a_name_but_a_command_and_what_it_calls():
-    names = [path.name for path in MODULES if layer(path) != "cli" and path.stem != "__init__"]
+@pytest.mark.parametrize("path", [p for p in MODULES if layer(p) in METHOD], ids=str)
+def test_the_method_imports_what_stands_before_it_and_nothing_around_it(path: Path):
+    allowed = set(METHOD[: METHOD.index(layer(path))])
+    assert needed(path) <= allowed
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if layer(p) in AROUND], ids=str)
+def test_what_is_around_the_method_needs_only_what_it_says(path: Path):
+    allowed = set(METHOD) | AROUND[layer(path)]
+    assert needed(path) <= allowed
+
+
+def test_every_folder_is_the_method_or_around_it():
+    assert {layer(path) for path in MODULES} <= {*METHOD, *AROUND}
+
+
+def test_the_method_is_small():
+    """A reader with the paper reads it in an afternoon; these numbers may only fall."""
+    files = [path for path in MODULES if layer(path) in METHOD and layer(path) != "cli"]
+    lines = sum(len(source(path).splitlines()) for path in files)
+    assert len(files) <= 75
+    assert lines <= 12_650
+
+
+def test_no_two_files_share_a_name_but_parts_and_a_command_and_what_it_calls():
+    usual = {"__init__", "parts", "commands"}
+    others = [path for path in MODULES if layer(path) != "cli" and path.stem not in usual]
+    names = [path.name for path in others]
     assert sorted(names) == sorted(set(names))
     commands = set(names) & {path.name for path in (PACKAGE / "cli").glob("[!_]*.py")}
     assert {name for name in commands if "def command(" not in source(PACKAGE / "cli" / name)} == set()
@@ -77,9 +123,11 @@ def test_torch_lives_with_the_models(path: Path):
     assert not {name.split(".")[0] for name in imported(path)} & {"torch", "transformers", "accelerate"}
 
 
-def test_the_generator_of_stories_needs_nothing_but_python():
-    paths = list((PACKAGE.parent / "storyproblems").rglob("*.py"))
+@pytest.mark.parametrize("package", ["stepbox", "storyproblems"])
+def test_packages_beside_this_one_need_nothing_but_python(package: str):
+    paths = list((PACKAGE.parent / package).rglob("*.py"))
     assert paths
     for path in paths:
         roots = {name.split(".")[0] for name in imported(path)}
-        assert roots <= sys.stdlib_module_names | {"storyproblems"}, path
+        assert roots <= sys.stdlib_module_names | {package}, path
+        assert "partway" not in source(path), path

@@ -7,8 +7,8 @@ SHARE is the part of the fine-tuned weights; OUT becomes a model directory that 
 
 import sys
 
+from partway.arms.mixing import mixed
 from partway.models.loading import load_model
-from partway.models.mixing import mixed
 
 
 def main(first: str, tuned: str, share: str, out: str) -> None:

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from partway import load_problems
-from partway.datasets import write_problems
+from partway.problems import write_problems
 
 DRAWN = 150
 

@@ -16,9 +16,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
+from mathdata.mathqa.filtered import TEMPLATE_EDITS
+from mathdata.mathqa.templates import Template, template_of, within_edits
 from partway import Problem, load_problems
-from partway.datasets.mathqa.filtered import TEMPLATE_EDITS
-from partway.datasets.mathqa.templates import Template, template_of, within_edits
 
 FEW = 256
 

@@ -84,7 +84,7 @@ def content(data: str, model: str, method: str, beta: float | None = None) -> tu
     if beta is not None:
         name, words = f"{name}_{beta}", f"{words} with a beta of {beta}"
         expected = "no number for this one; 0.25 was the best of the betas tried"
-        setting = f"mml_beta: {beta}\n"
+        setting = f"objective_args: {{beta: {beta}}}\n"
     text = f"""\
 # {DATA[data]}, {MODELS[model]}, {words}
 #   partway train configs/paper/{name}.yaml

@@ -1,20 +1,17 @@
 """partway: fine-tune language models on their own correct and partially-correct solutions.
 
-The names below are the public API. What reads files is imported when first used, so that
-`import partway` takes milliseconds.
+The names below are the public API; `import partway` takes milliseconds.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from partway.buffer import SolutionBuffer, Verdict
 from partway.errors import PartwayError
-from partway.execution import (
+from partway.language import (
     PYTHON,
     Failure,
-    Programs,
-    PythonPrograms,
+    Language,
+    PythonLanguage,
     State,
     Trace,
     is_correct,
@@ -22,10 +19,8 @@ from partway.execution import (
     trace_all,
 )
 from partway.problem import Problem
+from partway.problems import load_problems
 from partway.solution import EMPTY, Solution
-
-if TYPE_CHECKING:
-    from partway.datasets import load_problems as load_problems
 
 __version__ = "0.1.0"
 
@@ -33,10 +28,10 @@ __all__ = [
     "EMPTY",
     "PYTHON",
     "Failure",
+    "Language",
     "PartwayError",
     "Problem",
-    "Programs",
-    "PythonPrograms",
+    "PythonLanguage",
     "Solution",
     "SolutionBuffer",
     "State",
@@ -47,11 +42,3 @@ __all__ = [
     "trace",
     "trace_all",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "load_problems":
-        from partway.datasets import load_problems
-
-        return load_problems
-    raise AttributeError(f"module 'partway' has no attribute {name!r}")

@@ -10,22 +10,19 @@ import dataclasses
 import math
 import types
 import typing
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, Union
 
-from partway.documents import Unreadable, is_text, parse_yaml, read_object
-from partway.errors import ConfigError, suggestion
+from partway.errors import ConfigError, clipped, shown, suggestion
+from partway.files import Unreadable, parse_yaml, read_object
 
 Settings = dict[str, Any]
 Layers = list[tuple[Path, Settings]]
 
 BASE = "base"
-MOST_LAYERS = 100
 NEAR = 0.7  # how alike a key must be to what was written to be worth a question
-MOST_SHOWN = 60  # characters of a value in a message
 LARGEST_INTEGER = 2**63  # what other programs and file formats hold
 
 
@@ -34,16 +31,10 @@ def read_settings(path: str | Path) -> Settings:
     return {key: value for _, settings in read_layers(Path(path)) for key, value in settings.items()}
 
 
-def read_layers(path: Path, _above: tuple[Path, ...] = (), _seen: Counter[str] | None = None) -> Layers:
+def read_layers(path: Path, _above: tuple[Path, ...] = ()) -> Layers:
     """Every file that `path` begins from and what it says itself, `path` last."""
-    seen = Counter() if _seen is None else _seen
-    seen["files"] += 1  # one counter for the whole tree, handed down
     if path.resolve() in _above:
         raise ConfigError(f"{path}: is its own base; remove one of the `base:` lines")
-    if seen["files"] > MOST_LAYERS:  # bases that name bases twice double with every level
-        raise ConfigError(
-            f"{path}: it takes more than {MOST_LAYERS} files to begin from; name each base once"
-        )
     try:
         settings = read_object(path, parse_yaml)
     except Unreadable as error:
@@ -51,7 +42,7 @@ def read_layers(path: Path, _above: tuple[Path, ...] = (), _seen: Counter[str] |
     bases = settings.pop(BASE, [])  # no setting itself: what is left is checked against the schema
     inherited: Layers = []
     for base in bases if isinstance(bases, list) else [bases]:
-        inherited += read_layers(path.parent / str(base), (*_above, path.resolve()), seen)
+        inherited += read_layers(path.parent / str(base), (*_above, path.resolve()))
     return [*inherited, (path, settings)]
 
 
@@ -70,8 +61,8 @@ def parse_overrides(arguments: Sequence[str]) -> dict[str, str]:
         name, equals, value = word[2:].partition("=")
         if not equals:
             value = rest.pop(0) if rest and not rest[0].startswith("--") else "true"
-        if not is_text(value):
-            raise ConfigError(f"--{name}: {value[:MOST_SHOWN]!r} is no UTF-8 text")
+        if value.encode(errors="ignore").decode() != value:
+            raise ConfigError(f"--{name}: {shown(value)} is not UTF-8 text")
         pairs[name.replace("-", "_")] = value
     return pairs
 
@@ -81,30 +72,46 @@ def checked(
     schema: type,
     overrides: Mapping[str, str] | None = None,
     source: str | Path | None = None,
+    nested: Mapping[str, type] | None = None,
 ) -> Settings:
     """`settings` with `overrides` on top, every key a field of `schema`, every value of that field's type.
 
-    A mistake in `settings` is reported with the file that made it, if `source` is where they were read.
+    A mistake in `settings` is reported with the file that made it, if `source` is where they were read. The
+    fields of a `nested` schema may stand beside the others; they are gathered under its key.
     """
-    hints = typing.get_type_hints(schema)  # annotations are texts under `from __future__`
-    names = [field.name for field in dataclasses.fields(schema) if field.init]
-    result: Settings = {}
+    schemas = {**(nested or {}), "": schema}  # last, so that its own fields win
+    places = {name: (place, hint) for place, of in schemas.items() for name, hint in _hints(of).items()}
+    found: dict[str, Settings] = {place: {} for place in schemas}
+    names = sorted(places, key=lambda name: name not in schema.__annotations__)  # inherited ones last
+
+    def put(key: str, value: Any, text: str | None = None) -> None:
+        place, hint = places[known(key, names)]
+        found[place][key] = coerce(key, value, hint, text)
+
     for key, value in settings.items():
         try:
-            result[key] = coerce(key, value, hints[known(key, names)])
+            put(key, value)
         except ConfigError as error:
             raise ConfigError(f"{_file_with(key, source)}{error}") from None
     for key, text in (overrides or {}).items():
-        result[key] = coerce(key, from_command_line(text), hints[known(key, names)], text)
-    return result
+        put(key, from_command_line(text), text)
+    result = found.pop("")
+    return result | {place: (result.get(place) or {}) | own for place, own in found.items() if own}
+
+
+def _hints(schema: type) -> dict[str, Any]:
+    """The types of the fields that can be set."""
+    hints = typing.get_type_hints(schema)  # annotations are texts under `from __future__`
+    return {field.name: hints[field.name] for field in dataclasses.fields(schema) if field.init}
 
 
 def known(key: str, names: Sequence[str]) -> str:
     """`key`, if it is one of `names`."""
     if key in names:
         return key
-    hint = suggestion(key, names, cutoff=NEAR) or "; docs/training.md lists all keys"
-    raise ConfigError(f"unknown key '{key[:MOST_SHOWN]}'{hint}")
+    longer = sorted((n for n in names if f"_{key}_" in f"_{n}_"), key=lambda n: not n.startswith(key))
+    near = suggestion(key, longer[:1], cutoff=0) or suggestion(key, names, cutoff=NEAR)
+    raise ConfigError(f"unknown key '{clipped(key, 60)}'{near or '; docs/training.md lists all keys'}")
 
 
 def _file_with(key: str, source: str | Path | None) -> str:
@@ -146,15 +153,6 @@ def coerce(key: str, value: Any, hint: Any, text: str | None = None) -> Any:
         str(choice) for option in _options(hint) for choice in typing.get_args(option) if _is_literal(option)
     ]
     raise ConfigError(f"{key} is {shown(value)}, expected {expected}{suggestion(shown(value), choices)}")
-
-
-def shown(value: object) -> str:
-    """A value in a message: also one of a million items, or a number that Python will not spell."""
-    try:
-        text = repr(value)
-    except (ValueError, RecursionError):
-        text = f"{type(value).__name__} of great size"
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
 
 
 _MISFIT = object()

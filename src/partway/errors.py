@@ -1,9 +1,10 @@
-"""Mistakes a user can make, each with a one-line message: what, where, what to try.
+"""Mistakes a user can make, each with a one-line message (what, where, what to try), and words for it.
 
     PartwayError
     ├── SolutionError      text that is no solution
     ├── ProblemError       a problem, or a file of problems, that cannot be used
     ├── ConfigError        an unknown key, a wrong type, an impossible combination
+    │   └── CodeError      code that a setting names and that is not there, or not to be run
     ├── ModelError         a model or tokenizer that cannot be loaded or used
     ├── EngineError        a remote model that does not answer as it should
     ├── RunError           a run directory that cannot be written, read or resumed
@@ -37,6 +38,10 @@ class ConfigError(PartwayError):
     """An unknown key, a wrong type or an impossible combination of settings."""
 
 
+class CodeError(ConfigError):
+    """Code that a setting names and that cannot be imported, or is not to be."""
+
+
 class ModelError(PartwayError):
     """A model or tokenizer that cannot be loaded or used."""
 
@@ -51,6 +56,48 @@ class RunError(PartwayError):
 
 class SandboxError(PartwayError):
     """No room in which general programs could be run safely."""
+
+
+def one_line(said: object, lines: int | None = None) -> str:
+    """What an error of another library says, or the first `lines` of it, as a part of a sentence.
+
+    >>> one_line(ValueError("no such file:\\n  a.txt.")), one_line(KeyError()), one_line("a\\nb", lines=1)
+    ('no such file: a.txt', 'KeyError', 'a')
+    """
+    told = str(said).strip().splitlines()[:lines]
+    return " ".join(" ".join(told).split()).rstrip(" .:") or type(said).__name__
+
+
+def visible(text: str, kept: str = "\n") -> str:
+    r"""Text of others with what a terminal would act on spelled out, but for the `kept` signs.
+
+    >>> visible("n0 = '\x1b[2J'\nn1 = 2")
+    "n0 = '\\x1b[2J'\nn1 = 2"
+    """
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() or sign in kept else repr(sign)[1:-1] for sign in text)
+
+
+def shown(value: object, most: int = 60) -> str:
+    """A value in a message: also one of a million items, or a number that Python will not spell.
+
+    >>> shown("a" * 9, 4)
+    "'aaa..."
+    """
+    try:
+        return clipped(repr(value), most)
+    except (ValueError, RecursionError):
+        return f"{type(value).__name__} of great size"
+
+
+def clipped(text: str, most: int = 200) -> str:
+    """The beginning of a text that may be long.
+
+    >>> clipped("n0 = 12", 4)
+    'n0 =...'
+    """
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def suggestion(word: str, words: Iterable[str], cutoff: float = 0.6) -> str:

@@ -1,4 +1,4 @@
-"""Files and directories that appear whole or not at all, however the process ends.
+"""Files that are written whole or not at all, and JSON and YAML that is read or refused with a reason.
 
 Everything is written under a hidden temporary name beside its destination, flushed to disk and then
 renamed. A process killed half-way leaves at most that hidden `.NAME.XXXX.tmp`.
@@ -6,14 +6,22 @@ renamed. A process killed half-way leaves at most that hidden `.NAME.XXXX.tmp`.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
+
+LARGEST_JSON = 64 * 1024 * 1024  # bytes of a file; a larger one is not what was meant
+LARGEST_YAML = 256 * 1024  # its reader takes a second for as much
+
+
+class Unreadable(ValueError):
+    """Why a text cannot be taken as a value."""
 
 
 @contextmanager
@@ -91,3 +99,66 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def read_object(path: Path, parse: Callable[[str], Any]) -> dict[str, Any]:
+    """The object in a file: JSON's `{...}`, or YAML's lines of `key: value`, which may be none."""
+    largest = LARGEST_YAML if parse is parse_yaml else LARGEST_JSON
+    try:
+        if path.stat().st_size > largest:
+            raise Unreadable(f"more than {largest:,} bytes")
+        content = parse(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Unreadable(f"cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"not UTF-8 (byte {error.start})") from None
+    if content is None and parse is parse_yaml:
+        return {}
+    if not isinstance(content, dict):
+        raise Unreadable(f"expected names with values, found a {type(content).__name__}")
+    return {str(key): value for key, value in content.items()}
+
+
+def parse_json(text: str) -> Any:
+    """The value that JSON text stands for."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"not JSON ({error})") from None
+
+
+def parse_yaml(text: str) -> Any:
+    """The value that YAML text stands for.
+
+    >>> parse_yaml("seed: 1\\nseed: 2")
+    Traceback (most recent call last):
+    partway.files.Unreadable: line 2 gives 'seed' again; keep one of the two
+    """
+    import yaml  # here, because `partway --help` reads none
+
+    try:
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        _refuse_repeated_keys(node)
+        return None if node is None else loader.construct_document(node)
+    except Unreadable:
+        raise
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # such as what only looks like a date
+        raise Unreadable(f"not YAML ({' '.join(str(error).split())})") from None
+
+
+def _refuse_repeated_keys(node: Any) -> None:
+    """PyYAML takes the last of several equal keys, and would not say so."""
+    kind = None if node is None else node.id  # as PyYAML calls its nodes
+    if kind == "sequence":
+        for item in node.value:
+            _refuse_repeated_keys(item)
+    elif kind == "mapping":
+        seen: set[str] = set()
+        for key, value in node.value:
+            name = str(key.value)
+            if name in seen and name != "<<":  # a merge may be given several times
+                line = key.start_mark.line + 1
+                raise Unreadable(f"line {line} gives {name!r:.60} again; keep one of the two")
+            seen.add(name)
+            _refuse_repeated_keys(value)

@@ -1,108 +1,58 @@
-"""Objectives: what is minimised over one problem's targets. One table holds all there is to say about each.
+"""Table 1: MLE, MML, MLE-Aug and beta-MML, which say what is minimised over one problem's targets.
 
-MLE, MLE-Aug, MML and beta-MML are the paper's Table 1; the others are policy gradients, which learn a step's
-own samples by their rewards in place of the buffer. An objective of your own is a function like `mle_aug`,
-or an `Objective` around one where it wants a label and a colour; settings name it by `package.module:name`.
-`log_probs_S` runs over the targets of one problem, the reference first; the result is a scalar.
-Importing this needs no torch, because reports read labels and colours here.
+An objective of your own is a class like these, which settings name by `package.module:name`; folders around
+the method register theirs. `log_probs_S` runs over the targets of one problem, the reference first; the
+result is a scalar. Importing this needs no torch, because reports read labels and colours here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TYPE_CHECKING
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from partway.advantages import grpo, maxrl, pkpo, rloo
+from partway import registry
 from partway.errors import ConfigError, suggestion
-from partway.importing import imported
-from partway.models.targets import Target
+from partway.language import Language, Trace
+from partway.learning.token_tree import Target
+from partway.problem import Problem
+from partway.registry import imported
+from partway.sample import Sample
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    Loss = Callable[[Tensor, Sequence[Target]], Tensor]
-
-Advantages = Callable[[Sequence[float]], list[float]]
-
-NORMALIZATIONS = ("sum", "length", "solutions")
-
-
-def mle(log_probs_S: Tensor, targets: Sequence[Target]) -> Tensor:
-    """-log P(y*|x): the first target is the reference, the others are ignored."""
-    return -targets[0].weight * log_probs_S[0]
-
-
-def mle_aug(log_probs_S: Tensor, targets: Sequence[Target]) -> Tensor:
-    """-sum over B of w log P(y|x): every target counts by its weight, which is 1 in the paper.
-
-    With rewards as weights, of any sign, over a step's own samples, this is a policy gradient.
-    """
-    return -(target_weights(log_probs_S, targets) * log_probs_S).sum()
-
-
-def mml(log_probs_S: Tensor, targets: Sequence[Target]) -> Tensor:
-    """-log of the sum over B of P(y|x): a target's weight in the gradient is its share of that sum."""
-    return beta_mml(log_probs_S, targets, beta=1.0)
-
-
-def beta_mml(log_probs_S: Tensor, targets: Sequence[Target], beta: float = 0.25) -> Tensor:
-    """-(1/beta) log of the sum over B of w P(y|x)^beta: MML at beta = 1, MLE-Aug's balance as beta -> 0."""
-    # A policy gradient's weights may be negative; its objective is `mle_aug`.
-    assert all(target.weight > 0 for target in targets), (
-        "there is no logarithm of a weight that is not positive"
-    )
-    best = log_probs_S.max().detach()  # apart, or its rounding would be an error of every weight
-    # log of w P^beta, less the constant beta * best that every target has.
-    exponents_S = beta * (log_probs_S - best) + target_weights(log_probs_S, targets).log()
-    return -best - exponents_S.logsumexp(dim=0) / beta
-
-
-def target_weights(log_probs_S: Tensor, targets: Sequence[Target]) -> Tensor:
-    """The targets' weights, as numbers like their log-probs."""
-    return log_probs_S.new_tensor([target.weight for target in targets])
-
-
-def divided(loss: Tensor, solutions: int) -> Tensor:
-    """The mean in place of a sum of log-probs."""
-    return loss / solutions
-
-
-def shifted(loss: Tensor, solutions: int, beta: float = 1.0) -> Tensor:
-    """The mean in place of a sum of probabilities, which stands inside a logarithm."""
-    return loss + (1 / beta) * math.log(solutions)
-
-
-def unchanged(loss: Tensor, solutions: int) -> Tensor:
-    """Nothing is summed over solutions."""
-    return loss
-
 
 @dataclass(frozen=True)
-class Objective:
-    """A loss of one problem's targets, and what trainer, scorer, settings and reports want to know of it.
+class Objective(ABC):
+    """A loss of one problem's targets; its fields are its parameters, which `objective_args` sets.
 
-    `couples` says whether the weight of one target in the gradient depends on the log-probs of the others; if
-    not, the loss is linear in them. True is right for any loss and costs forward passes for buffers that do
-    not fit one pass. `mean` is what `solutions` below makes of a loss. `colours` are names in
-    `reports.theme`, by kind of self-sampling. With `advantages` the targets are a step's own samples,
-    and their weights what it makes of their rewards.
+    `label` is its name in tables and figures, `colours` are names in `reports.theme` by kind of
+    self-sampling, and `meaning` is a sentence for the report. `couples` says whether the weight of one target
+    in the gradient depends on the log-probs of the others; if not, the loss is linear in them. True is right
+    for any loss and costs forward passes for buffers that do not fit one pass.
 
     `normalization`: `length` divides each target's log-prob by its number of tokens; `solutions` turns the
     sum over B inside the objective into a mean (for MML the loss moves by a constant, the gradient stays).
     """
 
-    name: str
-    label: str
-    loss: Loss
-    couples: bool = True
-    learns_reference_only: bool = False
-    mean: Callable[[Tensor, int], Tensor] = divided
-    colours: Mapping[str, str] = field(default_factory=dict)
-    normalization: str = "sum"
-    advantages: Advantages | None = None
+    label: ClassVar[str]
+    meaning: ClassVar[str] = ""
+    colours: ClassVar[Mapping[str, str]] = {}
+    couples: ClassVar[bool] = True
+    learns_reference_only: ClassVar[bool] = False
+
+    normalization: str = field(default="sum", kw_only=True)
+
+    @abstractmethod
+    def loss(self, log_probs_S: Tensor, targets: Sequence[Target]) -> Tensor:
+        """What is minimised."""
+
+    def mean(self, loss: Tensor, solutions: int) -> Tensor:
+        """The loss with a mean over so many solutions where the sum over B was."""
+        return loss / solutions
 
     def __call__(self, log_probs_S: Tensor, targets: Sequence[Target]) -> Tensor:
         if self.normalization == "length":  # before the loss: MML's shares are then of mean log-probs
@@ -110,94 +60,155 @@ class Objective:
         loss = self.loss(log_probs_S, targets)
         return self.mean(loss, len(targets)) if self.normalization == "solutions" else loss
 
+    @property
+    def least_samples(self) -> int:
+        """How many samples of a problem it learns at least, in place of the buffer; 0: the buffer."""
+        return 0
 
-def table_1(beta: float = 0.25) -> dict[str, Objective]:
-    """The paper's objectives by name, in the order of its results."""
-    entries = (
-        Objective(
-            "mle",
-            "MLE",
-            mle,
-            couples=False,
-            learns_reference_only=True,
-            mean=unchanged,
-            colours={"none": "blue"},
-        ),
-        # The sum stands inside the logarithm, so a mean over B moves the loss by log |B|.
-        Objective("mml", "MML", mml, mean=shifted, colours={"fcs": "purple", "fcs+pcs": "vermilion"}),
-        Objective(
-            "mle_aug", "MLE-Aug", mle_aug, couples=False, colours={"fcs": "green", "fcs+pcs": "orange"}
-        ),
-        Objective(
-            "beta_mml",
-            "β-MML",
-            partial(beta_mml, beta=beta),
-            mean=partial(shifted, beta=beta),
-            colours={"fcs": "sky", "fcs+pcs": "dark"},
-        ),
-    )
-    return {entry.name: entry for entry in entries}
+    def weigh(
+        self, problem: Problem, samples: Sequence[tuple[Sample, Trace]], language: Language
+    ) -> list[float]:
+        """What each of this step's samples counts with all its copies, if samples are learned."""
+        raise NotImplementedError(f"{self.label} learns the buffer")
 
 
-def policy_gradients(k: int = 4) -> dict[str, Objective]:
-    """Objectives over a step's own samples; `k` is the one of pass@k in PKPO."""
-    entries: dict[str, tuple[str, Advantages]] = {
-        "grpo": ("GRPO", grpo),
-        "rloo": ("RLOO", rloo),
-        "maxrl": ("MaxRL", maxrl),
-        "pkpo": ("PKPO", partial(pkpo, k=k)),
-    }
-    # The loss is MLE-Aug with advantages as weights: its gradient is the policy gradient.
-    return {
-        name: Objective(name, label, mle_aug, couples=False, advantages=advantages)
-        for name, (label, advantages) in entries.items()
-    }
+@dataclass(frozen=True)
+class MLE(Objective):
+    """-log P(y*|x): the first target is the reference, the others are ignored."""
+
+    label = "MLE"
+    meaning = "MLE is maximum likelihood estimation"
+    colours: ClassVar = {"none": "blue"}
+    couples = False
+    learns_reference_only = True
+
+    def loss(self, log_probs_S: Tensor, targets: Sequence[Target]) -> Tensor:
+        """The reference's alone."""
+        return -targets[0].weight * log_probs_S[0]
+
+    def mean(self, loss: Tensor, solutions: int) -> Tensor:
+        """Nothing is summed over solutions."""
+        return loss
 
 
-OBJECTIVES = table_1() | policy_gradients()
+@dataclass(frozen=True)
+class MML(Objective):
+    """-log of the sum over B of P(y|x): a target's weight in the gradient is its share of that sum."""
+
+    label = "MML"
+    meaning = "MML, maximum marginal likelihood, asks for any of the kept solutions"
+    colours: ClassVar = {"fcs": "purple", "fcs+pcs": "vermilion"}
+
+    def loss(self, log_probs_S: Tensor, targets: Sequence[Target]) -> Tensor:
+        """beta-MML at beta = 1."""
+        return BetaMML(1.0).loss(log_probs_S, targets)
+
+    def mean(self, loss: Tensor, solutions: int) -> Tensor:
+        """The sum stands inside the logarithm, so a mean over B moves the loss by log |B|."""
+        return loss + math.log(solutions)
 
 
-def objective(name: str, beta: float = 0.25, normalization: str = "sum", k: int = 4) -> Objective:
-    """The objective that a setting names: one of the table, or `package.module:name`.
+@dataclass(frozen=True)
+class MLEAug(Objective):
+    """-sum over B of w log P(y|x): every target counts by its weight, which is 1 in the paper."""
 
-    >>> objective("mml").couples
-    True
-    >>> objective("mlm")
-    Traceback (most recent call last):
-    partway.errors.ConfigError: objective is 'mlm', expected one of mle, mml, mle_aug, beta_mml, grpo, \
-rloo, maxrl, pkpo, or package.module:name; did you mean 'mml'?
+    label = "MLE-Aug"
+    meaning = "MLE-Aug adds up the losses of all kept solutions of a problem"
+    colours: ClassVar = {"fcs": "green", "fcs+pcs": "orange"}
+    couples = False
+
+    def loss(self, log_probs_S: Tensor, targets: Sequence[Target]) -> Tensor:
+        """The weighted sum; weights may be of any sign."""
+        return -(target_weights(log_probs_S, targets) * log_probs_S).sum()
+
+
+@dataclass(frozen=True)
+class BetaMML(Objective):
+    """-(1/beta) log of the sum over B of w P(y|x)^beta: MML at beta = 1, MLE-Aug's balance as beta -> 0."""
+
+    label = "β-MML"
+    meaning = "beta-MML lies between asking for any of the kept solutions and asking for all"
+    colours: ClassVar = {"fcs": "sky", "fcs+pcs": "dark"}
+
+    beta: float = 0.25
+
+    def __post_init__(self) -> None:
+        if not 0 < self.beta <= 1:
+            raise ConfigError(f"beta is {self.beta}, expected a number above 0 and up to 1; try 0.25")
+
+    def loss(self, log_probs_S: Tensor, targets: Sequence[Target]) -> Tensor:
+        """In logarithms, since the probability of a long solution is no float."""
+        assert all(target.weight > 0 for target in targets), "a weight that is not positive has no logarithm"
+        best = log_probs_S.max().detach()  # apart, or its rounding would be an error of every weight
+        # log of w P^beta, less the constant beta * best that every target has.
+        exponents_S = self.beta * (log_probs_S - best) + target_weights(log_probs_S, targets).log()
+        return -best - exponents_S.logsumexp(dim=0) / self.beta
+
+    def mean(self, loss: Tensor, solutions: int) -> Tensor:
+        """The sum stands inside the logarithm."""
+        return loss + (1 / self.beta) * math.log(solutions)
+
+
+def target_weights(log_probs_S: Tensor, targets: Sequence[Target]) -> Tensor:
+    """The targets' weights, as numbers like their log-probs."""
+    return log_probs_S.new_tensor([target.weight for target in targets])
+
+
+TABLE_1: dict[str, type[Objective]] = {"mle": MLE, "mml": MML, "mle_aug": MLEAug, "beta_mml": BetaMML}
+
+
+def objective_class(name: str) -> type[Objective]:
+    """The objective that a setting names: one with a name, or somebody's own as `package.module:name`.
+
+    >>> objective_class("mml").label
+    'MML'
     """
-    if not 0 < beta <= 1:
-        raise ConfigError(f"mml_beta is {beta}, expected a number above 0 and up to 1; try 0.25")
-    if normalization not in NORMALIZATIONS:
-        raise ConfigError(
-            f"loss_normalization is {normalization!r}, expected one of {', '.join(NORMALIZATIONS)}"
-        )
-    if ":" in name:  # where somebody's own is, not what it is called
-        return replace(_of_a_user(name), normalization=normalization)
-    if name not in OBJECTIVES:
-        raise ConfigError(
-            f"objective is {name!r}, expected one of {', '.join(OBJECTIVES)}, or package.module:name"
-            + suggestion(name, OBJECTIVES)
-        )
-    table = table_1(beta) | policy_gradients(k)
-    return replace(table[name], normalization=normalization)
+    if ":" not in name:
+        found: type[Objective] = registry.part("objectives", name, built_in=TABLE_1)
+        return found
+    kind = imported(name, "objective")
+    if not (isinstance(kind, type) and issubclass(kind, Objective)):
+        raise ConfigError(f"objective is {name!r}, a {type(kind).__name__}, expected a subclass of Objective")
+    return kind
 
 
-def _of_a_user(path: str) -> Objective:
-    found = imported(path, "objective")
-    if isinstance(found, Objective):
-        return replace(found, name=path)
-    if not callable(found):
-        kind = type(found).__name__
-        raise ConfigError(f"objective is {path!r}, a {kind}, expected a function or an Objective")
-    return Objective(path, label_of(path), found)
+def objective(
+    name: str, parameters: Mapping[str, Any] | None = None, normalization: str = "sum"
+) -> Objective:
+    """The objective that settings name, with its parameters.
+
+    >>> objective("beta_mml", {"beta": 0.5}).couples
+    True
+    >>> objective("mml", {"beta": 0.5})
+    Traceback (most recent call last):
+    partway.errors.ConfigError: objective_args has 'beta', but mml takes no parameters
+    """
+    kind, given = objective_class(name), parameters or {}
+    known = [f.name for f in fields(kind) if f.name != "normalization"]
+    for key in given:
+        if key not in known:
+            raise ConfigError(
+                f"objective_args has {key!r}, but {name} takes {', '.join(known) or 'no parameters'}"
+                + suggestion(key, known)
+            )
+    return kind(**given, normalization=normalization)
+
+
+def objective_names() -> tuple[str, ...]:
+    """All that have a name: the paper's in the order of its results, then what folders around it add."""
+    return *TABLE_1, *registry.parts("objectives")
+
+
+def named_objective(name: str) -> type[Objective] | None:
+    """The objective with this name, for tables and figures; None for somebody's own, or if it is gone."""
+    return objective_class(name) if name in objective_names() else None
 
 
 def label_of(name: str) -> str:
     """What tables and figures call an objective, also one whose code is not here any more.
 
-    >>> label_of("beta_mml"), label_of("mypackage.mine:half_partial")
-    ('β-MML', 'half_partial')
+    >>> label_of("beta_mml"), label_of("mypackage.mine:HalfPartial")
+    ('β-MML', 'HalfPartial')
     """
-    return OBJECTIVES[name].label if name in OBJECTIVES else name.rpartition(":")[2]
+    found = named_objective(name)
+    return found.label if found is not None else name.rpartition(":")[2]

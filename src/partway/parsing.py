@@ -1,51 +1,60 @@
 """Text to statements in canonical form: strict about what a step is, forgiving about how text ends.
 
 Parsing is what tracing spends its time on, so lines of plain arithmetic (`t0 = n0 * (n1 + 2)`), which is
-nearly all that models write here, are recognised directly. Whatever is not recognised is handed to `ast`,
-never guessed; both ways spell a statement as `ast.unparse` does.
+nearly all that models write here, have a parser of their own, which makes the function that computes them at
+once. Whatever it does not know it leaves to `ast`; both spell a statement as `ast.unparse` does.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+import threading
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from keyword import kwlist
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
+from partway import arithmetic
+from partway.arithmetic import Run
 from partway.caching import BoundedCache
-
-Expression: TypeAlias = "int | float | str | tuple[str, Expression] | tuple[str, Expression, Expression]"
-"""Arithmetic: a number, a name, ("neg", operand) or (operator, left, right)."""
 
 MAX_CHARACTERS = 16_384  # with the next two, so that no text keeps this process busy for more than 50 ms
 MAX_STATEMENTS = 2_048  # ends of lines and semicolons: statements cost most
-MAX_SIGNS = 4_608  # what is no letter, digit or blank: the other nodes of a tree; people write half as many
+MAX_SIGNS = 4_608  # neither letter, digit nor blank: the other nodes of a tree; people write half as many
 MAX_READ = 20_480  # characters in all, in search of the longest beginning that parses: of a long text, once
-MAX_CACHED_BYTES = 96 << 20
-MAX_ARITHMETIC = 300  # characters; longer lines are left to `ast`
+MAX_CACHED_BYTES = 128 << 20
+MAX_LINE = 300  # characters of a line that is read by itself
 
 
 @dataclass(slots=True, eq=False)
 class Statement:
-    """One step: its canonical text and either `target = expression` in plain arithmetic or its AST node."""
+    """One step: its canonical text and what runs it, made of a tree when first needed."""
 
     text: str
-    target: str = ""
-    expression: Expression = 0
-    node: ast.stmt | None = None
+    target: str = ""  # the variable that it sets, if it sets one by `=` or `+=`
+    run: Run | None = None  # the value of `target`; where that is empty, a table of what is set
+    node: ast.stmt | None = None  # None of plain arithmetic
+
+    @classmethod
+    def of(cls, node: ast.stmt) -> Statement:
+        """The statement of a tree; any error of UNPARSABLE if it has no text."""
+        match node:
+            case ast.Assign(targets=[ast.Name(id=target)]) | ast.AugAssign(target=ast.Name(id=target)):
+                return cls(ast.unparse(node), target, node=node)
+        return cls(ast.unparse(node), node=node)
 
     def assigns(self, variable: str) -> bool:
         """Whether this is a simple statement that binds `variable`."""
-        if self.node is None:
+        if self.target or self.node is None:
             return self.target == variable
         return any(name.id == variable for name in _bound_names(self.node))
 
 
 @dataclass(slots=True)
 class Parsed:
-    """The statements of the longest beginning of whole lines that parses, and what is wrong behind it."""
+    """The statements of the longest beginning of whole lines that parses, and what is wrong after it."""
 
     statements: tuple[Statement, ...]
     error: str | None = None
@@ -58,8 +67,10 @@ class Parsed:
 
 
 def _bytes_of(line: str, statement: Statement) -> int:
-    """What a cached line takes: a tree far more than its text."""
-    return 300 + len(line) * (50 if statement.node is None else 200)
+    """What a cached line takes at most, its function included: every sign and every word is a node."""
+    if statement.node is None:
+        return 600 + 20 * len(line) + 350 * _signs(line)
+    return 600 + 170 * len(line) + 1_200 * _signs(line)
 
 
 known_lines = BoundedCache[str, Statement](MAX_CACHED_BYTES, _bytes_of)
@@ -75,14 +86,11 @@ def parse(text: str, answer_variable: str) -> Parsed:
     statements: list[Statement] = []
     recent = known_lines.recent  # where nearly every line is found, in one look-up
     for number, line in enumerate(lines):
-        statement = recent.get(line) or known_lines.get(line)
+        statement = recent.get(line) or _statement(line)
         if statement is None:
-            statement = parse_line(line)
-            if statement is None:
-                if not line or line.isspace():
-                    continue
-                return _parse_tail(lines, number, statements, answer_variable)
-            known_lines.put(line, statement)
+            if not line or line.isspace():
+                continue
+            return _parse_tail(lines, number, statements, answer_variable)
         statements.append(statement)
         if answer_variable and statement.assigns(answer_variable):
             break
@@ -90,6 +98,11 @@ def parse(text: str, answer_variable: str) -> Parsed:
 
 
 _NO_SIGNS = bytes(code for code in range(256) if code > 127 or chr(code).isalnum() or chr(code) in "_ \t")
+
+
+def _signs(text: str) -> int:
+    """How many characters are neither letters, digits nor blanks."""
+    return len(text.encode("utf-8", "surrogatepass").translate(None, _NO_SIGNS))
 
 
 def _excess(text: str, share: int = 1) -> str | None:
@@ -101,7 +114,7 @@ def _excess(text: str, share: int = 1) -> str | None:
         return None
     if (ends := sum(map(text.count, "\n\r;"))) > statements:
         return f"{ends:,} lines and semicolons, at most {statements:,} are read"
-    found = len(text.encode("utf-8", "surrogatepass").translate(None, _NO_SIGNS))
+    found = _signs(text)
     return f"{found:,} signs, at most {signs:,} are read" if found > signs else None
 
 
@@ -109,7 +122,7 @@ def end_of_solution(text: str, variable: str) -> int | None:
     """Where the first closed line ends that completes a step which assigns `variable`; None if none does.
 
     Text that is still being written is read line by line, and counting brackets tells steps apart. So an end
-    may be missed (behind a text in three quotation marks, say), but no step is cut in two.
+    may be missed (after a text in three quotation marks, say), but no step is cut in two.
 
     >>> end_of_solution("n0 = 1\\nanswer = n0 * 2\\nn1 = 3", "answer")
     23
@@ -137,127 +150,126 @@ def _ends_by_assigning(step: str, variable: str) -> bool:
     return parsed.error is None and any(last.assigns(variable) for last in parsed.statements[-1:])
 
 
+def lines_of(text: str) -> list[Statement] | None:
+    """The statements of a text of which every line is one; None of any other text."""
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    recent = known_lines.recent
+    try:
+        return [recent[line] for line in lines]
+    except KeyError:
+        pass
+    statements = []
+    for line in lines:
+        statement = recent.get(line) or _statement(line)
+        if statement is None:
+            return None
+        statements.append(statement)
+    return statements
+
+
+def _statement(line: str) -> Statement | None:
+    """As `parse_line`, remembered."""
+    statement = known_lines.get(line)
+    if statement is None and (statement := parse_line(line)) is not None:
+        known_lines.put(line, statement)
+    return statement
+
+
 def parse_line(line: str) -> Statement | None:
     """The simple statement that `line` is on its own, None if it is none or may need its neighbours."""
-    if (statement := parse_arithmetic(line)) is not None:
-        return statement
-    if line[:1].isspace() or len(line) > MAX_ARITHMETIC:
+    if line[:1].isspace() or len(line) > MAX_LINE:
         return None
+    if (statement := _arithmetic(line)) is not None:
+        return statement
     try:
         body = parse_tree(line).body
-        is_simple = len(body) == 1 and isinstance(body[0], _SIMPLE)
-        return Statement(ast.unparse(body[0]), node=body[0]) if is_simple else None
+        return Statement.of(body[0]) if len(body) == 1 and isinstance(body[0], _SIMPLE) else None
     except UNPARSABLE:
         return None
 
 
 # Plain arithmetic. Only ASCII: a name may be spelled in several ways otherwise, and \d has many digits.
 
-
-def parse_arithmetic(line: str) -> Statement | None:
-    """The line of plain arithmetic, None if it is something else."""
-    match = _SHORT(line)
-    if match is not None and (statement := _short_statement(line, match)) is not None:
-        return statement
-    return _arithmetic(line) if len(line) <= MAX_ARITHMETIC and _ARITHMETIC(line) else None
-
-
-_KEYWORDS = frozenset(kwlist)
 _NAME = r"[A-Za-z][A-Za-z0-9_]*"
-_NUMBER = r"(?:[1-9][0-9]{0,17}|0)(?:\.[0-9]{1,17})?"
-_ATOM = rf"(?:({_NUMBER})|({_NAME}))"
-_SHORT = re.compile(rf"({_NAME}) = {_ATOM}(?: (\*\*|//|[-+*/%]) {_ATOM})?").fullmatch
-_ARITHMETIC = re.compile(rf"{_NAME} *=[-+*/%(). A-Za-z0-9_]+").fullmatch
-_TOKEN = re.compile(rf"{_NUMBER}(?![0-9.A-Za-z_])|{_NAME}|//|\*\*|[-+*/%()=]").findall
+_NUMBER = r"(?:[1-9][0-9]{0,17}|0)(?:\.[0-9]{1,17})?(?![0-9.A-Za-z_])"
+_TOKEN = re.compile(rf"{_NUMBER}|{_NAME}|//|\*\*|[-+*/%()=]").findall
+_KEYWORDS = frozenset(kwlist)
 
-_NO_OPERATOR, _SUM, _TERM, _UNARY, _ATOMIC = range(5)
-_PRECEDENCE = {"+": _SUM, "-": _SUM, "*": _TERM, "/": _TERM, "//": _TERM, "%": _TERM}
+_NO_OPERATOR, _SUM, _TERM, _UNARY, _POWER, _NUMERIC, _NAMED = range(7)
+_OPERATORS: dict[str, tuple[int, type[ast.operator]]] = {
+    "+": (_SUM, ast.Add),
+    "-": (_SUM, ast.Sub),
+    "*": (_TERM, ast.Mult),
+    "/": (_TERM, ast.Div),
+    "//": (_TERM, ast.FloorDiv),
+    "%": (_TERM, ast.Mod),
+    "**": (_POWER, ast.Pow),
+}
+_NONE = (_NO_OPERATOR, ast.operator)
 
 
 class _NotArithmetic(Exception):
     """The line is something else: leave it to `ast`."""
 
 
-def _short_statement(line: str, match: re.Match[str]) -> Statement | None:
-    """`name = atom` and `name = atom op atom`, the bulk of all lines; None if spelled unlike Python does."""
-    target, left_number, left_name, operator, right_number, right_name = match.groups()
-    if target in _KEYWORDS or left_name in _KEYWORDS or right_name in _KEYWORDS:
-        return None
-    left = left_name or _number_as_spelled(left_number)
-    if operator is None:
-        return None if left is None else Statement(line, target, left)
-    right = right_name or _number_as_spelled(right_number)
-    return None if left is None or right is None else Statement(line, target, (operator, left, right))
-
-
-def _number_as_spelled(text: str) -> int | float | None:
-    """The number, unless Python spells it differently, as it does 2.50."""
-    value, spelled = _number(text)
-    return value if spelled == text else None
-
-
-def _number(text: str) -> tuple[int | float, str]:
-    """The number and how Python spells it."""
-    if "." not in text:
-        return int(text), text
-    value = float(text)
-    return value, repr(value)
-
-
 def _arithmetic(line: str) -> Statement | None:
-    """A line of arithmetic with any number of operators and brackets."""
+    """A line of plain arithmetic, None if it is something else."""
     tokens: list[str] = _TOKEN(line)
-    if len(tokens) < 3 or tokens[1] != "=" or "**" in tokens or tokens.count("=") > 1:
+    if len(tokens) < 3 or tokens[1] != "=" or sum(map(len, tokens)) != len(line) - line.count(" "):
         return None
-    if sum(map(len, tokens)) != len(line) - line.count(" "):
+    if "**" in tokens and len(tokens) != 5:  # it binds in its own ways: `x = a ** b` and nothing else
         return None
     tokens.reverse()
     target = tokens.pop()
     tokens.pop()
     try:
-        expression, text, _ = _chain(tokens)
+        run, text, _ = _chain(tokens)
     except _NotArithmetic:
         return None
     if tokens or target in _KEYWORDS or not target[0].isalpha():
         return None
-    return Statement(f"{target} = {text}", target, expression)
+    return Statement(f"{target} = {text}", target, run)
 
 
-_Piece: TypeAlias = tuple[Expression, str, int]  # an expression, its spelling, how tightly it binds
+_Piece: TypeAlias = tuple[Run, str, int]  # an expression, its spelling, how tightly it binds
 
 
 def _chain(tokens: list[str], least: int = _SUM) -> _Piece:
     """Operands joined by operators that bind at least so tightly; `tokens` is consumed from its end."""
-    left = _unary(tokens)
-    while tokens and (precedence := _PRECEDENCE.get(tokens[-1], _NO_OPERATOR)) >= least:
-        operator = tokens.pop()
+    left = _operand(tokens)
+    while tokens:
+        precedence, operator = _OPERATORS.get(tokens[-1], _NONE)
+        if precedence < least:
+            break
+        symbol = tokens.pop()
         right = _chain(tokens, precedence + 1)
-        spelled = f"{_bracketed(left, precedence)} {operator} {_bracketed(right, precedence + 1)}"
-        left = ((operator, left[0], right[0]), spelled, precedence)
+        spelled = f"{_bracketed(left, precedence)} {symbol} {_bracketed(right, precedence + 1)}"
+        if left[2] == right[2] == _NAMED:
+            run = arithmetic.of_two(operator, left[1], right[1])
+        else:
+            run = arithmetic.binary(operator, left[0], right[0])
+        left = (run, spelled, precedence)
     return left
 
 
-def _unary(tokens: list[str]) -> _Piece:
-    if tokens and tokens[-1] == "-":
-        tokens.pop()
-        operand = _unary(tokens)
-        return ("neg", operand[0]), f"-{_bracketed(operand, _UNARY)}", _UNARY
-    return _atom(tokens)
-
-
-def _atom(tokens: list[str]) -> _Piece:
+def _operand(tokens: list[str]) -> _Piece:
     token = tokens.pop() if tokens else ""
+    if token == "-":
+        operand = _operand(tokens)
+        return arithmetic.unary(ast.USub, operand[0]), f"-{_bracketed(operand, _UNARY)}", _UNARY
     if token == "(":
         inner = _chain(tokens)
         if not tokens or tokens.pop() != ")":
             raise _NotArithmetic
         return inner
-    if not token or token in _PRECEDENCE or token in "()=" or token in _KEYWORDS:
+    if token[:1].isdigit():
+        number = float(token) if "." in token else int(token)
+        return arithmetic.constant(number), repr(number), _NUMERIC
+    if not token[:1].isalpha() or token in _KEYWORDS:
         raise _NotArithmetic
-    if token[0].isdigit():
-        value, spelled = _number(token)
-        return value, spelled, _ATOMIC
-    return token, token, _ATOMIC
+    return arithmetic.variable(token), token, _NAMED
 
 
 def _bracketed(piece: _Piece, precedence: int) -> str:
@@ -274,11 +286,40 @@ _SIMPLE = (
 )
 
 
+_PROGRAM = "<program>"  # the file that warnings about a text name
+# An escape in a text, or a number before a word, that Python may warn of when it reads it.
+_MAY_WARN = re.compile(
+    r"""\\(?![\\'"abfnrtvx0-3\n])|0[xX]|[0-9]\.?[jJ]?(?:and|else|for|i[fns]|not|or)"""
+).search
+_FILTERING = threading.Lock()
+_IGNORED = ("ignore", None, Warning, re.compile(_PROGRAM), 0)
+
+
 def parse_tree(text: str) -> ast.Module:
     """The tree of a text; any error of UNPARSABLE if it has none."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the program's style, not ours
-        return ast.parse(text)
+    if not _MAY_WARN(text):
+        return _parse(text)
+    # A warning about a program's style is not for the user, and an error if the user asks for errors. What
+    # `catch_warnings` would put back, other threads may have changed; this concerns texts of ours alone.
+    filters = cast("list[Any]", warnings.filters)
+    with _FILTERING:  # a second entry that goes while Python looks through the list would hide this one
+        filters.insert(0, _IGNORED)
+        try:
+            return _parse(text)
+        finally:
+            with suppress(ValueError):  # if somebody has cleared the list since
+                filters.remove(_IGNORED)
+
+
+def _parse(text: str) -> ast.Module:
+    while True:
+        try:
+            return ast.parse(text, _PROGRAM)
+        except (
+            SystemError
+        ) as error:  # before 3.11.9 and 3.12.3 if two threads parse at once: CPython's issue 106905
+            if "recursion depth mismatch" not in str(error):
+                raise
 
 
 def _parse_tail(lines: list[str], start: int, statements: list[Statement], answer_variable: str) -> Parsed:
@@ -320,7 +361,7 @@ def _longest_beginning(lines: list[str]) -> tuple[list[Statement], int, SyntaxEr
         except UNPARSABLE as error:
             syntax_error = error if isinstance(error, SyntaxError) else SyntaxError(_reason(error))
             first_error = first_error or syntax_error
-            # Nothing behind the line of the error can help; the line itself may be whole without what
+            # Nothing after the line of the error can help; the line itself may be whole without what
             # follows.
             end = min(end - 1, syntax_error.lineno or len(lines))
         else:
@@ -335,7 +376,7 @@ def _spelled(
     statements: list[Statement] = []
     for node in tree.body:
         try:
-            statements.append(Statement(ast.unparse(node), node=node))
+            statements.append(Statement.of(node))
         except UNPARSABLE as error:
             place = ("<unknown>", node.lineno, 1, None)
             whole = [one for one in statements if one.node and (one.node.end_lineno or 0) < node.lineno]

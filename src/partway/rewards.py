@@ -14,33 +14,35 @@ from typing import Any
 
 from partway.buffer import SolutionBuffer
 from partway.errors import SandboxError
-from partway.execution import PYTHON, Programs, State, Trace
+from partway.language import PYTHON, Language, State, Trace, trace_all
+from partway.problem import Problem
 from partway.solution import Solution
 
 ALPHA = 0.5
 
-_BLOCK = re.compile(r"```(?:python|py)?[ \t]*\n(.*?)(?:\n```|$)", re.S)
+_BLOCK = re.compile(r"```\w*[ \t]*\n(.*?)(?:\n```|$)", re.S)
 
 
 def trace_credits(
     texts: Sequence[str],
-    answers: Sequence[Any],
-    known: Sequence[SolutionBuffer | Solution | str | None],
+    problems: Sequence[Problem],
+    known: Sequence[SolutionBuffer | Solution | str | None] | None = None,
     *,
     alpha: float = ALPHA,
-    programs: Programs = PYTHON,
+    language: Language = PYTHON,
 ) -> list[float | None]:
-    """The score of each text, given its answer and what is known: a reference, a buffer, or nothing.
+    """The score of each text, given its problem and what is known: a buffer, or by default the reference.
 
-    >>> trace_credits(["n0 = 4\\nt0 = n0 * 2\\nanswer = t0"], [9], ["a = 4\\nb = a * 2\\nanswer = b + 1"])
+    >>> problem = Problem("p", "?", 9, "a = 4\\nb = a * 2\\nanswer = b + 1")
+    >>> trace_credits(["n0 = 4\\nt0 = n0 * 2\\nanswer = t0"], [problem])
     [0.3333333333333333]
     """
+    known = [problem.reference for problem in problems] if known is None else known
     try:
-        traces = programs.trace_all([code_in(text) for text in texts])
-        solutions = [_solutions(one, programs) for one in known]
+        traces = language.trace_all([(p, code_in(text)) for p, text in zip(problems, texts, strict=True)])
         return [
-            credit(trace, answer, of_problem, alpha=alpha, programs=programs)
-            for trace, answer, of_problem in zip(traces, answers, solutions, strict=True)
+            credit(trace, problem, _solutions(problem, one, language), alpha=alpha, language=language)
+            for trace, problem, one in zip(traces, problems, known, strict=True)
         ]
     except SandboxError:
         # Zeros would teach the model that its programs are wrong; TRL leaves None out.
@@ -49,14 +51,14 @@ def trace_credits(
 
 def credit(
     trace: Trace,
-    answer: Any,
+    problem: Problem,
     solutions: Sequence[Trace],
     *,
     alpha: float = ALPHA,
-    programs: Programs = PYTHON,
+    language: Language = PYTHON,
 ) -> float:
     """The score of a traced program, given traces of what is known to be right."""
-    return 1.0 if programs.is_correct(trace, answer) else alpha * _share(trace, solutions, answer, programs)
+    return 1.0 if language.is_correct(problem, trace) else alpha * _share(trace, solutions, language)
 
 
 def trace_reward(
@@ -68,7 +70,8 @@ def trace_reward(
     """
     # In chats the last message is the model's.
     texts = [text if isinstance(text, str) else str(text[-1]["content"]) for text in completions]
-    return trace_credits(texts, answer, [None] * len(texts) if solution is None else solution)
+    problems = [Problem("", "", one) for one in answer]
+    return trace_credits(texts, problems, [None] * len(texts) if solution is None else solution)
 
 
 async def trace_reward_async(
@@ -124,7 +127,7 @@ def trace_scorer() -> Any:
 
 
 def _score(text: str, answer: Any, solution: str | None) -> float:
-    [score] = trace_credits([text], [answer], [solution])
+    [score] = trace_credits([text], [Problem("", "", answer)], [solution])
     if score is None:
         raise SandboxError("the sandbox cannot run this program; `partway doctor` says what is missing")
     return score
@@ -140,21 +143,22 @@ def code_in(text: str) -> str:
     return text if block is None else block.group(1)
 
 
-def _solutions(known: SolutionBuffer | Solution | str | None, programs: Programs) -> list[Trace]:
+def _solutions(
+    problem: Problem, known: SolutionBuffer | Solution | str | None, language: Language
+) -> list[Trace]:
     if known is None:
         return []
     whole = known.fully_correct if isinstance(known, SolutionBuffer) else [known]
-    return programs.trace_all([str(solution) for solution in whole])
+    return trace_all(whole, language, problem)
 
 
-def _share(trace: Trace, solutions: Sequence[Trace], answer: Any, programs: Programs) -> float:
+def _share(trace: Trace, solutions: Sequence[Trace], language: Language) -> float:
     """The largest share of a known solution that the longest known beginning stands for."""
-    trace, *solutions = (programs.entered(one, answer) for one in (trace, *solutions))
     shares: dict[State, float] = {}
     for solution in solutions:
         for length, state in enumerate(solution.states, 1):
             # A state can be reached twice, by a step that changes nothing; the later one is further.
             shares[state] = max(shares.get(state, 0.0), length / len(solution.solution))
     # The rule by which a buffer finds partially-correct solutions (Alg. 3, lines 3-5).
-    length = programs.longest_known_prefix(trace, shares)
+    length = language.longest_known_prefix(trace, shares)
     return shares[trace.states[length - 1]] if length else 0.0

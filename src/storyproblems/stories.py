@@ -21,7 +21,7 @@ MAX_WORDS = 70
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A question in words and the quantities behind it."""
+    """A question in words and the quantities after it."""
 
     situation: str
     question: str

@@ -19,7 +19,7 @@ def tell(chapters: Sequence[Chapter], numbers: Mapping[str, str], noise: Templat
     narrator = Narrator(rng, people)
     script = _script(chapters, rng)
     if noise:
-        place = pick(rng, range(1, len(script)))  # behind the first sentence, before the question
+        place = pick(rng, range(1, len(script)))  # after the first sentence, before the question
         script.insert(place, (noise, {}))
     *sentences, question = (narrator.tell(template, words, numbers) for template, words in script)
     ends_in_noise = script[-2][0] is noise

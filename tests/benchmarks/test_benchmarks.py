@@ -14,13 +14,14 @@ from click.testing import CliRunner
 
 from benchmarks import learning_contenders, sample, sampling_contenders, trace, train
 from benchmarks.__main__ import BENCHMARKS, app
-from partway.datasets import write_problems
+from partway import parsing
 from partway.errors import ProblemError
-from partway.execution import interpreter, trace_all, tracing
+from partway.language import trace_all, tracing
+from partway.learning.token_tree import Targets
+from partway.models.engine import SamplingSettings
 from partway.models.loading import load_model
-from partway.models.settings import SamplingSettings
-from partway.models.targets import Targets
 from partway.problem import Problem
+from partway.problems import write_problems
 
 ROOT = Path(__file__).parents[2]
 
@@ -122,7 +123,7 @@ def test_cold_tracing_knows_no_line_and_warm_tracing_no_program(monkeypatch):
     monkeypatch.setattr(
         trace,
         "trace_all",
-        lambda texts: known.append((len(interpreter.known_lines) > 0, len(tracing._memos))),
+        lambda texts: known.append((len(parsing.known_lines) > 0, len(tracing._memos))),
     )
     trace.trace_afresh([])
     trace.trace_cold([])
@@ -208,7 +209,7 @@ def test_groups_without_variance_are_counted_exactly(tmp_path):
 
 
 def test_grpo_takes_part_only_where_it_can_and_says_why_not(monkeypatch):
-    one, two = (SimpleNamespace(args=SimpleNamespace(num_generations=n)) for n in (1, 2))
+    one, two = (SimpleNamespace(args=SimpleNamespace(samples_per_problem=n)) for n in (1, 2))
     assert "at least 2" in train.grpo_line(train.grpo(one, 1), 1.0)
     monkeypatch.setitem(sys.modules, "trl", None)
     assert "make test-integrations" in train.grpo_line(train.grpo(two, 1), 1.0)

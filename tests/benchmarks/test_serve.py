@@ -1,10 +1,11 @@
 """The race of `python -m benchmarks serve`, with a scripted server among those who run."""
 
-from benchmarks.sampling_contenders import Task
-from benchmarks.serve import contenders, race, show
-from partway.models.settings import SamplingSettings
 from scripted_server import apple_routes, routed_server
 from training_cases import apples, tiny_gpt_neo
+
+from benchmarks.sampling_contenders import Task
+from benchmarks.serve import contenders, race, show
+from partway.models.engine import SamplingSettings
 
 PROBLEMS = apples(2)
 

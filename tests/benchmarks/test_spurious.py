@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.spurious import command
-from partway.datasets.storyproblems import generate_problems
+from partway.demo.storyproblems import generate_problems
 from partway.errors import RunError
 from partway.runs import Run
 

@@ -4,9 +4,9 @@ import sys
 from collections.abc import Callable, Iterator
 
 import pytest
+from zygote import Zygote
 
 from partway.cli import main
-from zygote import Zygote
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-
 from browser_cases import (
     CHROMIUM,
     HOSTILE,
@@ -29,6 +28,7 @@ from browser_cases import (
     watch,
 )
 from explorer_cases import Writer, finished_run
+
 from partway.runs import Run
 
 if TYPE_CHECKING:

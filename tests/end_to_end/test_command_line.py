@@ -13,9 +13,9 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from training_cases import write_inputs
 
 from partway.cli import app, doctor, main
-from training_cases import write_inputs
 
 PARTWAY = [sys.executable, "-m", "partway"]
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3|4|9|10)[0-7]m")
@@ -68,7 +68,7 @@ def test_every_help_has_examples_of_that_command(path):
     ("words", "code", "complaint"),
     [
         (["trian"], 2, "no command 'trian'; did you mean 'train'? (see partway --help)"),
-        (["xyzzy"], 2, "no command 'xyzzy'; try one of: demo, compare, data, train"),
+        (["xyzzy"], 2, "no command 'xyzzy'; try one of: train, evaluate"),
         (["data", "storyproblem"], 2, "did you mean 'storyproblems'? (see partway data --help)"),
         (["trace", "--agianst", "a", "b"], 2, "'--against'? (see partway trace --help)"),
         (["evaluate", "--temperature", "hot"], 2, "'--temperature': 'hot' is not a valid float"),
@@ -138,6 +138,7 @@ FOR_MACHINES = {
     "evaluate": ["{folder}/run", "--samples", "2", "--out", "{new}"],
     "sample": ["{folder}/run", "How many?", "-n", "2", "--max-completion-length", "4"],
     "buffer": ["{folder}/run"],
+    "audit": ["{folder}/run"],
     "report": ["{folder}/run", "--out", "{new}"],
     "doctor": [],
 }
@@ -266,8 +267,8 @@ main()
 
 def test_ctrl_c_is_not_lost_in_an_import_that_would_swallow_it(tmp_path):
     (tmp_path / "library.py").write_text(SWALLOWING)
-    (tmp_path / "importing.py").write_text(IMPORTING)
-    command = [sys.executable, tmp_path / "importing.py", "doctor"]
+    (tmp_path / "registry.py").write_text(IMPORTING)
+    command = [sys.executable, tmp_path / "registry.py", "doctor"]
     found = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert found.returncode == 130
     assert (found.stdout, found.stderr) == ("importing\n", "\npartway: interrupted\n")
@@ -315,7 +316,7 @@ def test_a_closed_pipe_is_no_error(folder, words):
         ),
         ("partway train config.yaml --gradient_acc", {"--gradient_accumulation_steps"}),
         ("partway train config.yaml --self_sampling f", {"fcs", "fcs+pcs"}),
-        ("partway train config.yaml --stitch t", {"true"}),
+        ("partway train config.yaml --learn_question t", {"true"}),
         ("partway train --self_sampling f", {"fcs", "fcs+pcs"}),
     ],
 )

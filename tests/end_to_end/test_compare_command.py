@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from partway.cli.side_by_side import cells_of
-from partway.comparing import run_arm
+from partway.arms import run_arm
+from partway.arms.side_by_side import cells_of
 from partway.runs import Run
 
 SMALL = [
@@ -27,8 +27,9 @@ settings:
 SLOW_ARMS = """
 import signal, sys, time
 from pathlib import Path
-from partway.cli import _terminate, side_by_side
-from partway.comparing import Experiment, Stage, shipped_arms
+from partway.arms import side_by_side
+from partway.cli import _terminate
+from partway.arms import Experiment, Stage, shipped_arms
 
 def slow_arm(experiment, arm, seed, directory, tell):
     tell(Stage("training", 1, 1, "has begun"))
@@ -59,7 +60,7 @@ def compare(partway, folder, monkeypatch, unrendered):
             assert outcome.measured_on == tuple(sorted(problem.id for problem in test))
         return outcomes
 
-    monkeypatch.setattr("partway.cli.side_by_side.run_arms", run_arms)
+    monkeypatch.setattr("partway.arms.side_by_side.run_arms", run_arms)
     monkeypatch.chdir(folder)
     return lambda *words: partway("compare", *words, *SMALL, "--out", "out")
 

@@ -177,7 +177,15 @@ def test_check_of_a_good_file_counts_and_exits_with_0(run: Run, tmp_path: Path) 
     path.write_text('{"question": "1 + 1?", "answer": 2}\n{"question": "2 + 1?", "solution": "answer = 3"}\n')
     result = run("data", "check", path)
     assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout == f"{path}: 2 problems, 1 of them with a reference\n"
+    mixed = "2 problems: 1 with a solution, 1 with the answer only; solved_share mixes them in each batch"
+    assert result.stdout == f"{path}: {mixed}\n"
+
+
+def test_check_counts_system_turns(run: Run, tmp_path: Path) -> None:
+    turns = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "1 + 1?"}]
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"prompt": turns, "answer": 2, "solution": "answer = 1 + 1"}))
+    assert "1 system turns are not asked (they are in meta)" in run("data", "check", path).stderr
 
 
 def test_check_says_loudly_that_there_is_no_reference_and_takes_named_columns(
@@ -192,7 +200,7 @@ def test_check_says_loudly_that_there_is_no_reference_and_takes_named_columns(
     assert "columns not used: code" in result.stderr
     better = run("data", "check", path, "--columns", f"{pairs},solution=code")
     assert (better.returncode, better.stderr) == (0, "")
-    assert better.stdout == f"{path}: 1 problem, 1 of them with a reference\n"
+    assert better.stdout.startswith(f"{path}: 1 problem, all with a solution: ")
 
 
 def test_check_counts_and_shows_answers_that_are_text_although_they_begin_with_a_number(
@@ -221,8 +229,8 @@ def test_check_runs_the_tests_of_mbpp_if_told_to(run: Run, tmp_path: Path) -> No
     path.write_text(json.dumps({"text": "Halve.", "code": code, "test_list": ["assert half(4) == 2"]}) + "\n")
     result = run("data", "check", path)
     assert result.returncode == 1
-    assert "--checker tests" in result.stdout
-    assert run("data", "check", path, "--checker", "tests").returncode == 0
+    assert "--language python-tests" in result.stdout
+    assert run("data", "check", path, "--language", "python-tests").returncode == 0
 
 
 def test_missing_files_are_named_with_where_they_come_from(run: Run, tmp_path: Path) -> None:

@@ -8,18 +8,18 @@ from queue import Queue
 
 import pytest
 from click.testing import CliRunner
+from report_cases import leave_unpainted
 from rich.console import Console
 
-from partway import demo
+from partway.arms import Experiment, Stage, load_arms, run_arm
+from partway.arms.side_by_side import Bars, cells_of
 from partway.cli import app
-from partway.cli.side_by_side import Bars, cells_of
-from partway.comparing import Experiment, Stage, load_arms, run_arm
-from partway.comparing.experiment import is_for_pretraining
-from partway.datasets import load_problems, write_problems
-from partway.datasets.storyproblems import generate_problems
+from partway.demo import sizes
+from partway.demo.stories import is_for_pretraining
+from partway.demo.storyproblems import generate_problems
 from partway.errors import RunError
+from partway.problems import load_problems, write_problems
 from partway.runs import Run
-from report_cases import leave_unpainted
 
 ARMS = load_arms(["mle", "fcs+pcs"])
 SMALL = Experiment(
@@ -34,7 +34,7 @@ def run_demo(directory, *words):
 @pytest.fixture(scope="module")
 def small():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(demo, "experiment_named", lambda name: SMALL)
+        patch.setattr(sizes, "experiment_named", lambda name: SMALL)
         leave_unpainted(patch)
         yield
 
@@ -53,7 +53,7 @@ def without_processes(monkeypatch):
         cells = cells_of(experiment)
         return [run_arm(experiment, *cell, directory, lambda stage: None) for cell in cells]
 
-    monkeypatch.setattr("partway.cli.side_by_side.run_arms", run_arms)
+    monkeypatch.setattr("partway.arms.side_by_side.run_arms", run_arms)
 
 
 def test_both_arms_are_trained_and_measured(finished):
@@ -131,7 +131,7 @@ def test_own_problems_and_model_take_the_place_of_the_built_in_ones(
     own_problems, tmp_path, small, without_processes, monkeypatch
 ):
     tiny = replace(SMALL, steps=1, eval_steps=1, dev_samples=1, test_samples=5, max_completion_length=20)
-    monkeypatch.setattr(demo, "experiment_named", lambda name: tiny)
+    monkeypatch.setattr(sizes, "experiment_named", lambda name: tiny)
     words = ["--data", own_problems, "--model", "tiny-storyproblems", "--jobs", "2", "--json"]
     result = run_demo(tmp_path / "demo", *map(str, words))
     assert result.exit_code == 0, result.output
@@ -173,7 +173,7 @@ def test_two_sizes_at_once_are_refused(tmp_path):
 
 
 def test_problems_of_the_demo_are_not_those_of_pretraining():
-    experiment = demo.experiment_named("quick")
+    experiment = sizes.experiment_named("quick")
     assert {split: len(problems) for split, problems in experiment.problems(3).items()} == {
         "train": experiment.train,
         "dev": experiment.dev,

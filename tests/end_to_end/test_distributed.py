@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from scripted_server import apple_routes, routed_server
 
 from partway.runs import Run
-from scripted_server import apple_routes, routed_server
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +49,36 @@ def test_accumulating_gradients_changes_nothing(zygote, alone, tmp_path):
     assert_equivalent(tmp_path / "run", alone)
 
 
+FEW = {"reference_share": 0.3, "solved_share": 0.5, "sample_budget": "success", "dropout": 0.0}
+
+
+@pytest.fixture(scope="module")
+def few_references(zygote, tmp_path_factory) -> Path:
+    """A run of one process whose batches and samples depend on what it has found so far."""
+    directory = tmp_path_factory.mktemp("few") / "run"
+    assert zygote.train(directory, **FEW)[0].status == 0
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("processes", "settings"),
+    [(2, {}), (2, {"buffer_sync_steps": 100}), (2, {"gradient_accumulation_steps": 2})],
+)
+def test_with_few_references_processes_choose_the_same_problems(
+    zygote, few_references, tmp_path, processes, settings
+):
+    outcomes = zygote.train(tmp_path / "run", processes=processes, **FEW, **settings)
+    assert {outcome.status for outcome in outcomes} == {0}
+    assert len({outcome.buffers for outcome in outcomes}) == 1, "processes end with different buffers"
+    assert_equivalent(tmp_path / "run", few_references)
+
+
 @pytest.mark.parametrize(("strategy", "processes"), [("ddp", 1), ("fsdp2", 2)])
 def test_a_distributed_run_is_resumed(zygote, alone, tmp_path, strategy, processes):
     """Killed while the second checkpoint is written; DDP is resumed by one process instead of two."""
     directory = tmp_path / "run"
     outcomes = zygote.train(
-        directory, processes=2, strategy=strategy, dropout=0.0, kill_at=1, kill_in=".checkpoint-8."
+        directory, processes=2, strategy=strategy, dropout=0.0, kill_at=1, kill_in="checkpoint-8/"
     )
     assert outcomes[0].status == -9
     outcomes = zygote.train(directory, processes=processes, strategy=strategy, dropout=0.0, resume=True)

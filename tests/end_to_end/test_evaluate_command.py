@@ -7,10 +7,10 @@ import sys
 import threading
 
 import pytest
+from scripted_server import completions, scripted_server
 
 from partway.problem import Problem
-from partway.runs.digests import problems_digest
-from scripted_server import completions, scripted_server
+from partway.runs.rows import problems_digest
 
 PROBLEMS = [Problem(f"p{n}", f"Tom has {n} apples. How many has he?", n, f"answer = {n}") for n in range(8)]
 
@@ -68,9 +68,9 @@ def test_the_seed_decides_the_samples_and_json_is_one_object(partway, folder, tm
 
 def test_a_models_samples_do_not_depend_on_batches_or_order(folder):
     from partway.evaluation import EvaluationPlan, evaluate
+    from partway.models.engine import SamplingSettings
     from partway.models.loading import load_model
-    from partway.models.local_engine import LocalEngine
-    from partway.models.settings import SamplingSettings
+    from partway.sampling.local_engine import LocalEngine
 
     engine = LocalEngine(load_model(folder / "tiny"))
     plan = EvaluationPlan(samples=9, settings=SamplingSettings(temperature=2.0, max_completion_length=12))
@@ -88,7 +88,11 @@ def test_finished_results_are_shown_again_and_others_are_not_overwritten(partway
     assert (tmp_path / "tiny-test.jsonl").stat().st_mtime_ns == written
     code, _, error = evaluate_tiny(partway, folder, tmp_path, "--seed", 9)
     assert code == 1
-    assert "another evaluation's results; take another name or overwrite them" in error.splitlines()[-1]
+    said = "results, seed is 0 there and 9 here; take another --name, or --overwrite them"
+    assert said in error.splitlines()[-1]
+    gone = (folder / "tiny").rename(folder / "away")  # nothing is loaded before that is said
+    assert said in evaluate_tiny(partway, folder, tmp_path, "--seed", 9)[2].splitlines()[-1]
+    gone.rename(folder / "tiny")
     assert evaluate_tiny(partway, folder, tmp_path, "--seed", 9, "--overwrite")[0] == 0
 
 
@@ -117,7 +121,7 @@ def test_the_problems_of_a_run_are_judged_as_in_training(partway, folder, tmp_pa
     (run / "problems" / "dev.jsonl").write_text(json.dumps(row) + "\n")
     (run / "final").symlink_to(folder / "tiny")
     asked = []
-    monkeypatch.setattr(command, "opened_engine", lambda _, problems: asked.extend(problems) or 1 / 0)
+    monkeypatch.setattr(command, "opened_engine", lambda _, problems, say: asked.extend(problems) or 1 / 0)
     partway("evaluate", run, "--samples", 2)
     assert asked[0].answer == "72"
     assert asked[0].reference.steps == ("answer = 7", "result = '72'")
@@ -132,7 +136,12 @@ def test_the_problems_of_a_run_are_judged_as_in_training(partway, folder, tmp_pa
         (["--top-p", "0"], "top_p is 0.0"),
         (["--samples", "-3"], "samples is -3"),
         (["--samples", "0"], "--samples is 0, so there would be no pass@k; expected at least 1"),
-        (["--extra-body", "{{}}"], "add --engine URL"),
+        (["--extra-body", "{{}}"], "--extra-body is for servers; add --engine URL"),
+        (["--tokenizer", "smollm2"], "--tokenizer is for servers; add --engine URL"),
+        (["--concurrency", "2"], "--concurrency is for servers; add --engine URL"),
+        (["--shots", "2"], "--shots is for examples; add --few-shot FILE"),
+        (["--engine", "http://localhost:1/v1", "--device", "cpu"], "--device is for a model that is"),
+        (["--engine", "http://localhost:1/v1", "--tokenizer", "./none"], "./none: no such directory"),
         (["--few-shot", "x.jsonl"], "x.jsonl"),
         (["--problems", "{folder}/missing.jsonl"], "missing.jsonl"),
         (["--problems", "{folder}/tiny/model.safetensors"], "model.safetensors"),
@@ -219,15 +228,15 @@ def test_a_server_that_fails_loses_no_finished_result(partway, folder, tmp_path)
     sorry = [12]  # the numbers of the requests that get no answer
 
     def script(number, payload):
-        return (200, b"<html>Sorry</html>") if number in sorry else by_prompt_and_seed(payload)
+        return (413, b"<html>Sorry</html>") if number in sorry else by_prompt_and_seed(payload)
 
     with scripted_server(script) as server:
         code, shown, error = partway(*remote_arguments(server, folder, tmp_path / "cut"))
         assert (code, shown) == (1, "")
         assert "the same command continues from there" in error
-        assert "expected JSON with choices and texts, got <html>Sorry</html>" in error.splitlines()[-1]
+        assert "gave status 413: <html>Sorry</html>" in error.splitlines()[-1]
         assert partway(*remote_arguments(server, folder, tmp_path / "cut"))[0] == 0
-        assert len(server.asked) == 8 + 8 + 1  # every problem at both temperatures, and the failure
+        assert len(server.asked()) == 8 + 8 + 1  # every problem at both temperatures, and the failure
         assert partway(*remote_arguments(server, folder, tmp_path / "whole"))[0] == 0
     assert files_in(tmp_path / "cut") == files_in(tmp_path / "whole")
 
@@ -252,7 +261,7 @@ def test_a_stopped_evaluation_continues_with_the_same_numbers(partway, folder, t
         kept = len((tmp_path / "cut" / "test.partial.jsonl").read_text().splitlines())
         assert kept in (11, 12)  # the last of the answers may have come in that very moment
         assert partway(*arguments)[0] == 0
-        assert len(server.asked) == 13 + 16 - kept
+        assert len(server.asked()) == 13 + 16 - kept
         assert partway(*remote_arguments(server, folder, tmp_path / "whole"))[0] == 0
     assert files_in(tmp_path / "cut") == files_in(tmp_path / "whole")
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-
 from explorer_cases import Writer, finished_run
 
 pytest.importorskip("uvicorn", reason="the extra 'explore' is not installed")

@@ -25,7 +25,7 @@ def read(corpus: Path) -> Iterator[dict]:
 
 def run(corpus: Path, scratch: Path, *options: str) -> dict:
     done = subprocess.run(
-        [sys.executable, TESTS / "hostile_runner.py", corpus, *options],
+        [sys.executable, TESTS / "cases" / "hostile_runner.py", corpus, *options],
         cwd=scratch,
         env={**os.environ, "HOME": str(scratch), "TMPDIR": str(scratch)},
         capture_output=True,

@@ -7,7 +7,6 @@ import sys
 from typing import Any
 
 import pytest
-
 from hub_server import hub_server
 
 pytest.importorskip("datasets")
@@ -17,7 +16,7 @@ ASK = """
 import json, sys
 from dataclasses import replace
 from partway import load_problems
-from partway.datasets.raw import GSM8K, HubSplit, read_raw
+from mathdata.raw import GSM8K, HubSplit, read_raw
 from partway.errors import ProblemError
 
 def told(ask):

@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from training_cases import apples, tiny_gpt_neo
 
 from partway.config_files import checked, read_settings
 from partway.models.loading import LanguageModel
 from partway.models.tiny import build_tiny_model
+from partway.objectives import objective
 from partway.problem import Problem
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
-from training_cases import apples, tiny_gpt_neo
+from partway.training.config import PRESETS
 
 CONFIGS = Path(__file__).parent.parent.parent / "configs"
 SHARED = {"base", "gsm8k", "mathqa", "mathqa_filtered", "gptneo125m", "gptneo2.7b"}
@@ -41,7 +43,8 @@ EVERYWHERE |= {
     "eval_strategy": "steps",
 }
 # and section 3: losses are sums over the buffer, states are compared exactly, no solution is longer than y*.
-EVERYWHERE |= {"loss_normalization": "sum", "state": "multiset", "dedup": "ast", "length_tolerance": 0}
+EVERYWHERE |= {"loss_normalization": "sum", "language_args": None, "length_tolerance": 0}
+EVERYWHERE |= {"dedup": "ast", "dead_ends": "keep"}
 
 DATA = {
     "gsm8k": {
@@ -127,9 +130,14 @@ def test_every_experiment_has_its_file():
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_settings_are_those_of_the_paper(path):
     data, model, method, beta = parts(path)
-    paper = EVERYWHERE | DATA[data] | MODELS[model] | METHODS[method] | {"mml_beta": beta}
+    paper = EVERYWHERE | DATA[data] | MODELS[model] | METHODS[method]
     settings = settings_of(path)
+    parameters = {"beta": beta} if paper["objective"] == "beta_mml" else {}
+    assert objective(settings["objective"], settings.pop("objective_args", {})) == objective(
+        paper["objective"], parameters
+    )
     defaults = {name: f.default for name, f in SelfSamplingConfig.__dataclass_fields__.items()}
+    defaults |= PRESETS[settings.pop("preset")]
     assert {key: settings.get(key, defaults[key]) for key in paper} == paper
     others = {key for key, value in settings.items() if value != defaults[key] and key not in paper}
     assert others <= OURS

@@ -4,11 +4,15 @@ import json
 import sys
 
 import pytest
+from chat_templates import chat_model, chat_tokenizer
+from training_cases import apples
+from transformers.utils.import_utils import is_serve_available
 
 from benchmarks.serving import transformers_serve
 from partway import cli
 from partway.models.prompts import FewShotPrompt
 from partway.problem import Problem
+from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 
 pytestmark = pytest.mark.slow
 
@@ -42,25 +46,60 @@ def model(tmp_path_factory):
     return directory
 
 
-def test_a_served_model_is_evaluated_with_the_few_shot_prompt(model, tmp_path, monkeypatch, capsys):
-    from transformers.utils.import_utils import is_serve_available
+@pytest.fixture
+def evaluate(monkeypatch, capsys):
+    """Evaluates on some problems; gives the metrics."""
 
-    if not is_serve_available():
-        pytest.skip("transformers serve is not installed; pip install 'transformers[serving]'")
-    for name, problems in (("examples", PROBLEMS[:4]), ("test", PROBLEMS[4:])):
-        rows = ({"question": p.question, "answer": 5, "solution": "answer = 5"} for p in problems)
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    def run(problems, *options):
+        command = ["partway", "evaluate", "--problems", problems, "--samples", 3, "--json", *options]
+        monkeypatch.setattr(sys, "argv", [str(word) for word in (*command, "--max-completion-length", 64)])
+        with pytest.raises(SystemExit) as exit:
+            cli.main()
+        shown, error = capsys.readouterr()
+        assert exit.value.code == 0, error
+        return {name: metric["value"] for name, metric in json.loads(shown)["metrics"].items()}
+
+    return run
+
+
+def write(path, problems):
+    rows = ({"question": p.question, "answer": p.answer, "solution": str(p.reference)} for p in problems)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.skipif(not is_serve_available(), reason="pip install 'transformers[serving]'")
+def test_a_served_model_is_evaluated_with_the_few_shot_prompt(model, tmp_path, evaluate):
+    examples = write(tmp_path / "examples.jsonl", PROBLEMS[:4])
+    test = write(tmp_path / "test.jsonl", PROBLEMS[4:])
     with transformers_serve(tmp_path / "serve.log", model) as (_, address):
-        url = f"{address}/v1"
-        for few_shot in ([], ["--few-shot", str(tmp_path / "examples.jsonl")]):
-            options = ["--problems", str(tmp_path / "test.jsonl"), "--samples", "3", "--json"]
-            limits = ["--max-completion-length", "16", "--out", str(tmp_path / f"out{len(few_shot)}")]
-            command = ["partway", "evaluate", "--engine", url, *options, *limits, *few_shot]
-            monkeypatch.setattr(sys, "argv", command)
-            with pytest.raises(SystemExit) as exit:
-                cli.main()
-            shown, error = capsys.readouterr()
-            assert exit.value.code == 0, error
-            metrics = json.loads(shown)["metrics"]
-            assert metrics["pass@1"]["value"] == 1
-            assert metrics["pass@3"]["value"] == 1
+        for few_shot in ([], ["--few-shot", examples]):
+            out = ("--out", tmp_path / str(len(few_shot)))
+            found = evaluate(test, "--engine", f"{address}/v1", *out, *few_shot)
+            assert found["pass@1"] == found["pass@3"] == 1
+
+
+@pytest.mark.skipif(not is_serve_available(), reason="pip install 'transformers[serving]'")
+def test_a_chat_model_on_a_server_scores_as_it_does_here(tmp_path, evaluate):
+    problems = apples(1)
+    settings = {"max_steps": 200, "effective_batch_size": 1, "learning_rate": 1e-2, "warmup_steps": 2}
+    quiet = {"disable_tqdm": True, "use_cpu": True, "report_to": "none"}
+    config = SelfSamplingConfig(
+        output_dir=str(tmp_path / "run"), self_sampling="none", objective="mle", **settings, **quiet
+    )
+    tokenizer = chat_tokenizer("Qwen2.5", problems)
+    trainer = SelfSamplingTrainer(
+        chat_model("Qwen2.5", problems).model, config, problems, processing_class=tokenizer
+    )
+    trainer.train()
+    test, final = write(tmp_path / "test.jsonl", problems), tmp_path / "run" / "final"
+    here = evaluate(test, final, "--out", tmp_path / "here")
+    with transformers_serve(tmp_path / "serve.log", final) as (_, address):
+        # By the tokenizer that is named, or by that of the model if the server calls it by its directory.
+        as_the_run = ("--tokenizer", tmp_path / "run", "--out", tmp_path / "named")
+        named = evaluate(test, "--engine", address, *as_the_run)
+        own = evaluate(test, final, "--engine", address, "--out", tmp_path / "own")
+        plain = evaluate(test, "--engine", address, "--out", tmp_path / "plain")
+    for found in (here, named, own):
+        assert found["executable"] == found["pass@1"] == found["pass@3"] == 1
+    assert plain["pass@1"] == 0, "the test would see that it is asked plainly"

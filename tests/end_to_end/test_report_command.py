@@ -3,7 +3,6 @@
 import json
 
 import pytest
-
 from training_cases import small_trainer
 
 pytest.importorskip("matplotlib")
@@ -66,3 +65,5 @@ def test_a_directory_that_is_no_run_is_one_clear_line(partway, trained, tmp_path
     assert remarks.count("\n") == 1
     assert f"partway: error: {tmp_path}: no run here" in remarks
     assert not (tmp_path / "out").exists()
+    _, _, remarks = partway("report", trained)
+    assert f"{trained}: no run here (config.yaml is missing); runs inside: {trained / 'first'}, " in remarks

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from partway.runs import Run
+from partway.runs.checkpoints import RunProgress
+
 
 @pytest.fixture(scope="module")
 def uninterrupted(zygote, tmp_path_factory) -> tuple[Path, int]:
@@ -63,13 +66,41 @@ def test_killed_again_and_again_it_ends_the_same(zygote, uninterrupted, tmp_path
 def test_killed_while_a_checkpoint_is_written_it_ends_the_same(zygote, uninterrupted, tmp_path, kill_at):
     expected, _ = uninterrupted
     directory = tmp_path / "run"
-    (outcome,) = zygote.train(directory, kill_at=kill_at, kill_in=".checkpoint-8.")
+    (outcome,) = zygote.train(directory, kill_at=kill_at, kill_in="checkpoint-8/")
     assert outcome.status == -9
     assert (directory / "checkpoint-4").is_dir()
-    assert not (directory / "checkpoint-8").exists()
+    assert list(Run(directory).checkpoints()) == [4], "the other one has no manifest yet"
     assert zygote.train(directory, resume=True)[0].status == 0
     assert not list(directory.glob(".*.tmp"))
     assert_same(directory, expected)
+
+
+FEW = {"reference_share": 0.3, "solved_share": 0.5, "sample_budget": "success", "max_steps": 12}
+
+
+@pytest.fixture(scope="module")
+def few_references(zygote, tmp_path_factory) -> tuple[Path, int]:
+    """A run whose batches and samples depend on what it has found so far."""
+    directory = tmp_path_factory.mktemp("few") / "run"
+    (outcome,) = zygote.train(directory, **FEW)
+    assert outcome.status == 0
+    return directory, outcome.file_operations
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_with_few_references_a_killed_run_ends_the_same(zygote, few_references, tmp_path, seed):
+    expected, count = few_references
+    rng = random.Random(seed)
+    directory = tmp_path / "run"
+    for life in range(3):
+        (outcome,) = zygote.train(directory, kill_at=rng.randint(count // 2, count), resume=life > 0, **FEW)
+        assert outcome.status in (0, -9)
+    assert zygote.train(directory, resume=True, **FEW)[0].status == 0
+    assert any(life["step"] for life in Run(directory).environment["resumed"]), "it was killed"
+    assert_same(directory, expected)
+    found, wanted = (RunProgress.read(run / "checkpoint-12") for run in (directory, expected))
+    assert (found.drawn, found.turns) == (wanted.drawn, wanted.turns)
+    assert sum(found.drawn.values()) == sum(sample.count for sample in Run(directory).samples())
 
 
 def test_a_file_too_large_for_the_disk_is_one_clear_error(zygote, tmp_path):

@@ -5,12 +5,12 @@ import os
 
 import pytest
 import torch
+from sampling_cases import APPLES
 
 from partway import trace
 from partway.cli.trace_tables import Shown, show
-from partway.execution import PYTHON
+from partway.language import PYTHON
 from partway.models.tiny import build_tiny_model
-from sampling_cases import APPLES
 
 QUESTION = APPLES.question
 

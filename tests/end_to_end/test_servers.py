@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from training_cases import SMALL, apples, tiny_gpt_neo, write_inputs
 
 from benchmarks.serving import transformers_serve
 from partway.runs import Run
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
-from training_cases import SMALL, apples, tiny_gpt_neo, write_inputs
 
 pytestmark = [
     pytest.mark.slow,

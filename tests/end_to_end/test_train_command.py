@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
+from training_cases import write_inputs
 
 from partway.cli import app
 from partway.errors import PartwayError
 from partway.runs import Run
-from partway.runs.digests import problems_digest
-from training_cases import write_inputs
+from partway.runs.rows import problems_digest
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -82,6 +82,15 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(folder, tmp_path):
     assert "steps/s" in output
     assert "pass@1" in output
     assert "\x1b" not in output
+    assert "NOTHING was learned" not in output
+
+
+def test_a_run_that_learned_nothing_says_so_at_the_end(folder, tmp_path):
+    rows = [{"question": f"{n} pens and one more?", "answer": n + 0.125} for n in range(4)]
+    (tmp_path / "train.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    words = ["--train_file", tmp_path / "train.jsonl", "--output_dir", tmp_path / "run", "--max_steps", 2]
+    *_, told, _ = invoke(folder / "config.yaml", *words).splitlines()
+    assert told.startswith("partway: NOTHING was learned: no problem has a solution, and no sample was right")
 
 
 @pytest.mark.parametrize(
@@ -93,7 +102,6 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(folder, tmp_path):
         (["--max_steps", "-3"], "max_steps is -3, expected a number of steps, or -1"),
         (["--max_steps", "-1", "--num_train_epochs", "0"], "num_train_epochs is 0"),
         (["--output_dir", ""], "output_dir is empty, expected the path"),
-        (["--seed", "0x" + "f" * 5_000], "seed is int of great size, expected int"),
         (["--seed", "4294967296"], "seed is 4294967296, expected less than 4294967296"),
         (["--learning_rate", "-1"], "learning_rate is -1.0, expected at least 0"),
         (["--train_file", "null"], "train_file is not set"),

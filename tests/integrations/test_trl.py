@@ -2,7 +2,7 @@
 
 import pytest
 
-from partway.datasets.storyproblems import generate_problems
+from partway.demo.storyproblems import generate_problems
 from partway.models.loading import load_model
 from partway.rewards import trace_reward, trace_reward_async
 

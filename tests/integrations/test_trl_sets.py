@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from partway.cli import app
-from partway.datasets.storyproblems import generate_problems
+from partway.demo.storyproblems import generate_problems
 from partway.models.loading import load_model
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 

@@ -6,24 +6,25 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from naive_buffer import NaiveBuffer
+from strategies import REFERENCES, examples, small_programs
 
 from partway import EMPTY, Problem, Solution, SolutionBuffer, is_correct, trace
 from partway.buffer import Rules
-from properties.naive_buffer import NaiveBuffer
-from properties.strategies import examples, small_programs
-
-REFERENCES = ["v0 = 1\nv1 = 2\nv2 = v0 + v1\nanswer = v2 + 1", "v0 = 3\nanswer = v0 + 1", None]
 
 
 class BufferMachine(RuleBasedStateMachine):
     @initialize(
-        reference=st.sampled_from(REFERENCES), tolerance=st.sampled_from([0, 0, 1]), partial=st.booleans()
+        reference=st.sampled_from(REFERENCES),
+        tolerance=st.sampled_from([0, 0, 1]),
+        partial=st.booleans(),
+        dead_ends=st.sampled_from(["keep", "drop"]),
     )
-    def seed(self, reference: str | None, tolerance: int, partial: bool) -> None:
+    def seed(self, reference: str | None, tolerance: int, partial: bool, dead_ends: str) -> None:
         self.problem = Problem("p", "?", 4, reference)
-        rules = Rules(length_tolerance=tolerance, keeps_partial=partial)
+        rules = Rules(length_tolerance=tolerance, keeps_partial=partial, dead_ends=dead_ends)
         self.buffer = SolutionBuffer.seeded(self.problem, rules)
-        self.naive = NaiveBuffer(4, tolerance, partial)
+        self.naive = NaiveBuffer(4, tolerance, partial, dead_ends == "drop")
         if reference is not None:
             self.naive.seed(trace(reference))
         self.considered: list[str] = []

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-FUZZ = Path(__file__).parent.parent / "fuzz.py"
+FUZZ = Path(__file__).parents[1] / "cases" / "fuzz.py"
 
 
 @pytest.mark.slow

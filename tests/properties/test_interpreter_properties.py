@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
+from strategies import examples, expressions, names, numbers, programs
 
-from partway.execution import trace
-from partway.execution.arithmetic import NotCovered
-from partway.execution.interpreter import interpret, trace_plain
-from partway.execution.tracing import interpreted
+from partway.arithmetic import NotCovered
+from partway.language import trace
+from partway.language.interpreter import interpret, trace_plain
+from partway.language.tracing import interpreted
 from partway.parsing import parse, parse_line
-from properties.strategies import examples, expressions, names, numbers, programs
 
-TWIN = Path(__file__).with_name("cpython_twin.py")
+TWIN = Path(__file__).parents[1] / "cases" / "cpython_twin.py"
 
 
 class Twin:
@@ -134,9 +134,8 @@ def plain_programs(draw: st.DrawFn) -> str:
         operands = st.one_of(known, known, numbers)
         a, b, c = draw(operands), draw(operands), draw(operands)
         sign, other = draw(st.sampled_from("+-*/")), draw(st.sampled_from(["+", "-", "*", "/", "//", "%"]))
-        right = draw(
-            st.sampled_from([f"{a} {sign} {b}", f"{a} {sign} {b} {other} {c}", f"-({a} {sign} {b})", a])
-        )
+        plain = [f"{a} {sign} {b}", f"{a} {sign} {b} {other} {c}", f"-({a} {sign} {b})", a]
+        right = draw(st.sampled_from([*plain, f"{a} {sign} {b}  # {c}", f"max({a}, {b})", f"{a} > {b}"]))
         target = draw(st.sampled_from([f"t{index}"] * 12 + ["n0", "answer"]))
         lines.append(f"{target} = {right}")
     return "\n".join(lines)

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fuzz import ORDINARY
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fuzz import ORDINARY
 from partway import Trace
-from partway.execution import trace_all, workers
-from partway.execution.tracing import forget
+from partway.language import trace_all
+from partway.language.tracing import forget
+from stepbox import pool
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the walls differ elsewhere")
 
@@ -26,7 +27,7 @@ HOSTILE = [
 
 @pytest.fixture(autouse=True)
 def short_limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(workers, "DEFAULT_LIMITS", workers.Limits(cpu_seconds=0.4))
+    monkeypatch.setattr(pool, "DEFAULT_LIMITS", pool.Limits(cpu_seconds=0.4))
     yield
     forget()
 

@@ -4,11 +4,11 @@ import ast
 
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples, names, programs
 
 from partway import Solution
 from partway.errors import SolutionError
 from partway.solution import alpha_form
-from properties.strategies import examples, names, programs
 
 # What the arithmetic of the other strategies lacks: blocks, scopes, and names in places where text may lie.
 AWKWARD = [

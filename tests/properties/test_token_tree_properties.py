@@ -7,13 +7,12 @@ import random
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
-
-from partway.models.layouts import Flat, Layout, SharedPrompt, Tree, TreeRows
-from partway.models.targets import Targets
-from partway.models.token_tree import TokenTree, grow, split
-from partway.models.tree_attention import BLOCK, tree_mask
-from properties.strategies import examples
 from scoring_cases import branching
+from strategies import examples
+
+from partway.learning.layouts import Flat, Layout, SharedPrompt, Tree, TreeRows
+from partway.learning.token_tree import Targets, TokenTree, grow, split
+from partway.learning.tree_attention import BLOCK, tree_mask
 
 token = st.integers(0, 2)  # few, so that targets share beginnings
 target = st.lists(token, min_size=1, max_size=9).map(tuple)

@@ -10,20 +10,19 @@ from pathlib import Path
 import httpx
 import pytest
 import torch
+from training_cases import SMALL, apples
 
 from benchmarks.serving import end, vllm_serve
-from partway.execution import PYTHON
-from partway.models import smollm2
-from partway.models.engine import Request
+from partway.models.engine import Request, SamplingSettings
 from partway.models.loading import load_model
-from partway.models.servers.calls import Trouble
-from partway.models.servers.server_engine import ServerEngine
-from partway.models.settings import SamplingSettings
 from partway.models.tiny import build_tiny_model
 from partway.runs import Run
+from partway.sampling.local_engine import end_ids
+from partway.servers.calls import Trouble
+from partway.servers.http_engine import HttpEngine
+from partway.smollm2 import unpacking as smollm2
 from partway.solution import EMPTY
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
-from training_cases import SMALL, apples
 
 VLLM = os.environ.get("PARTWAY_VLLM")
 pytestmark = pytest.mark.skipif(
@@ -100,12 +99,12 @@ def log_prob(model, prompt: list[int], tokens: list[int]) -> float:
     return sum(log_probs_T_V[len(prompt) + n - 1, token].item() for n, token in enumerate(tokens))
 
 
-class Watching(ServerEngine):
+class Watching(HttpEngine):
     """Remembers what servers wrote, token by token."""
 
-    def _draw(self, request, written):
+    def _sample(self, request, written):
         self.seen.append((request, written))
-        return super()._draw(request, written)
+        return super()._sample(request, written)
 
 
 def differences(engine: Watching, model) -> list[float]:
@@ -126,8 +125,9 @@ def differences(engine: Watching, model) -> list[float]:
 def watching(url: str, language_model, tmp_path: Path, **options) -> Watching:
     engine = Watching(
         [url],
-        language_model,
-        programs=PYTHON,
+        language_model.codec,
+        ends=end_ids(language_model),
+        weight_sync="auto",
         directory_of=lambda version: tmp_path / "weights" / f"v{version}",
         patience=120,
         say=(said := []).append,
@@ -158,8 +158,8 @@ def test_a_directory_that_the_server_cannot_see_leaves_it_as_it_was(served, tmp_
     language_model = load_model(served.directory, device="cpu")
     engine = watching(served.url, language_model, tmp_path)
     engine.update(language_model.model, 0)
-    kind = engine.pool.endpoints[0].identity.kind
-    nowhere = replace(engine.current, directory=tmp_path / "only-here")
+    kind = engine.pool.endpoints[0].kind
+    nowhere = replace(engine.handover.current, directory=tmp_path / "only-here")
     (tmp_path / "only-here" / "visible").mkdir(parents=True)  # without the file that is read
     with pytest.raises(Trouble, match="cannot read"):
         kind.load(nowhere)
@@ -180,7 +180,7 @@ def test_adapters_arrive(served, tmp_path):
     for version in range(3):
         perturb(adapted, 1.0)
         engine.update(adapted, version)
-        assert engine.current.form == "lora"
+        assert engine.handover.current.form == "lora"
         assert max(differences(engine, adapted)) < TOLERANCE, f"version {version}"
     perturb(adapted, 1.0)
     assert max(differences(engine, adapted)) > 50 * TOLERANCE, "the test would see old weights"

@@ -6,8 +6,8 @@ from random import Random
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from strategies import examples
 
-from properties.strategies import examples
 from storyproblems import generate_problems, generate_splits, solution_paths
 from storyproblems.expressions import (
     Expression,

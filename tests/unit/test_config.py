@@ -7,6 +7,7 @@ import pytest
 
 from partway.config_files import checked, parse_overrides, read_settings
 from partway.errors import ConfigError
+from partway.training import SelfSamplingConfig
 
 
 @dataclass
@@ -46,14 +47,6 @@ def test_a_file_that_is_its_own_base_is_refused(tmp_path):
     (tmp_path / "b.yaml").write_text("base: a.yaml")
     with pytest.raises(ConfigError, match="is its own base"):
         read_settings(tmp_path / "a.yaml")
-
-
-def test_bases_that_double_with_every_level_are_refused_at_once(tmp_path):
-    (tmp_path / "0.yaml").write_text("seed: 1")
-    for level in range(1, 40):
-        (tmp_path / f"{level}.yaml").write_text(f"base: [{level - 1}.yaml, {level - 1}.yaml]")
-    with pytest.raises(ConfigError, match="more than 100 files to begin from; name each base once"):
-        read_settings(tmp_path / "39.yaml")
 
 
 @pytest.mark.parametrize(
@@ -132,8 +125,6 @@ def test_values_take_the_type_of_their_field(settings, expected):
         ({"self_sampling": "fcs+psc"}, r"expected one of none, fcs, fcs\+pcs; did you mean 'fcs\+pcs'"),
         ({"max_steps": "nan"}, "max_steps is 'nan', expected int"),
         ({"max_steps": float("inf")}, "max_steps is inf, expected int"),
-        ({"max_steps": 16**5_000}, "max_steps is int of great size, expected int"),
-        ({"learning_rate": 16**5_000}, "learning_rate is int of great size, expected float"),
         ({"max_steps": 2**63}, "max_steps is 9223372036854775808, expected int"),
         ({"learning_rate": "nan"}, "learning_rate is 'nan', expected float"),
         ({"max_steps": ["x" * 1_000] * 1_000}, r"max_steps is \['x{58}\.\.\., expected int"),
@@ -166,7 +157,20 @@ def test_a_value_without_a_key_is_refused():
         parse_overrides(["3"])
 
 
-@pytest.mark.parametrize("value", ["a\0b", "caf\udce9"])
-def test_a_value_that_no_file_could_hold_is_refused(value):
-    with pytest.raises(ConfigError, match=r"--output_dir: .* is no UTF-8 text"):
-        parse_overrides(["--output_dir", value])
+def test_a_value_that_no_file_could_hold_is_refused():
+    with pytest.raises(ConfigError, match=r"--output_dir: 'caf\\udce9' is not UTF-8 text"):
+        parse_overrides(["--output_dir", "caf\udce9"])
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("train", "train_file"),
+        ("model", "model_name_or_path"),
+        ("batch_size", "per_device_train_batch_size"),
+        ("epochs", "num_train_epochs"),
+    ],
+)
+def test_a_part_of_a_name_suggests_it_and_names_of_ours_come_first(key, meant):
+    with pytest.raises(ConfigError, match=f"unknown key '{key}'; did you mean '{meant}'"):
+        checked({key: 1}, SelfSamplingConfig)

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all; JSON and YAML that is read or refused with a reason."""
 
 import os
 import signal
@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from partway.files import atomic_directory, atomic_writer
+from partway.files import (
+    LARGEST_YAML,
+    Unreadable,
+    atomic_directory,
+    atomic_writer,
+    parse_json,
+    parse_yaml,
+    read_object,
+)
 
 
 def test_a_file_appears_whole_when_the_block_ends(tmp_path: Path) -> None:
@@ -88,3 +96,51 @@ def test_an_error_leaves_the_old_directory(tmp_path: Path) -> None:
         fail_half_way()
     assert os.listdir(path) == ["old"]
     assert os.listdir(tmp_path) == ["checkpoint"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("seed: 1\nother: 2\nseed: 3\n", "line 3 gives 'seed' again"),
+        ("a:\n- b: 1\n  b: 1\n", "line 3 gives 'b' again"),
+        ("a: &a [1, *a]", "not YAML"),
+        ("a: \x01", "not YAML"),
+        ("a: b: c", "not YAML"),
+        ("? [1, 2]\n: 3\n", "not YAML"),
+        ("when: 2024-99-99", "not YAML"),
+        ("a: !!python/object/apply:os.system [ls]", "not YAML"),
+    ],
+)
+def test_broken_yaml_is_one_line(text: str, reason: str) -> None:
+    with pytest.raises(Unreadable, match=reason) as caught:
+        parse_yaml(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_aliases_and_merges_are_read() -> None:
+    text = "defaults: &d {seed: 1}\nrun:\n  <<: *d\n  steps: 2\nother:\n  <<: *d\n"
+    assert parse_yaml(text)["run"] == {"seed": 1, "steps": 2}
+
+
+@pytest.mark.parametrize(
+    ("content", "parse", "reason"),
+    [
+        (b"[1, 2]", parse_json, "found a list"),
+        (b"", parse_json, "not JSON"),
+        (b"{", parse_json, "not JSON"),
+        (b"\xff{}", parse_json, "not UTF-8"),
+        (b"- a", parse_yaml, "found a list"),
+        (b"a: " + b"x" * LARGEST_YAML, parse_yaml, "more than 262,144 bytes"),
+    ],
+    ids=range(6),
+)
+def test_a_file_that_holds_no_object_is_refused(tmp_path: Path, content, parse, reason: str) -> None:
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(Unreadable, match=reason):
+        read_object(tmp_path / "file", parse)
+
+
+def test_a_missing_file_and_a_directory_are_refused(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(Unreadable, match="cannot be read"):
+            read_object(path, parse_json)

@@ -4,10 +4,11 @@ import pytest
 
 from partway import Problem, SolutionBuffer, trace
 from partway.errors import SandboxError
-from partway.execution import PythonPrograms
+from partway.language import PythonLanguage
 from partway.rewards import code_in, compute_score, trace_credits, trace_reward
 
 REFERENCE = "n0 = 2\nn1 = 10\nn2 = 5\nt0 = n0 * n1\nanswer = t0 + n2"
+SPOKES = Problem("spokes", "?", 25, REFERENCE)
 
 
 @pytest.mark.parametrize(
@@ -24,20 +25,23 @@ REFERENCE = "n0 = 2\nn1 = 10\nn2 = 5\nt0 = n0 * n1\nanswer = t0 + n2"
     ],
 )
 def test_a_beginning_earns_the_share_of_the_solution_it_stands_for(text, score):
-    assert trace_credits([text], [25], [REFERENCE]) == [pytest.approx(score)]
+    assert trace_credits([text], [SPOKES]) == [pytest.approx(score)]
 
 
 def test_without_a_reference_only_the_answer_counts():
-    assert trace_credits(["answer = 25", REFERENCE.replace("+", "-")], [25, 25], [None, None]) == [1.0, 0.0]
+    assert trace_credits(["answer = 25", REFERENCE.replace("+", "-")], [SPOKES] * 2, [None, None]) == [
+        1.0,
+        0.0,
+    ]
 
 
 def test_every_solution_of_a_buffer_is_known():
     buffer = SolutionBuffer.seeded(Problem("oil", "?", 25, REFERENCE))
     buffer.consider(trace("a = 5\nb = a * 4\nanswer = a + b"))
     wrong = "x = 5\ny = 20\nanswer = y"
-    assert trace_credits([wrong], [25], [REFERENCE]) == [0.0]
-    assert trace_credits([wrong], [25], [buffer]) == [pytest.approx(0.5 * 2 / 3)]
-    assert trace_credits([wrong], [25], [buffer], alpha=0.9) == [pytest.approx(0.9 * 2 / 3)]
+    assert trace_credits([wrong], [SPOKES]) == [0.0]
+    assert trace_credits([wrong], [SPOKES], [buffer]) == [pytest.approx(0.5 * 2 / 3)]
+    assert trace_credits([wrong], [SPOKES], [buffer], alpha=0.9) == [pytest.approx(0.9 * 2 / 3)]
 
 
 def test_trl_calls_it_with_columns_texts_and_chats():
@@ -48,9 +52,9 @@ def test_trl_calls_it_with_columns_texts_and_chats():
     ]
     for completions in (["answer = 25", "answer = 1"], chats):
         assert trace_reward(
-            completions=completions, answer=[25, 25], solution=[REFERENCE] * 2, **columns
+            completions=completions, answer=[25] * 2, solution=[REFERENCE] * 2, **columns
         ) == [1, 0]
-        assert trace_reward(completions=completions, answer=[25, 25], **columns) == [1, 0]
+        assert trace_reward(completions=completions, answer=[25] * 2, **columns) == [1, 0]
 
 
 def test_verl_calls_it_by_position():
@@ -62,7 +66,7 @@ def test_where_the_sandbox_cannot_judge_there_is_no_score(monkeypatch):
     def refuse(self, texts):
         raise SandboxError("no room")
 
-    monkeypatch.setattr(PythonPrograms, "trace_all", refuse)
+    monkeypatch.setattr(PythonLanguage, "trace_all", refuse)
     assert trace_reward(["answer = 25"], [25]) == [None]
     with pytest.raises(SandboxError):
         compute_score("oil", "answer = 25", 25)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
-from partway.execution import State
+from partway.language import State
 from partway.solution import Solution
 
 
@@ -29,10 +27,6 @@ class Prefix:
             yield prefix
             prefix = prefix.parent
 
-    def beginning(self, length: int) -> Prefix:
-        """Its first `length` steps: y_<=i."""
-        return next(prefix for prefix in self.path() if prefix.length == length)
-
     def spells(self, steps: Sequence[str]) -> bool:
         """Whether this prefix consists of exactly the first `self.length` of `steps`."""
         return all(prefix.step == steps[prefix.length - 1] for prefix in self.path())
@@ -40,6 +34,13 @@ class Prefix:
     @property
     def solution(self) -> Solution:
         return Solution(tuple(prefix.step for prefix in self.path())[::-1])
+
+    @property
+    def silent(self) -> set[str]:
+        """Its steps that leave the state as it was: imports and definitions."""
+        return {
+            p.step.strip() for p in self.path() if p.state == ("" if p.parent is None else p.parent.state)
+        }
 
     @property
     def states(self) -> tuple[State, ...]:
@@ -61,6 +62,10 @@ class KnownPrefixes:
     def items(self) -> Iterator[tuple[State, tuple[Prefix, ...]]]:
         """Every known state with the prefixes that reach it."""
         return iter(self._by_state.items())
+
+    def all_reaching(self, state: State) -> tuple[Prefix, ...]:
+        """The known prefixes that reach a state."""
+        return self._by_state.get(state, ())
 
     def reaching(self, state: State, length: int) -> list[Prefix]:
         """The known prefixes of so many steps that reach a state."""
@@ -93,20 +98,3 @@ class KnownPrefixes:
         alive = {prefix for leaf in leaves for prefix in leaf.path()}
         left = ((state, tuple(p for p in prefixes if p in alive)) for state, prefixes in self.items())
         self._by_state = {state: prefixes for state, prefixes in left if prefixes}
-
-
-@dataclass(frozen=True, slots=True)
-class Witness:
-    """Why a beginning is right: it goes on as `solution` does behind its first `position` steps.
-
-    `completion` are those steps in the beginning's own variables; together they were run and gave the answer.
-    """
-
-    solution: tuple[str, ...]
-    position: int
-    completion: tuple[str, ...]
-
-    @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> Witness:
-        """The witness that `asdict` described."""
-        return cls(tuple(row["solution"]), row["position"], tuple(row["completion"]))

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TextIO
 
 from partway.buffer.buffer import SolutionBuffer
-from partway.buffer.verdicts import Rules, Verdict, shared_rules
-from partway.errors import ProblemError
-from partway.execution import PYTHON, Programs, Trace, trace_all
-from partway.execution.programs import flaw_of
+from partway.buffer.rules import Rules, Verdict, shared_rules
+from partway.errors import ProblemError, shown
+from partway.language import PYTHON, Language, Trace
+from partway.language.language import flaw_of
 from partway.problem import Problem
 
 USUAL_LENGTH = 0.9  # the quantile of the references' lengths that bounds solutions without one at first
@@ -25,10 +25,10 @@ class SeededBuffers(Mapping[str, SolutionBuffer]):
     """
 
     def __init__(
-        self, problems: Iterable[Problem], rules: Rules, programs: Programs, traces: Mapping[str, Trace]
+        self, problems: Iterable[Problem], rules: Rules, language: Language, traces: Mapping[str, Trace]
     ) -> None:
         self.problems = {problem.id: problem for problem in problems}
-        self._rules, self._programs, self._traces = rules, programs, traces
+        self._rules, self._language, self._traces = rules, language, traces
         self._usual = rules.length_limit or _usual_length(self.problems.values())
         self.made = {
             key: self._seeded(key) for key, problem in self.problems.items() if not self._is_certain(problem)
@@ -60,31 +60,30 @@ class SeededBuffers(Mapping[str, SolutionBuffer]):
         longest = None if rules.length_limit is None else rules.length_limit + rules.length_tolerance
         return (
             bool(trace.states)
-            and not (trace.isolated or rules.completes)
+            and not trace.isolated
             and (longest is None or len(problem.reference) <= longest)
-            and self._programs.entered(trace, problem.answer) is trace
         )
 
     def _seeded(self, key: str) -> SolutionBuffer:
         problem = self.problems[key]
-        buffer = SolutionBuffer(problem, self._rules, self._programs)
+        buffer = SolutionBuffer(problem, self._rules, self._language)
         if problem.reference is None:
             buffer.usual_length = self._usual
             return buffer
         trace = self._traces[key]
-        if (flaw := flaw_of(trace, problem.answer, self._programs)) is not None:
+        if (flaw := flaw_of(problem, trace, self._language)) is not None:
             raise ProblemError(f"problem {key}: the reference {flaw}; correct it or leave the reference out")
         buffer.consider(trace)
         return buffer
 
 
 def seed_buffers(
-    problems: Iterable[Problem], rules: Rules | None = None, programs: Programs = PYTHON
+    problems: Iterable[Problem], rules: Rules | None = None, language: Language = PYTHON
 ) -> dict[str, SolutionBuffer]:
     """A seeded buffer per problem, by id."""
     problems = list(problems)
-    traces = reference_traces(problems, programs)
-    return dict(SeededBuffers(problems, rules or shared_rules(), programs, traces))
+    traces = reference_traces(problems, language)
+    return dict(SeededBuffers(problems, rules or shared_rules(), language, traces))
 
 
 def _usual_length(problems: Iterable[Problem]) -> int | None:
@@ -93,10 +92,11 @@ def _usual_length(problems: Iterable[Problem]) -> int | None:
     return lengths[min(len(lengths) - 1, int(USUAL_LENGTH * len(lengths)))] if lengths else None
 
 
-def reference_traces(problems: Iterable[Problem], programs: Programs = PYTHON) -> dict[str, Trace]:
+def reference_traces(problems: Iterable[Problem], language: Language = PYTHON) -> dict[str, Trace]:
     """The references that there are, run in one batch, by the ids of their problems."""
-    references = {problem.id: problem.reference for problem in problems if problem.reference is not None}
-    return dict(zip(references, trace_all(list(references.values()), programs), strict=True))
+    with_reference = {problem.id: problem for problem in problems if problem.reference is not None}
+    pairs = [(problem, str(problem.reference)) for problem in with_reference.values()]
+    return dict(zip(with_reference, language.trace_all(pairs), strict=True))
 
 
 def reconsider(buffers: Mapping[str, SolutionBuffer], rows: Iterable[Mapping[str, Any]]) -> Counter[Verdict]:
@@ -115,7 +115,7 @@ def reconsider(buffers: Mapping[str, SolutionBuffer], rows: Iterable[Mapping[str
     saved.sort(key=lambda entry: entry[0])  # as found: many a beginning is right by an earlier solution
     if not saved:
         return Counter()
-    traces = buffers[saved[0][1]].programs.trace_all([text for *_, text in saved])
+    traces = buffers[saved[0][1]].language.trace_all([(buffers[id].problem, text) for _, id, text in saved])
     verdicts: Counter[Verdict] = Counter()
     pending = [(id, trace) for (_, id, _), trace in zip(saved, traces, strict=True)]
     while pending:
@@ -136,7 +136,7 @@ def _checked(row: Any) -> Mapping[str, Any]:
         return {"id": str(row["id"]), "solutions": row["solutions"]}
     except (KeyError, TypeError):
         raise ProblemError(
-            f"{str(row)[:60]!r} has no saved solutions, expected a line of a buffer.jsonl"
+            f"{shown(row)} has no saved solutions, expected a line of a buffer.jsonl"
         ) from None
 
 

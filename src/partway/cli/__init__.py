@@ -1,7 +1,8 @@
 """The command line: a thin, lazily imported layer over the library.
 
-Each command lives in a module of its own beside this one and is imported only when called, so that
-`partway --help` is instant. Exit codes: 0 fine, 1 a user's mistake, 2 usage, 130 interrupted, 143 terminated.
+Each command of the method lives in a module of its own beside this one; the folders around the method add
+theirs (`registry`). A command is imported only when called, so that `partway --help` is instant. Exit codes:
+0 fine, 1 a user's mistake, 2 usage, 130 interrupted, 143 terminated.
 """
 
 from __future__ import annotations
@@ -10,29 +11,40 @@ import os
 import re
 import signal
 import sys
-from importlib import import_module
+from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import NoReturn
 
 import click
 
+from partway import registry
 from partway.cli.interruptions import INTERRUPTED, interruptions_handled
 from partway.errors import PartwayError, suggestion
+from partway.registry import Part
 
+ROOM = (
+    "to need less: a smaller tokens_per_pass, gradient_checkpointing: true, use_peft: true; while sampling, "
+    "a smaller sampling_memory (docs/gpus.md)"
+)
 COMMANDS = {
-    "demo": "Train MLE against self-sampling on built-in problems; a table and a page in minutes.",
-    "compare": "Ways of learning side by side, with one budget and one rule for all.",
-    "data": "Prepare problems: gsm8k, mathqa, storyproblems, or check your own file.",
     "train": "Fine-tune a model from a YAML file and --key value overrides.",
     "evaluate": "pass@k and friends of a model or a run on a file of problems.",
     "sample": "Solutions of a model for one question, with traces and verdicts.",
     "trace": "Run a solution step by step and show its states.",
-    "buffer": "What a run has kept; export and import it.",
-    "report": "One page of tables and figures for one or several runs.",
-    "browse": "Read what a run sampled in the terminal: pages, filters, states.",
-    "explore": "A local page to look at problems, solutions and their states.",
     "doctor": "Versions, devices, sandbox strength, and what is missing.",
 }
+
+
+def commands(group: str = "") -> dict[str, Part]:
+    """The commands of the method, then those that the folders around it add; or those of one group.
+
+    What belongs to a group has a name of two words: `data check`.
+    """
+    own = {name: Part(f"partway.cli.{name}:command", summary) for name, summary in COMMANDS.items()}
+    everything = own | registry.parts("commands")
+    prefix = f"{group} " if group else ""
+    inside = {name.removeprefix(prefix): part for name, part in everything.items() if name.startswith(prefix)}
+    return {name: part for name, part in inside.items() if " " not in name}
 
 
 class Group(click.Group):
@@ -44,34 +56,35 @@ class Group(click.Group):
         name, names = args[0], self.list_commands(ctx)
         if name not in names and not name.startswith("-"):
             hint = suggestion(name, names) or f"; try one of: {', '.join(names)}"
-            raise click.UsageError(f"no command '{name}'{hint}", ctx)
+            raise click.UsageError(f"no command '{name}'{hint}{registry.missing_parts()}", ctx)
         return super().resolve_command(ctx, args)
 
 
-class App(Group):
-    """The outermost group: its commands are modules imported on first use, and its long switches may also
-    stand behind the command."""
+class LazyGroup(Group):
+    """A group whose commands are imported on first use; `parts` says which there are."""
 
-    def __init__(self, *args: object, package: str, commands: dict[str, str], **kwargs: object) -> None:
+    def __init__(self, *args: object, parts: Callable[[], Mapping[str, Part]], **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
-        self.package = package
-        self.summaries = commands
+        self.parts = parts
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.summaries)
+        return list(self.parts())
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in self.summaries:
-            return None
-        command: click.Command = import_module(f"{self.package}.{name}").command
+        part = self.parts().get(name)
+        command: click.Command | None = None if part is None else part.load()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(self.summaries.items()))
+            formatter.write_dl([(name, part.summary) for name, part in self.parts().items()])
+
+
+class App(LazyGroup):
+    """The outermost group: its long switches may also stand after the command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        # What stands behind `--` is the command's own, whatever it looks like.
+        # What stands after `--` is the command's own, whatever it looks like.
         end = args.index("--") if "--" in args else len(args)
         ours = [word for word in args[:end] if word in ("--debug", "--quiet", "--allow-weak-sandbox")]
         others = [word for word in args[:end] if word not in ours]
@@ -80,8 +93,7 @@ class App(Group):
 
 @click.group(
     cls=App,
-    package="partway.cli",
-    commands=COMMANDS,
+    parts=commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog='Completion in bash (or zsh, fish): eval "$(_PARTWAY_COMPLETE=bash_source partway)"',
 )
@@ -91,7 +103,8 @@ class App(Group):
 @click.option(
     "--allow-weak-sandbox",
     is_flag=True,
-    help="Run general programs also where the kernel would not stop a hostile one.",
+    help="Run general programs also where the kernel would not stop them: a program could read, change or "
+    "delete your files and run commands as you.",
 )
 @click.pass_context
 def app(ctx: click.Context, debug: bool, quiet: bool, allow_weak_sandbox: bool) -> None:
@@ -157,6 +170,8 @@ def _told(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
     kind = type(error).__name__
+    if kind == "OutOfMemoryError":  # torch's, which is not imported for its name
+        return f"{str(error).split('. ')[0]}; {ROOM}"
     return f"{kind}: {error}; this is a bug in partway, please report what --debug shows"
 
 

@@ -6,15 +6,14 @@ import json
 import platform
 import re
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 
 import click
 
-from partway.datasets.parallel import cores
-from partway.errors import SandboxError
+from partway import registry
+from partway.cli.parallel import cores
 
 USES = {
     "peft": "LoRA adapters (use_peft)",
@@ -26,7 +25,6 @@ USES = {
     "explore": "the local page of partway explore",
     "smollm2": "a small language model that needs no download",
 }
-WEAK = "general programs are refused here unless you say --allow-weak-sandbox"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,7 @@ class Checkup:
         """What keeps partway from working here, each with what to do."""
         missing = [name for name, version in self.packages.items() if version is None]
         found = [f"{name} is missing; try: pip install {name}" for name in missing]
-        return found + ([self.sandbox.strength] if not self.sandbox.protections else [])
+        return found + [self.sandbox.strength] * self.sandbox.strength.startswith("unusable")
 
 
 @click.command()
@@ -94,9 +92,8 @@ def command(engine: str | None, as_json: bool) -> None:
       partway doctor --engine http://localhost:8000
     """
     if engine is not None:
-        from partway.cli.server_checkup import check_servers
-
-        check_servers([url.strip() for url in engine.split(",") if url.strip()], as_json)
+        urls = [url.strip() for url in engine.split(",") if url.strip()]
+        registry.part("checkups", "servers")(urls, as_json)
         return
     found = examine()
     if as_json:
@@ -166,37 +163,12 @@ def devices() -> Iterator[str]:
 
 
 def examine_sandbox() -> Sandbox:
-    """Start a worker, let it run against its walls, and attack it."""
-    from partway.execution.attacks import withstood
-    from partway.execution.isolation import LANDLOCK, SECCOMP
-    from partway.execution.workers import inspect_sandbox
-
-    start = time.perf_counter()  # every first program of a process waits so long
-    try:
-        report = inspect_sandbox()
-    except SandboxError as error:
-        return Sandbox(f"unusable: {error}")
-    seconds = round(time.perf_counter() - start, 3)
-    allowed = [attempt for attempt, refused in report.refused.items() if not refused]
-    try:
-        attacks = withstood()
-    except SandboxError:  # refused here for its walls, which are shown
-        attacks = {}
-    inactive = [name for name, state in report.protections.items() if state.startswith("inactive")]
-    # What was tried asks whether the kernel alone would hold, past our screen of the code; an attack takes
-    # the whole way, and one that gets through is a hole of ours.
-    if not all(attacks.values()):
-        through = ", ".join(name for name, held in attacks.items() if not held)
-        strength = f"broken: a program managed to {through}; please report this"
-    elif allowed:
-        strength = f"weak: past the screen of its code, a program could {', '.join(allowed)}; {WEAK}"
-    elif {SECCOMP, LANDLOCK} & set(inactive):
-        strength = f"weak: a hole in one wall would do, without {', '.join(inactive)}; {WEAK}"
-    elif inactive:
-        strength = f"good: every attempt was refused, though without {', '.join(inactive)}"
-    else:
-        strength = "strong: every wall stands and every attempt was refused"
-    return Sandbox(strength, dict(report.protections), dict(report.refused), attacks, seconds)
+    """The room for general programs, as the folder that adds it sees it."""
+    found = registry.parts("checkups").get("sandbox")
+    if found is None:
+        return Sandbox(f"missing: general programs cannot be run{registry.missing_parts()}")
+    examined: Sandbox = found.load()()
+    return examined
 
 
 def show(found: Checkup) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -16,6 +17,7 @@ from partway.cli.options import (
     CHAT_TEMPLATE,
     COLUMNS,
     DEVICE,
+    LANGUAGE,
     LENGTH,
     SEED,
     TOP_K,
@@ -26,9 +28,10 @@ from partway.cli.options import (
 from partway.errors import ConfigError, ModelError, ProblemError
 
 if TYPE_CHECKING:
-    from partway.execution import Programs
+    from partway.language import Language
     from partway.models.engine import Engine
     from partway.models.prompts import FewShotPrompt
+    from partway.models.text import Codec
     from partway.problem import Problem
 
 
@@ -56,20 +59,34 @@ class EvaluateOptions:
     )
     seed: int = given(SEED)
     answer_variable: str | None = given(ANSWER_VARIABLE)
+    language_name: str | None = given(LANGUAGE)
     checker: str | None = option(
-        "--checker", help="What makes an answer right: default, exact, close, tests, MODULE:NAME."
+        "--checker", help="What makes an answer right: default, exact, close, MODULE:NAME."
     )
     chat_template: Literal["auto", "none"] = given(CHAT_TEMPLATE)
     device: str | None = given(DEVICE)
     engine: str | None = option(
         "--engine", metavar="URL,...", help="Ask servers, such as http://localhost:8000/v1, for samples."
     )
+    chance: str | None = option(
+        "--chance",
+        metavar="TRAIN",
+        help="In place of a model, draw references of these problems, filled with each question's numbers.",
+    )
     few_shot: str | None = option(
         "--few-shot", metavar="FILE", help="Problems to show to the model as examples."
     )
-    shots: int = option("--shots", default=4, show_default=True, help="How many examples to show.")
-    concurrency: int = option(
-        "--concurrency", default=8, show_default=True, help="Problems to ask a server for at once."
+    shots: int | None = option(
+        "--shots", type=click.IntRange(1), help="How many examples to show.  [default: 4]"
+    )
+    tokenizer: str | None = option(
+        "--tokenizer",
+        metavar="NAME",
+        help="Ask servers as this model or run is asked (chat template).  [default: MODEL, if that is a "
+        "directory here; else servers are asked `# question`]",
+    )
+    concurrency: int | None = option(
+        "--concurrency", type=click.IntRange(1), help="Problems to ask servers for at once.  [default: 8]"
     )
     extra_body: str | None = option(
         "--extra-body", metavar="JSON", help="More fields for every request to a server."
@@ -85,13 +102,43 @@ class EvaluateOptions:
         "--overwrite", is_flag=True, help="Evaluate again although the results are there."
     )
 
-    @cached_property
-    def programs(self) -> Programs:
-        """The language and rules: the run's, if the model is one, unless the options say otherwise."""
-        from partway.runs import programs_for
+    def check(self) -> None:
+        """Refuse options that could have no effect."""
+        if self.chance is not None and (self.model or self.engine):
+            raise ConfigError("--chance draws without a model; leave MODEL and --engine out")
+        if self.engine is not None and self.device is not None:
+            raise ConfigError("--device is for a model that is loaded here; leave it out, or --engine")
+        for_servers = {
+            "tokenizer": self.tokenizer,
+            "concurrency": self.concurrency,
+            "extra-body": self.extra_body,
+        }
+        for name, value in for_servers.items():
+            if self.engine is None and value is not None:
+                raise ConfigError(f"--{name} is for servers; add --engine URL")
+        if self.few_shot is None and self.shots is not None:
+            raise ConfigError("--shots is for examples; add --few-shot FILE")
 
-        model = None if self.engine else self.model
-        return programs_for(model, {"answer_variable": self.answer_variable, "checker": self.checker})
+    @cached_property
+    def asks_as(self) -> str | None:
+        """The model or run whose tokenizer puts questions to a server: named, or MODEL if it is here."""
+        from partway.runs import Run
+
+        path = Path(self.model or "")
+        is_here = (path / "tokenizer_config.json").is_file() or Run(path).is_started
+        return self.tokenizer or (self.model if self.model and is_here else None)
+
+    @cached_property
+    def language(self) -> Language:
+        """The language and rules: the run's, if the model is one, unless the options say otherwise."""
+        from partway.runs import language_for
+
+        return language_for(
+            self.tokenizer or self.model,
+            self.language_name,
+            answer_variable=self.answer_variable,
+            checker=self.checker,
+        )
 
 
 def check_device(name: str | None) -> None:
@@ -106,46 +153,73 @@ def check_device(name: str | None) -> None:
 
 
 @contextmanager
-def opened_engine(options: EvaluateOptions, problems: list[Problem]) -> Iterator[tuple[Engine, str]]:
+def opened_engine(
+    options: EvaluateOptions, problems: list[Problem], say: Callable[[str], None]
+) -> Iterator[tuple[Engine, str]]:
     """What draws the samples, and a text that changes when what it draws would."""
+    options.check()
+    if options.chance is not None:
+        yield _chance(options)
+        return
     if options.engine is None:
         yield _local_engine(options, problems)
         return
-    from partway.evaluation.journal import key_of
-    from partway.models.opening import open_engine
+    from partway import registry
+    from partway.evaluation.evaluate import key_of
 
-    prompt = _few_shot_prompt(options, problems)
-    extra_body = _extra_body(options)
-    with open_engine(
-        options.model,
-        url=options.engine,
+    make = registry.part("engines", "http")
+    codec, prompt, extra_body = _codec(options), _few_shot_prompt(options, problems), _extra_body(options)
+    if codec is None and prompt is None:
+        say("the server is asked `# question`; a chat model wants --tokenizer NAME")
+    engine = make(
+        [url.strip() for url in options.engine.split(",")],
+        codec,
         prompt=prompt,
-        programs=options.programs,
-        concurrency=options.concurrency,
+        language=options.language,
+        model=options.model,
         extra_body=extra_body,
-    ) as engine:
+        concurrency=options.concurrency or 8,
+        say=say,
+    )
+    with closing(engine):
         # Weights on a server cannot be looked at: its address and the model's name stand for them.
-        yield engine, key_of(options.engine, options.model, prompt, extra_body)
+        yield engine, key_of(options.engine, options.model, engine.question.text("?"), extra_body)
+
+
+def _chance(options: EvaluateOptions) -> tuple[Engine, str]:
+    from partway.evaluation.chance import Chance
+    from partway.evaluation.evaluate import key_of
+    from partway.problems import load_problems
+
+    train = load_problems(str(options.chance), language=options.language)
+    return Chance(train, options.language), key_of("chance", *(str(problem) for problem in train))
+
+
+def _codec(options: EvaluateOptions) -> Codec | None:
+    """How the tokenizer puts questions, if there is one."""
+    if options.asks_as is None:
+        return None
+    from partway.models.loading import load_codec
+    from partway.models.prompts import Asking
+
+    return load_codec(options.asks_as, Asking(options.chat_template, language=options.language))
 
 
 def _local_engine(options: EvaluateOptions, problems: list[Problem]) -> tuple[Engine, str]:
-    if options.extra_body:
-        raise ConfigError("--extra-body is for remote models; add --engine URL")
     if options.model is None:
         raise click.UsageError("which model? Name a directory, a run, or a server with --engine URL")
     check_device(options.device)
-    from partway.evaluation.journal import key_of
-    from partway.models.opening import load_engine
-    from partway.models.prompts import PLAIN, Asking
-    from partway.training.environment import model_digest
+    from partway.evaluation.evaluate import key_of
+    from partway.models.loading import load_model
+    from partway.models.prompts import Asking
+    from partway.sampling.local_engine import LocalEngine
+    from partway.training.resuming import model_digest
 
-    engine = load_engine(
-        options.model,
-        programs=options.programs,
-        device=options.device,
-        asking=Asking(options.chat_template, programs=options.programs),
-        prompt=_few_shot_prompt(options, problems) if options.few_shot else None,
-    )
+    asking = Asking(options.chat_template, language=options.language)
+    loaded = load_model(options.model, device=options.device, asking=asking)
+    if (prompt := _few_shot_prompt(options, problems)) is not None:  # in place of the model's own
+        loaded = replace(loaded, codec=replace(loaded.codec, question=prompt))
+    engine = LocalEngine(loaded, language=options.language)
     room = engine.context_length
     # Told before the first sample is drawn: the engine itself would stop at this problem, hours later.
     for problem in problems:
@@ -155,25 +229,25 @@ def _local_engine(options: EvaluateOptions, problems: list[Problem]) -> tuple[En
                 f"problem {problem.id}: a prompt of {length} tokens leaves no room in the context of "
                 f"{room} tokens; leave it out or use a model with a longer context"
             )
-    digest, asked = model_digest(engine.model), engine.codec.question
-    # How the question is put decides samples too; the plain way is what the bare digest has always meant.
-    return engine, digest if asked == PLAIN else key_of(digest, asked.text("?"))
+    # How the question is put decides samples too.
+    return engine, key_of(model_digest(engine.model), engine.codec.question.text("?"))
 
 
-def _few_shot_prompt(options: EvaluateOptions, problems: list[Problem]) -> FewShotPrompt:
-    from partway.datasets import load_problems
-    from partway.models.prompts import FewShotPrompt
-
+def _few_shot_prompt(options: EvaluateOptions, problems: list[Problem]) -> FewShotPrompt | None:
     if options.few_shot is None:
-        return FewShotPrompt()
-    examples = load_problems(options.few_shot, programs=options.programs)
+        return None
+    from partway.models.prompts import SHOTS, FewShotPrompt
+    from partway.problems import load_problems
+
+    examples = load_problems(options.few_shot, language=options.language)
     # An example that is also to be solved would give its answer away.
-    shown = {example.question for example in examples[: options.shots]}
+    shots = options.shots or SHOTS
+    shown = {example.question for example in examples[:shots]}
     if both := [problem.id for problem in problems if problem.question in shown]:
         raise ProblemError(
             f"{options.few_shot}: problem {both[0]} is also to be solved; choose other examples"
         )
-    return FewShotPrompt.of(examples, shots=options.shots)
+    return FewShotPrompt.of(examples, shots=shots, language=options.language)
 
 
 def _extra_body(options: EvaluateOptions) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import click
 
 from partway.cli.engine_options import EvaluateOptions, opened_engine
 from partway.cli.options import takes
-from partway.errors import ConfigError, EngineError
+from partway.errors import ConfigError, EngineError, RunError, shown
 
 if TYPE_CHECKING:
     from partway.evaluation import Comparison, EvaluationPlan
@@ -43,24 +44,27 @@ def command(ctx: click.Context, /, compare: Sequence[tuple[str, str]], as_json: 
 
     pass@1 takes one more sample of every problem, at temperature 0.2 as in the paper. An interrupted
     evaluation continues where it stopped when the same command is given again. With --engine, MODEL is the
-    name by which the server knows it; its key comes from the environment variable PARTWAY_API_KEY.
+    name by which the server knows it; its key comes from the environment variable PARTWAY_API_KEY. It is
+    asked as --tokenizer says, in training and here alike.
 
     \b
     Examples:
       partway evaluate runs/gsm8k --problems test.jsonl
       partway evaluate ./my-model --problems test.jsonl --samples 20 --k 1,5,20 --json
+      partway evaluate --engine http://localhost:8000/v1 --tokenizer runs/gsm8k --problems test.jsonl
       partway evaluate --engine http://localhost:8000/v1 --few-shot train.jsonl --problems test.jsonl
+      partway evaluate --chance train.jsonl --problems test.jsonl
       partway evaluate --compare runs/mle/evaluations/test.json runs/pcs/evaluations/test.json
       partway evaluate --compare mle/test.json pcs/test.json --problems hard.jsonl
       partway evaluate --compare mle/test.json pcs/test.json --compare mle_s1/test.json pcs_s1/test.json
     """
     if compare:
-        from partway.datasets import load_problems
         from partway.evaluation import compare as compare_results
+        from partway.problems import load_problems
 
         given = EvaluateOptions(**options)
-        file, programs = given.problems, given.programs
-        only = {problem.id for problem in load_problems(file, programs=programs)} if file else None
+        file, language = given.problems, given.language
+        only = {problem.id for problem in load_problems(file, language=language)} if file else None
         first, second = zip(*compare, strict=True)
         comparison = compare_results(first, second, only=only)
         if as_json:
@@ -81,7 +85,7 @@ def _evaluate(options: EvaluateOptions, *, quiet: bool) -> dict[str, Any]:
     from partway.cli.progress import Bar
     from partway.evaluation import evaluate_into
     from partway.evaluation.evaluate import check_problems
-    from partway.runs.evaluations import journal_beside, samples_beside
+    from partway.runs.rows import journal_beside, samples_beside
 
     plan = _plan(options)
     file = _problems_file(options)
@@ -91,12 +95,16 @@ def _evaluate(options: EvaluateOptions, *, quiet: bool) -> dict[str, Any]:
     about = {
         "model": options.model,
         "engine": options.engine,
+        "tokenizer": options.asks_as if options.engine else None,
         "few_shot": options.few_shot,
+        "chance": options.chance,
         "problems_file": str(file),
     }
+    if path.exists() and not options.overwrite:
+        _check_place(path, {**plan.to_json(), "problems": len(problems)})
     try:
         with (
-            opened_engine(options, problems) as (engine, model),
+            opened_engine(options, problems, lambda remark: _say(remark, quiet)) as (engine, model),
             Bar("evaluating", "samples", quiet=quiet) as bar,
         ):
             summary = evaluate_into(
@@ -120,6 +128,18 @@ def _evaluate(options: EvaluateOptions, *, quiet: bool) -> dict[str, Any]:
     return summary
 
 
+def _check_place(path: Path, wanted: Mapping[str, Any]) -> None:
+    """Refuse a place that holds another evaluation; another model is seen once it is loaded."""
+    from partway.evaluation.results import read_summary
+
+    there, wanted = read_summary(path), json.loads(json.dumps(wanted))
+    for key in (key for key in wanted if key in there and there[key] != wanted[key]):
+        raise RunError(
+            f"{path}: another evaluation's results, {key} is {shown(there[key])} there and "
+            f"{shown(wanted[key])} here; take another --name, or --overwrite them"
+        )
+
+
 def _say(remark: str, quiet: bool) -> None:
     if not quiet:
         click.echo(f"partway: {remark}", err=True)
@@ -133,7 +153,7 @@ def _never_varies(summary: dict[str, Any]) -> bool:
 
 def _plan(options: EvaluateOptions) -> EvaluationPlan:
     from partway.evaluation import EvaluationPlan
-    from partway.models.settings import SamplingSettings
+    from partway.models.engine import SamplingSettings
 
     try:
         ks = tuple(int(k) for k in options.ks.split(",")) if options.ks else ()
@@ -144,7 +164,9 @@ def _plan(options: EvaluateOptions) -> EvaluationPlan:
     settings = SamplingSettings(
         options.temperature, options.top_p, options.top_k, options.max_completion_length
     )
-    return EvaluationPlan(options.samples, settings, ks, seed=options.seed, programs=options.programs)
+    plan = EvaluationPlan(options.samples, settings, ks, seed=options.seed, language=options.language)
+    # Chance has no temperature at which one sample is better than the others.
+    return plan if options.chance is None else replace(plan, pass1_samples=0)
 
 
 def _run(options: EvaluateOptions) -> Run | None:
@@ -167,14 +189,12 @@ def _problems_file(options: EvaluateOptions) -> Path:
 
 def _problems(options: EvaluateOptions, file: Path, plan: EvaluationPlan) -> list[Problem]:
     """The problems in `file`; a run's own are taken as it has them and judged as they were in training."""
-    from partway.datasets import load_problems
-    from partway.datasets.columns import parse_columns
+    from partway.problems import load_problems
 
     run = _run(options)
     if run is not None and file == run.problems_file("dev"):
         return run.problems("dev")
-    columns = parse_columns(options.columns) if options.columns else None
-    return load_problems(file, programs=plan.programs, columns=columns)
+    return load_problems(file, language=plan.language, columns=options.columns)
 
 
 def _summary_path(options: EvaluateOptions, problems_file: Path) -> Path:
@@ -183,7 +203,8 @@ def _summary_path(options: EvaluateOptions, problems_file: Path) -> Path:
     run = _run(options)
     # Without a run, results go where a run in the current directory would have them.
     directory = Path(options.out) if options.out else (run or Run(Path())).evaluations_directory
-    owner = "" if run else f"{Path(options.model or 'remote').name}-"
+    drawn_by = "chance" if options.chance else Path(options.model or "remote").name
+    owner = "" if run else f"{drawn_by}-"
     return directory / f"{options.name or owner + problems_file.stem}.json"
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import field, fields
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import click
+
+from partway.registry import code_refused
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -21,6 +25,12 @@ SEED = click.option("--seed", default=0, show_default=True, help="The same seed 
 ANSWER_VARIABLE = click.option(
     "--answer-variable", help="What ends a solution.  [default: the run's, or answer]"
 )
+LANGUAGE = click.option(
+    "--language",
+    "language_name",
+    metavar="NAME",
+    help="What it is written in.  [default: the run's, or python]",
+)
 CHAT_TEMPLATE = click.option(
     "--chat-template",
     type=click.Choice(["auto", "none"]),
@@ -28,9 +38,23 @@ CHAT_TEMPLATE = click.option(
     help="none: ask a chat model plainly, with `# question`.",
 )
 COLUMNS = click.option(
-    "--columns", metavar="NAME=COLUMN,...", help="Where the file has question, answer, solution and id."
+    "--columns",
+    metavar="NAME=COLUMN,...",
+    help="Where the file has question, answer, solution, context, id.",
 )
 DEVICE = click.option("--device", metavar="NAME", help="Where the model runs: cpu, cuda, mps ...")
+
+
+def reads_runs(command: Command) -> Command:
+    """Gives a command `--trust`: without it, code that the settings of a run name is not imported."""
+
+    @click.option("--trust", is_flag=True, help="Import and run code that the settings of the run name.")
+    @wraps(command)
+    def careful(*arguments: Any, trust: bool, **options: Any) -> Any:
+        with nullcontext() if trust else code_refused(lambda said: click.echo(f"partway: {said}", err=True)):
+            return command(*arguments, **options)
+
+    return cast(Command, careful)
 
 
 def given(declaration: Callable[[Any], Any]) -> Any:

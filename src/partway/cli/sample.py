@@ -8,7 +8,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -18,6 +18,7 @@ from partway.cli.options import (
     ANSWER_VARIABLE,
     CHAT_TEMPLATE,
     DEVICE,
+    LANGUAGE,
     LENGTH,
     SEED,
     TOP_K,
@@ -31,9 +32,9 @@ from partway.errors import ProblemError, SolutionError
 
 if TYPE_CHECKING:
     from partway.buffer import Verdict
-    from partway.execution import Programs, Trace
-    from partway.models.engine import Draw
+    from partway.language import Language, Trace
     from partway.problem import Problem
+    from partway.sample import Sample
     from partway.solution import Solution
 
 
@@ -58,20 +59,9 @@ class SampleOptions:
     max_completion_length: int = given(LENGTH)
     seed: int = given(SEED)
     answer_variable: str | None = given(ANSWER_VARIABLE)
+    language_name: str | None = given(LANGUAGE)
     chat_template: Literal["auto", "none"] = given(CHAT_TEMPLATE)
     device: str | None = given(DEVICE)
-
-
-@dataclass(frozen=True)
-class Sampled:
-    """A distinct solution among the samples."""
-
-    count: int
-    finished: bool
-    log_prob: float
-    text: str
-    trace: Trace
-    verdict: Verdict | None
 
 
 @click.command()
@@ -95,43 +85,42 @@ def command(ctx: click.Context, /, show: int, as_json: bool, **options: Any) -> 
     """
     chosen = SampleOptions(**options)
     with _status(shown=not ctx.obj["quiet"]) as say:
-        problem, prefix, solutions, programs = _sample(chosen, say)
+        problem, prefix, solutions, language = _sample(chosen, say)
     if as_json:
         click.echo(json.dumps(as_object(problem, prefix, solutions), ensure_ascii=False))
     else:
-        show_solutions(solutions, show, programs)
+        show_solutions(solutions, show, language)
 
 
 def _sample(
     options: SampleOptions, say: Callable[[str], None]
-) -> tuple[Problem, Solution, list[Sampled], Programs]:
+) -> tuple[Problem, Solution, list[tuple[Sample, Trace]], Language]:
     """All that can be wrong with the options is found before the model is loaded."""
-    from partway.models.engine import Request
-    from partway.models.settings import SamplingSettings
+    from partway.models.engine import Request, SamplingSettings
     from partway.problem import Problem
-    from partway.runs import programs_for
+    from partway.runs import language_for
 
     settings = SamplingSettings(
         options.temperature, options.top_p, options.top_k, options.max_completion_length
     )
     answer = None if options.answer is None else value_of(options.answer)
     problem = Problem("the question", read_question(options.question), answer)
-    programs = programs_for(options.model, {"answer_variable": options.answer_variable})
-    prefix = parse_prefix(options.prefix, programs)
+    language = language_for(options.model, options.language_name, answer_variable=options.answer_variable)
+    prefix = parse_prefix(options.prefix, language)
 
     # From here on torch is imported, which takes seconds; what can be wrong was found before.
     check_device(options.device)
     say(f"loading {options.model}")
     from partway.models.loading import load_model
-    from partway.models.local_engine import LocalEngine
     from partway.models.prompts import Asking
+    from partway.sampling.local_engine import LocalEngine
 
-    asking = Asking(options.chat_template, programs=programs)
+    asking = Asking(options.chat_template, language=language)
     language_model = load_model(options.model, device=options.device, asking=asking)
     say(f"sampling from {options.model}")
-    engine = LocalEngine(language_model, programs=programs)
-    [draws] = engine.complete([Request(problem, prefix, options.samples)], settings, options.seed)
-    return problem, prefix, judge(draws, problem, programs), programs
+    engine = LocalEngine(language_model, language=language)
+    [samples] = engine.complete([Request(problem, prefix, options.samples)], settings, options.seed)
+    return problem, prefix, judge(samples, problem, language), language
 
 
 def read_question(text: str) -> str:
@@ -150,37 +139,36 @@ def value_of(text: str) -> Any:
         return text
 
 
-def parse_prefix(text: str, programs: Programs) -> Solution:
+def parse_prefix(text: str, language: Language) -> Solution:
     """The steps to continue."""
     try:
-        prefix = programs.parse(text)
+        prefix = language.parse(text)
     except SolutionError as error:
         raise SolutionError(f"--prefix, {error}") from None
-    if programs.end(f"{prefix}\n") is not None:
-        raise SolutionError(f"--prefix {programs.ending} already; give the steps before that one")
+    if language.end(f"{prefix}\n") is not None:
+        raise SolutionError(f"--prefix {language.instruction.ending} already; give the steps before that one")
     return prefix
 
 
-def judge(draws: Sequence[Draw], problem: Problem, programs: Programs) -> list[Sampled]:
-    """Draws of the same text as one solution each, traced and, if the answer is known, with a verdict."""
-    by_text: dict[str, list[Draw]] = {}
-    for draw in draws:
+def judge(samples: Sequence[Sample], problem: Problem, language: Language) -> list[tuple[Sample, Trace]]:
+    """Samples of the same text as one each, traced and, if the answer is known, with a verdict."""
+    by_text: dict[str, list[Sample]] = {}
+    for sample in samples:
         # One that was cut off just before its last line end is the same solution.
-        by_text.setdefault(draw.text.rstrip("\n"), []).append(draw)
-    equal = sorted(by_text.values(), key=lambda same: -sum(draw.count for draw in same))
-    traces = programs.trace_all([same[0].text for same in equal])
-    verdicts = [None] * len(traces) if problem.answer is None else _verdicts(traces, problem, programs)
-    return [
-        Sampled(
-            sum(draw.count for draw in same),
-            all(draw.finished for draw in same),
-            _log_sum([draw.log_prob or 0.0 for draw in same]),
-            same[0].text,
-            found,
-            verdict,
-        )
-        for same, found, verdict in zip(equal, traces, verdicts, strict=True)
-    ]
+        by_text.setdefault(sample.text.rstrip("\n"), []).append(sample)
+    distinct = sorted(map(_merged, by_text.values()), key=lambda sample: -sample.count)
+    traces = language.trace_all([(problem, sample.text) for sample in distinct])
+    if problem.answer is not None:
+        verdicts = _verdicts(traces, problem, language)
+        distinct = [replace(one, verdict=verdict) for one, verdict in zip(distinct, verdicts, strict=True)]
+    return list(zip(distinct, traces, strict=True))
+
+
+def _merged(same: Sequence[Sample]) -> Sample:
+    """One sample for all that have the same text; it is cut off if one of them is."""
+    first = next((sample for sample in same if not sample.finished), same[0])
+    log_prob = _log_sum([sample.log_prob or 0.0 for sample in same])
+    return replace(first, count=sum(sample.count for sample in same), log_prob=log_prob)
 
 
 def _log_sum(log_probs: Sequence[float]) -> float:
@@ -188,55 +176,58 @@ def _log_sum(log_probs: Sequence[float]) -> float:
     return largest + math.log(math.fsum(math.exp(log_prob - largest) for log_prob in log_probs))
 
 
-def _verdicts(traces: Sequence[Trace], problem: Problem, programs: Programs) -> list[Verdict]:
+def _verdicts(traces: Sequence[Trace], problem: Problem, language: Language) -> list[Verdict]:
     """What a fresh buffer says to each; it sees the right ones first, to know what leads to them."""
     from partway.buffer import SolutionBuffer
 
-    buffer = SolutionBuffer.seeded(problem, programs=programs)
-    is_wrong = [not programs.is_correct(found, problem.answer) for found in traces]
+    buffer = SolutionBuffer.seeded(problem, language=language)
+    is_wrong = [not language.is_correct(problem, found) for found in traces]
     order = sorted(range(len(traces)), key=is_wrong.__getitem__)  # otherwise the most frequent first
     verdicts = {index: buffer.consider(traces[index]) for index in order}
     return [verdicts[index] for index in range(len(traces))]
 
 
-def as_object(problem: Problem, prefix: Solution, solutions: Sequence[Sampled]) -> dict[str, Any]:
+def as_object(
+    problem: Problem, prefix: Solution, solutions: Sequence[tuple[Sample, Trace]]
+) -> dict[str, Any]:
     """Everything that was sampled as plain JSON values."""
     return {
         "question": problem.question,
         "prefix": list(prefix.steps),
-        "samples": sum(sampled.count for sampled in solutions),
-        "solutions": [_solution_object(sampled) for sampled in solutions],
+        "samples": sum(sample.count for sample, _ in solutions),
+        "solutions": [_solution_object(sample, trace) for sample, trace in solutions],
     }
 
 
-def _solution_object(sampled: Sampled) -> dict[str, Any]:
+def _solution_object(sample: Sample, trace: Trace) -> dict[str, Any]:
     return {
-        "count": sampled.count,
-        "finished": sampled.finished,
-        "log_prob": round(sampled.log_prob, 4),
-        "verdict": sampled.verdict,
-        "text": sampled.text,
-        "solution": sampled.trace.solution.text,
-        **trace_object(sampled.trace),
+        "count": sample.count,
+        "finished": sample.finished,
+        "log_prob": round(sample.log_prob or 0.0, 4),
+        "verdict": sample.verdict,
+        "text": sample.text,
+        "solution": trace.solution.text,
+        **trace_object(trace),
     }
 
 
-def show_solutions(solutions: Sequence[Sampled], limit: int, programs: Programs) -> None:
+def show_solutions(solutions: Sequence[tuple[Sample, Trace]], limit: int, language: Language) -> None:
     """A table for each of the first `limit` solutions, titled with its share and verdict."""
     from partway.cli.trace_tables import Shown
     from partway.cli.trace_tables import show as show_traces
 
-    total = sum(sampled.count for sampled in solutions)
+    total = sum(sample.count for sample, _ in solutions)
     show_traces(
-        [Shown.of(_title(one, total), one.text, one.trace, programs) for one in solutions[:limit]], programs
+        [Shown.of(_title(one, total), one.text, trace, language) for one, trace in solutions[:limit]],
+        language,
     )
     if rest := solutions[limit:]:
-        click.echo(f"and {len(rest)} more, drawn {sum(sampled.count for sampled in rest)} times; see --show")
+        click.echo(f"and {len(rest)} more, drawn {sum(one.count for one, _ in rest)} times; see --show")
 
 
-def _title(sampled: Sampled, total: int) -> str:
-    verdict = f", {sampled.verdict.replace('_', ' ')}" if sampled.verdict else ""
-    return f"{sampled.count} of {total}{verdict}{'' if sampled.finished else ', cut off'}"
+def _title(sample: Sample, total: int) -> str:
+    verdict = f", {sample.verdict.replace('_', ' ')}" if sample.verdict else ""
+    return f"{sample.count} of {total}{verdict}{'' if sample.finished else ', cut off'}"
 
 
 @contextmanager

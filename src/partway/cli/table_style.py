@@ -11,15 +11,3 @@ def plain_table(*headings: str, title: str | None = None) -> Table:
     for heading in headings:
         table.add_column(heading, justify="left" if heading in (headings[0], "") else "right")
     return table
-
-
-def visible(text: str) -> str:
-    r"""Text whose other characters than letters, signs and line ends are spelled: a model may write anything.
-
-    >>> visible("n0 = '\x1b[2J'\nn1 = 2")
-    "n0 = '\\x1b[2J'\nn1 = 2"
-    """
-    return "".join(
-        character if character.isprintable() or character == "\n" else repr(character)[1:-1]
-        for character in text
-    )

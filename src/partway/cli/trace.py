@@ -11,10 +11,10 @@ from typing import Any
 import click
 
 from partway.errors import SolutionError
-from partway.execution import PYTHON, PythonPrograms, Trace, trace_all
-from partway.execution.forms import read_written
-from partway.execution.programs import ProgramForms
-from partway.execution.values import StateMode
+from partway.language import PYTHON, Language, Trace, trace_all
+from partway.language.language import language_of, with_args
+from partway.language.values import StateMode
+from partway.problem import Problem
 
 MAX_BYTES = 1_000_000  # one more is read, to tell what is too long from what just fits
 
@@ -24,30 +24,22 @@ MAX_BYTES = 1_000_000  # one more is read, to tell what is too long from what ju
 @click.option(
     "--against", metavar="REFERENCE", help="A known solution to show beside; '=' marks what is right."
 )
+@click.option("--state", type=click.Choice(["multiset", "set", "strict"]), help="How values compare.")
+@click.option("--answer-variable", help="The variable that ends a solution.  [default: answer]")
 @click.option(
-    "--state",
-    type=click.Choice(["multiset", "set", "strict"]),
-    default="multiset",
-    help="How values compare.",
-)
-@click.option(
-    "--answer-variable", default="answer", show_default=True, help="The variable that ends a solution."
-)
-@click.option(
-    "--program-forms",
-    "forms",
-    type=click.Choice(["steps", "written"]),
-    default="steps",
+    "--language",
+    "name",
+    default="python",
     show_default=True,
-    help="written: also look inside a function that returns or a main guard, up to a line that prints.",
+    help="python-written looks inside a function that returns or a main guard, up to a line that prints.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per solution.")
 def command(
     files: tuple[str, ...],
     against: str | None,
-    state: StateMode,
-    answer_variable: str,
-    forms: ProgramForms,
+    state: StateMode | None,
+    answer_variable: str | None,
+    name: str,
     as_json: bool,
 ) -> None:
     """Run solutions step by step and show their states.
@@ -57,27 +49,25 @@ def command(
       partway trace solution.py
       echo 'n0 = 48; t0 = n0 / 2; answer = n0 + t0' | partway trace -
       partway trace sample1.py sample2.py --against reference.py
-      partway trace function.py --program-forms written
+      partway trace function.py --language python-written
     """
     from partway.cli.trace_tables import Shown, show, show_against
 
     names = [*([against] if against else []), *files]
-    programs = PythonPrograms(answer_variable, state, program_forms=forms)
+    given = {"state": state, "answer_variable": answer_variable}
+    language = language_of(with_args({"language": name}, given))
     texts = [read(name) for name in names]
-    traces = trace_all(texts, programs)
-    shown = [Shown.of(*one, programs) for one in zip(names, texts, traces, strict=True)]
+    traces = trace_all(texts, language)
+    shown = [Shown.of(*one, language) for one in zip(names, texts, traces, strict=True)]
     solutions = shown[1:] if against else shown
     if as_json:
         for one in solutions:
-            found = as_object(one.trace, traces[0] if against else None, programs)
+            found = as_object(one.trace, traces[0] if against else None, language)
             click.echo(json.dumps({"file": one.name, **found}, ensure_ascii=False))
     elif against:
-        show_against(replace(shown[0], name=f"{against} (reference)"), solutions, programs)
+        show_against(replace(shown[0], name=f"{against} (reference)"), solutions, language)
     else:
-        show(solutions, programs)
-    for name, text, traced in zip(names, texts, traces, strict=True):
-        if forms == "steps" and not traced.has_answer and read_written(text, answer_variable) is not None:
-            click.echo(f"partway: {name} returns or prints its answer; try --program-forms written", err=True)
+        show(solutions, language)
 
 
 def read(name: str) -> str:
@@ -99,9 +89,7 @@ def read(name: str) -> str:
     return text
 
 
-def as_object(
-    found: Trace, reference: Trace | None = None, programs: PythonPrograms = PYTHON
-) -> dict[str, Any]:
+def as_object(found: Trace, reference: Trace | None = None, language: Language = PYTHON) -> dict[str, Any]:
     """A trace as plain JSON values."""
     steps = [
         {
@@ -117,6 +105,7 @@ def as_object(
         "failure": asdict(found.failure) if found.failure else None,
     }
     if reference is not None:
-        result["matching_length"] = programs.longest_known_prefix(found, reference.states)
-        result["is_correct"] = reference.has_answer and programs.is_correct(found, reference.answer)
+        result["matching_length"] = language.longest_known_prefix(found, reference.states)
+        asked = Problem("", "", reference.answer)
+        result["is_correct"] = reference.has_answer and language.is_correct(asked, found)
     return result

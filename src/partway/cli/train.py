@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,12 @@ import click
 from click.shell_completion import CompletionItem
 
 from partway.cli.training_keys import training_keys
-from partway.config_files import Settings, checked, parse_overrides, read_settings
+from partway.config_files import Settings, parse_overrides, read_settings
 from partway.errors import ConfigError, ProblemError, suggestion
 
 if TYPE_CHECKING:
     from partway.problem import Problem
+    from partway.runs import Run
     from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 
 NAMED = 5  # left-out problems that are named one by one
@@ -53,7 +55,7 @@ def _values(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> 
 
 def _print_schema(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:  # completion reads the command line too, and must not print
-        from partway.training.schema import config_schema
+        from partway.cli.schema import config_schema
 
         click.echo(json.dumps(config_schema(), indent=2))
         ctx.exit()
@@ -76,7 +78,11 @@ def _print_schema(ctx: click.Context, parameter: click.Parameter, wanted: bool) 
     metavar="[auto]",
     help="Go on from the run's last good checkpoint; with auto, start a run if there is none.",
 )
-@click.option("--force", is_flag=True, help="Resume although settings, problems or the model are others.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Resume although settings, problems or the model are others, or no checkpoint can be checked.",
+)
 @click.option(
     "--strict", is_flag=True, help="Stop at a problem that cannot be used; without it, leave it out."
 )
@@ -128,14 +134,14 @@ def command(
     overrides = parse_overrides(pairs)
     settings = _settings(config, overrides, resumes=resume is not None)
     from partway.runs import Run
-    from partway.training import SelfSamplingConfig
-    from partway.training.output_directory import check_free, check_started
+    from partway.training.callbacks import Interrupted
+    from partway.training.config import config_of
     from partway.training.recording import AUTO
-    from partway.training.signals import Interrupted
+    from partway.training.resuming import check_free, check_started
 
     if ctx.obj["quiet"]:
         overrides.setdefault("disable_tqdm", "true")
-    args = SelfSamplingConfig(**checked(settings, SelfSamplingConfig, overrides, config))
+    args = config_of(settings, overrides, config)
     _check_reporting(args)
     trunk = None if branch is None else Run.at(branch)
     if dry_run:
@@ -148,6 +154,8 @@ def command(
     trainer = _trainer(args, strict, replay)
     if "MASTER_PORT" in os.environ and "RANK" not in os.environ:  # what accelerate sets for several processes
         trainer.say("one process only: without GPUs, accelerate launch needs --multi_gpu to start several")
+    if remark := _unused_gpus(args):
+        trainer.say(remark)
     try:
         trainer.train(resume_from_checkpoint=resume, force=force, branch=trunk)
     except Interrupted as interrupted:
@@ -165,6 +173,19 @@ def _settings(config: str | None, overrides: dict[str, str], *, resumes: bool) -
         return read_settings(config)
     run = Run(Path(overrides.get("output_dir") or "run"))
     return run.config if resumes and run.is_started else {}
+
+
+def _unused_gpus(args: SelfSamplingConfig) -> str | None:
+    """What to tell of the GPUs that are visible and not used, if there are any."""
+    import torch
+
+    visible = torch.cuda.device_count()
+    if args.device.type != "cuda" or args.world_size > 1 or visible < 2:
+        return None
+    return (
+        f"one of {visible} GPUs is used, {args.device}; to use all: accelerate launch -m partway train ... "
+        "(docs/distributed.md); to choose one: CUDA_VISIBLE_DEVICES"
+    )
 
 
 def _check_reporting(args: SelfSamplingConfig) -> None:
@@ -209,15 +230,16 @@ def _trainer(args: SelfSamplingConfig, strict: bool, replay: str | None = None) 
         trainer.say(f"left out {len(trainer.left_out)} problems that cannot be used:")
         for one in trainer.left_out[:NAMED]:
             trainer.say(f"  problem {one.id}: {one.reason}")
+    trainer.say(good_for(trainer.train_dataset))
     return trainer
 
 
 def _problems(path: str, args: SelfSamplingConfig, strict: bool) -> list[Problem]:
-    from partway.datasets import check_problems, load_problems
+    from partway.problems import load_problems, read_problems
 
     if strict:
-        return load_problems(path, programs=args.language, columns=args.named_columns)
-    result = check_problems(path, programs=args.language, columns=args.named_columns)
+        return load_problems(path, language=args.built_language, columns=args.columns)
+    result = read_problems(path, language=args.built_language, columns=args.columns)
     if not result.problems:
         raise ProblemError(f"{result.bad_rows[0]}; none of the {len(result.bad_rows)} rows can be used")
     # Every process reads the file; one of them tells.
@@ -228,8 +250,38 @@ def _problems(path: str, args: SelfSamplingConfig, strict: bool) -> list[Problem
     return result.problems
 
 
+def good_for(problems: Sequence[Problem]) -> str:
+    """How many problems have a solution, and what can be learned from them.
+
+    >>> from partway import Problem
+    >>> good_for([Problem("sum", "1 and 1?", 2, "answer = 1 + 1"), Problem("more", "2 and 3?", 5)])
+    '2 problems: 1 with a solution, 1 with the answer only; solved_share mixes them in each batch'
+    """
+    solved = sum(problem.reference is not None for problem in problems)
+    counted = f"{len(problems):,} {'problem' if len(problems) == 1 else 'problems'}"
+    if solved == len(problems):
+        return f"{counted}, all with a solution: to be learned, and to begin self-sampling from"
+    if not solved:
+        return f"{counted}, all with the answer only: learned once the model samples a right solution"
+    rest = f"{len(problems) - solved:,} with the answer only"
+    return f"{counted}: {solved:,} with a solution, {rest}; solved_share mixes them in each batch"
+
+
+def _learned_nothing(run: Run) -> bool:
+    """Whether the buffers ended empty and no loss was anything but 0."""
+    from partway.runs.run import saved_buffer_rows
+
+    has_lost = any(line.get("loss") for line in run.metrics())
+    return not has_lost and not any(row["solutions"] for row in saved_buffer_rows(run.final))
+
+
 def _conclude(trainer: SelfSamplingTrainer, as_json: bool) -> None:
     run = trainer.run
+    if _learned_nothing(run):
+        trainer.say(
+            "NOTHING was learned: no problem has a solution, and no sample was right; "
+            f"what was sampled is in {run.directory / 'samples'}"
+        )
     if as_json:
         latest: dict[str, object] = {"run": str(run.directory)}
         for line in run.metrics():  # lines of training and of evaluation have different keys

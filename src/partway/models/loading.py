@@ -1,4 +1,4 @@
-"""Loading P_theta by name: Hugging Face directories and names, run directories, adapters, `smollm2`."""
+"""Loading P_theta by name: Hugging Face directories and names, runs, adapters, and what folders add."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,28 +14,21 @@ import torch
 from huggingface_hub import HfApi
 from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]  # httpx's or httpx2's
 from safetensors import safe_open
+from torch import nn
 from transformers import (
-    AutoConfig,
     AutoModelForCausalLM,
     AutoTokenizer,
+    BitsAndBytesConfig,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 from transformers.utils import logging as transformers_logging
 
-from partway.errors import ModelError, PartwayError
-from partway.models import smollm2
-from partway.models.directory_check import (
-    adapter_config,
-    check_chat_template,
-    check_config,
-    check_files,
-    check_patterns,
-    check_sizes,
-)
+from partway import registry
+from partway.errors import ModelError, PartwayError, one_line, suggestion
+from partway.files import Unreadable, parse_json, read_object
 from partway.models.prompts import AS_TRAINED, Asking
-from partway.models.quantizing import Bits, keep_gradients, quantization
 from partway.models.text import Codec
 from partway.runs import Run
 
@@ -63,6 +57,8 @@ class LanguageModel:
 
         Without `asking`, a chat template counts only if it bears our mark: the model was trained with it.
         """
+        if len({*getattr(model, "hf_device_map", {}).values()}) > 1:
+            raise ModelError("its layers are on several devices; load it without device_map, or onto one")
         tokenizer = tokenizer if asking is None else asking.prepared(tokenizer)
         _leave_weights_alone(model)
         config = model.config.get_text_config(decoder=True)
@@ -116,39 +112,62 @@ def load_model(
     """
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     precision: Precision = dtype or (torch.float32 if device.type == "cpu" else "auto")
-    try:
-        with no_progress_bar():
-            model, tokenizer = _load(str(name), precision, quantization(bits, device, precision))
-        # A run's directory may be named, or its final model or a checkpoint, which lie in it.
-        is_of_run = any(Run(folder).is_started for folder in (Path(name), Path(name).parent))
-        as_trained = None if is_of_run and asking.is_default else asking
+    with _naming(name), no_progress_bar():
+        model, tokenizer = _load(str(name), precision, quantization(bits, device, precision))
         model = model if bits else model.to(device)  # what is quantised is where it is to be
-        return LanguageModel.of(model.eval(), tokenizer, as_trained)
+        return LanguageModel.of(model.eval(), tokenizer, _as_trained(name, asking))
+
+
+def load_codec(name: str | Path, asking: Asking = AS_TRAINED) -> Codec:
+    """How the model that `name` stands for is asked, by its tokenizer alone: its weights are elsewhere."""
+    with _naming(name):
+        tokenizer = AutoTokenizer.from_pretrained(_located(str(name)), trust_remote_code=False)
+        how = _as_trained(name, asking)
+        return Codec.of(tokenizer if how is None else how.prepared(tokenizer))
+
+
+def _as_trained(name: str | Path, asking: Asking) -> Asking | None:
+    """How to ask; None for the model of a run, as the run did, unless something else is said."""
+    # A run's directory may be named, or its final model or a checkpoint, which lie in it.
+    is_of_run = any(Run(folder).is_started for folder in (Path(name), Path(name).parent))
+    return None if is_of_run and asking.is_default else asking
+
+
+@contextmanager
+def _naming(name: str | Path) -> Iterator[None]:
+    """Errors say which model they are about."""
+    try:
+        yield
     except ModelError as error:
         raise ModelError(f"{name}: {error}") from error
     except PartwayError:
         raise
     except Exception as error:  # a broken directory makes transformers raise errors of every kind
-        raise ModelError(f"{name}: cannot be loaded as a model: {_one_line(error)}") from error
+        raise ModelError(f"{name}: cannot be loaded as a model: {one_line(error, lines=1)}") from error
 
 
 def _load(name: str, precision: Precision, packed: Mapping[str, Any]) -> Loaded:
-    if name == smollm2.NAME:
-        if packed:
-            raise ModelError("comes in its own packed form; leave load_in_4bit and load_in_8bit out")
-        return smollm2.load_smollm2(torch.float32 if precision == "auto" else precision)
+    if packed and name in registry.parts("models"):
+        raise ModelError("comes in its own packed form; leave load_in_4bit and load_in_8bit out")
+    where = _located(name)
+    return (_load_adapter if _is_adapter(Path(where)) else _load_pretrained)(where, precision, packed)
+
+
+def _located(name: str) -> str:
+    """The directory of a model, or its name on the Hub."""
+    if (added := registry.parts("models").get(name)) is not None:
+        return str(added.load()())
     own = Path(__file__).parent / "tiny_storyproblems"
     path = own if name == PRETRAINED_TINY else Path(name).expanduser()
     if path.is_dir():
-        path = model_directory(path)
-        return (_load_adapter if _is_adapter(path) else _load_pretrained)(str(path), precision, packed)
+        return str(model_directory(path))
     if path.exists():
         raise ModelError("is a file; expected the directory of a model or of a run")
     # The shape of a name on the Hub; anything else was meant as a path.
     if not re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", name):
         raise ModelError("no such directory; expected a model, a run, a name on the Hub, or smollm2")
     _look_up(name)
-    return _load_pretrained(name, precision, packed)
+    return name
 
 
 def model_directory(path: Path) -> Path:
@@ -168,12 +187,9 @@ def _is_adapter(path: Path) -> bool:
 
 
 def _load_pretrained(name: str, precision: Precision, packed: Mapping[str, Any]) -> Loaded:
-    # In this order: each of these looks at what the next one would act upon.
-    check_files(Path(name), "model")
-    check_config(PreTrainedConfig.get_config_dict(name)[0])
-    check_sizes(Path(name), AutoConfig.from_pretrained(name, trust_remote_code=False))
+    _check_weights(Path(name), "model")
+    _check_implementations(PreTrainedConfig.get_config_dict(name)[0])
     tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-    check_chat_template(tokenizer)
     model, report = AutoModelForCausalLM.from_pretrained(
         name,
         dtype=precision,
@@ -195,30 +211,61 @@ def _load_adapter(name: str, precision: Precision, packed: Mapping[str, Any]) ->
         raise ModelError(
             "an adapter, which needs the package peft; try: pip install 'partway[peft]'"
         ) from None
-    check_files(Path(name), "adapter_model")
-    said = adapter_config(Path(name))
-    base = _base_of(Path(name), said)
+    _check_weights(Path(name), "adapter_model")
+    base = _base_of(Path(name), _object(Path(name) / "adapter_config.json"))
     try:
         model, tokenizer = _load(base, precision, packed)
     except ModelError as error:
         raise ModelError(f"an adapter whose base model is {base}: {error}") from error
     if (Path(name) / "tokenizer_config.json").is_file():
         tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-        check_chat_template(tokenizer)
-    check_patterns(said, [module for module, _ in model.named_modules()])
     adapted = PeftModel.from_pretrained(model, name)
+    adapted.active_peft_config.base_model_name_or_path = model.name_or_path  # where it is found now
     with safe_open(Path(name) / "adapter_model.safetensors", "pt") as weights:
         if missing := sorted(get_peft_model_state_dict(adapted).keys() - {*weights.keys()}):
             raise ModelError(f"{len(missing)} weights of the adapter are missing, {missing[0]} for one")
     return adapted, tokenizer
 
 
+def _check_weights(directory: Path, name: str) -> None:
+    """Refuse weights that are pickled or elsewhere; the names of their files begin with `name`."""
+    pickles = [path.name for suffix in ("bin", "pt", "pth") for path in directory.glob(f"*model*.{suffix}")]
+    if pickles and not list(directory.glob(f"{name}*.safetensors")):
+        raise ModelError(
+            f"its weights are pickled ({pickles[0]}), and reading a pickle can run any code; "
+            "save them as safetensors where you trust them, with save_pretrained"
+        )
+    for index in directory.glob("*.safetensors.index.json"):
+        files = _object(index).get("weight_map")
+        for file in files.values() if isinstance(files, dict) and files else [None]:
+            if not isinstance(file, str) or Path(file).name != file or not file.endswith(".safetensors"):
+                raise ModelError(f"{index.name} names {file!r:.60}, expected .safetensors files beside it")
+
+
+def _check_implementations(config: Mapping[str, Any]) -> None:
+    """Refuse code from the Hub, which a config can name as the way to compute attention."""
+    for key in ("attn_implementation", "_attn_implementation", "experts_implementation"):
+        if "/" in str(config.get(key)):
+            raise ModelError(f"config.json says {key} {config[key]!r:.60}, which is code; leave it out")
+
+
+def _object(path: Path) -> dict[str, Any]:
+    try:
+        return read_object(path, parse_json)
+    except Unreadable as error:
+        raise ModelError(f"{path.name}: {error}") from None
+
+
 def _base_of(adapter: Path, said: Mapping[str, Any]) -> str:
     """The model that an adapter belongs to: by name, or kept in the run that the adapter is of."""
-    named = said.get("base_model_name_or_path")
-    kept = Run(adapter.parent).base
-    if kept.is_dir() and (not named or not Path(str(named)).exists()):
-        return str(kept)
+    named, run = said.get("base_model_name_or_path"), Run(adapter.parent)
+    if named and Path(str(named)).is_dir():
+        return str(named)
+    if run.base.is_dir():
+        return str(run.base)
+    asked = run.config.get("model_name_or_path") if run.is_started else None
+    if asked in registry.parts("models"):  # the adapter names where that is on the machine it comes from
+        return str(asked)
     if not named:
         raise ModelError("an adapter that does not name its base model (base_model_name_or_path)")
     return str(named)
@@ -232,20 +279,17 @@ def _look_up(name: str) -> None:
         try:
             HfApi().model_info(name, timeout=HUB_TIMEOUT)
         except HUB_ERRORS as error:
+            found = "not found on the Hub" if hasattr(error, "response") else "no connection to the Hub"
+            near = suggestion(name, [PRETRAINED_TINY, *registry.parts("models")])
             raise ModelError(
-                "no such directory, not in the Hugging Face cache, and not found on the Hub"
-                f" ({_one_line(error)}); check the name, or give the path of a model"
+                f"no such directory, not in the Hugging Face cache, and {found} ({one_line(error, lines=1)})"
+                f"{near or '; check the name, or give the path of a model'}"
             ) from error
 
 
 def as_list(ids: Any) -> list[Any]:
     """The end-of-text tokens of a config, which may be none, one, or a list."""
     return [] if ids is None else ids if isinstance(ids, list) else [ids]
-
-
-def _one_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0].rstrip(" .:")
 
 
 @contextmanager
@@ -258,3 +302,39 @@ def no_progress_bar() -> Iterator[None]:
     finally:
         if shown:
             transformers_logging.enable_progress_bar()
+
+
+Bits = Literal[4, 8] | None  # of a weight; None: as it was saved
+REPACKS = "support_avx512bf16_for_cpu"  # the switch that bitsandbytes looks at in a layer
+
+
+def quantization(bits: Bits, device: torch.device, dtype: torch.dtype | str) -> dict[str, Any]:
+    """What `from_pretrained` is told to keep weights in `bits`; nothing, to keep them as they are."""
+    if bits is None:
+        return {}
+    if find_spec("bitsandbytes") is None:
+        raise ModelError(
+            f"weights in {bits} bits need the package bitsandbytes; pip install 'partway[bitsandbytes]', "
+            f"or leave load_in_{bits}bit out"
+        )
+    computed = dtype if isinstance(dtype, torch.dtype) else torch.bfloat16
+    settings = BitsAndBytesConfig(
+        load_in_4bit=bits == 4,
+        load_in_8bit=bits == 8,
+        # As in QLoRA (Dettmers et al. 2023): four bits spaced for normal weights, scales in bits too.
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=computed,
+    )
+    return {"quantization_config": settings, "device_map": {"": device}}
+
+
+def keep_gradients(model: nn.Module) -> None:
+    """Keep bitsandbytes from repacking weights in 4 bits on a CPU: what is repacked passes no gradient on.
+
+    It does so the first time a layer is only evaluated, on processors with AVX512-BF16, and fails where a
+    layer is narrower than a block of 64 weights.
+    """
+    for layer in model.modules():
+        if hasattr(layer, REPACKS):
+            setattr(layer, REPACKS, False)

@@ -11,25 +11,24 @@ import copy
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from jinja2 import TemplateError
 
-from partway.errors import ConfigError, ModelError, ProblemError
-from partway.execution import PYTHON, Programs
+from partway.errors import ConfigError, ModelError, ProblemError, shown
+from partway.language import PYTHON, Language
 from partway.problem import Problem
 
-TASK = "# Generate Python code to solve the following math word problems:"
 SHOTS = 4
 FENCE = "```"
-OPENING = "```python\n"
 ANSWER = "Q6T1"  # stands for an answer while a template is tried; no template writes it itself
 
 ChatTemplate = Literal["auto", "none"]
 
 _MARK = re.compile(r"\{#- partway: an answer closes with (\S*) -#\}")
+_COMMENT = re.compile(r"\{#- partway: a question is a comment, (.+?)-#\}")
 
 
 class Prompt(Protocol):
@@ -66,11 +65,14 @@ class FewShotPrompt:
     """
 
     beginning: str = ""
+    comment: str = PYTHON.instruction.comment
     closing: str = ""
     is_markup: bool = False
 
     @classmethod
-    def of(cls, examples: Sequence[Problem], *, shots: int = SHOTS) -> FewShotPrompt:
+    def of(
+        cls, examples: Sequence[Problem], *, shots: int = SHOTS, language: Language = PYTHON
+    ) -> FewShotPrompt:
         """The prompt with the first `shots` examples."""
         if not 1 <= shots <= len(examples):
             raise ProblemError(
@@ -79,14 +81,21 @@ class FewShotPrompt:
         for example in examples[:shots]:
             if example.reference is None:
                 raise ProblemError(f"example {example.id} has no solution, expected one to show to the model")
-        shown = (f"{PLAIN.text(example.question)}{example.reference}\n\n" for example in examples[:shots])
-        return cls(f"{TASK}\n\n{''.join(shown)}")
+        asked, plain = language.instruction, plain_prompt(language)
+        task = f"{asked.comment}Generate {asked.name} code to solve the following math word problems:"
+        shown = (f"{plain.text(example.question)}{example.reference}\n\n" for example in examples[:shots])
+        return replace(plain, beginning=f"{task}\n\n{''.join(shown)}")
 
     def text(self, question: str) -> str:
-        return f"{self.beginning}# {' '.join(question.split())}\n"
+        return f"{self.beginning}{self.comment}{' '.join(question.split())}\n"
 
 
 PLAIN = FewShotPrompt()
+
+
+def plain_prompt(language: Language) -> FewShotPrompt:
+    """The question as a comment of the language, and nothing else."""
+    return FewShotPrompt(comment=language.instruction.comment)
 
 
 @dataclass(frozen=True)
@@ -104,14 +113,17 @@ class TemplatePrompt:
                 chat, tokenize=False, add_generation_prompt=True
             )
         except Exception as error:  # a template is a program, which can fail with anything
-            raise ProblemError(f"the chat template fails for {question[:60]!r}: {error}") from error
+            raise ProblemError(f"the chat template fails for {shown(question)}: {error}") from error
         return rendered
 
 
 def prompt_of(tokenizer: Any) -> Prompt:
     """How the model of this tokenizer is asked: through a template that bears our mark, else plainly."""
     template = getattr(tokenizer, "chat_template", None)
-    mark = _MARK.search(template) if isinstance(template, str) else None
+    template = template if isinstance(template, str) else ""
+    if comment := _COMMENT.search(template):
+        return FewShotPrompt(comment=comment.group(1))
+    mark = _MARK.search(template)
     return PLAIN if mark is None else TemplatePrompt(tokenizer, mark.group(1))
 
 
@@ -122,7 +134,7 @@ class Asking:
     chat_template: ChatTemplate = "auto"
     system_prompt: str | None = None
     prompt_template: str | None = None
-    programs: Programs = PYTHON
+    language: Language = PYTHON
 
     @property
     def is_default(self) -> bool:
@@ -133,32 +145,23 @@ class Asking:
         """The tokenizer with the template that asks so, or without any."""
         if self.prompt_template is not None:
             return with_template(tokenizer, self.prompt_template)
-        if self.chat_template == "none":
-            return without_chat(tokenizer)
-        return with_chat(tokenizer, self.system_prompt or instruction(self.programs))
+        asked, original = self.language.instruction, _chat_template(tokenizer)
+        if self.chat_template == "none" or original is None:
+            return without_chat(tokenizer, asked.comment)
+        if _MARK.search(original):  # it asks for a program already
+            return tokenizer
+        asks = _asking(tokenizer, original, self.system_prompt or asked.words, f"{FENCE}{asked.fence}\n")
+        return _with_template(tokenizer, f"{_mark(FENCE)}{asks}")
 
 
 AS_TRAINED = Asking()
 
 
-def instruction(programs: Programs) -> str:
-    """What a chat model is told before the question.
-
-    >>> instruction(PYTHON)
-    "Solve the problem with a short Python program, one step per line, that assigns 'answer'."
-    """
-    return f"Solve the problem with a short Python program, one step per line, that {programs.ending}."
-
-
-def with_chat(tokenizer: Any, system_prompt: str) -> Any:
-    """A copy of the tokenizer whose chat template asks for a program; one that does so already stays."""
-    original = tokenizer.chat_template
-    if isinstance(original, dict):
-        original = original.get("default")
-    if not original or _MARK.search(original):
-        return tokenizer
-    asks = _asking(tokenizer, original, system_prompt)
-    return _with_template(tokenizer, f"{_mark(FENCE)}{asks}")
+def _chat_template(tokenizer: Any) -> str | None:
+    """The template of a chat model, None if the tokenizer has none."""
+    template = tokenizer.chat_template
+    template = template.get("default") if isinstance(template, dict) else template
+    return None if not template or _COMMENT.search(template) else str(template)
 
 
 def with_template(tokenizer: Any, template: str) -> Any:
@@ -166,16 +169,23 @@ def with_template(tokenizer: Any, template: str) -> Any:
     text = _read(template)
     if not re.search(r"\{[{%][^}]*\bquestion\b", text):
         raise ConfigError(
-            f"prompt_template is {template[:40]!r}, expected {{{{ question }}}} somewhere in it"
+            f"prompt_template is {shown(template)}, expected {{{{ question }}}} somewhere in it"
         )
     # Jinja drops the last newline of a template, so it is written as an expression.
     text = f"{text.removesuffix(chr(10))}{{{{ '\\n' }}}}" if text.endswith("\n") else text
     return _with_template(tokenizer, f"{_mark('')}{{%- set question = messages[-1]['content'] -%}}{text}")
 
 
-def without_chat(tokenizer: Any) -> Any:
-    """A copy of the tokenizer without a template: its model is asked plainly, also when loaded again."""
-    return tokenizer if tokenizer.chat_template is None else _with_template(tokenizer, None)
+def without_chat(tokenizer: Any, comment: str = PLAIN.comment) -> Any:
+    """A copy of the tokenizer by which its model is asked plainly, also when loaded again.
+
+    It has no template, unless comments begin otherwise than usual: then one that says so.
+    """
+    template = None
+    if comment != PLAIN.comment:
+        question = "{{ messages[-1]['content'].split() | join(' ') }}{{ '\\n' }}"
+        template = f"{{#- partway: a question is a comment, {comment}-#}}{comment}{question}"
+    return tokenizer if tokenizer.chat_template == template else _with_template(tokenizer, template)
 
 
 def end_of_turn(tokenizer: Any) -> int | None:
@@ -195,8 +205,8 @@ def _mark(closing: str) -> str:
     return f"{{#- partway: an answer closes with {closing} -#}}"
 
 
-def _asking(tokenizer: Any, original: str, system_prompt: str) -> str:
-    """The template with a system prompt before it and an opened block of code behind it.
+def _asking(tokenizer: Any, original: str, system_prompt: str, opening: str) -> str:
+    """The template with a system prompt before it and an opened block of code after it.
 
     Templates that refuse a system turn get its text at the head of the question.
     """
@@ -208,13 +218,13 @@ def _asking(tokenizer: Any, original: str, system_prompt: str) -> str:
     )
     # Models that think aloud would do so where the program is to begin.
     thinks_not = "{%- set enable_thinking = false -%}"
-    opens = "{%- if add_generation_prompt -%}{{- '```python\\n' -}}{%- endif -%}"
+    opens = f"{{%- if add_generation_prompt -%}}{{{{- {json.dumps(opening)} -}}}}{{%- endif -%}}"
     for system in (as_turn, as_text):
         is_needed = "{%- if messages[0]['role'] != 'system' -%}"
         asks = f"{is_needed}{system}{{%- endif -%}}{thinks_not}{original.removesuffix(chr(10))}{opens}"
         question = [{"role": "user", "content": "?"}]
         rendered = _rendered(tokenizer, question, chat_template=asks, add_generation_prompt=True)
-        if rendered is not None and system_prompt in rendered and rendered.endswith(OPENING):
+        if rendered is not None and system_prompt in rendered and rendered.endswith(opening):
             return asks
     raise ModelError(
         "its chat template cannot be given a system prompt and a question; set chat_template to none"

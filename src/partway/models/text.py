@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
-from partway.errors import ModelError
+from partway.errors import ModelError, shown
 from partway.models.prompts import PLAIN, Prompt, end_of_turn, prompt_of
 from partway.solution import Solution
+
+_ENCODING = Lock()  # a tokenizer keeps `split_special_tokens` of the last call; servers are asked in threads
 
 MAX_REMEMBERED = 1 << 16
 PROBE = Solution(
@@ -25,7 +28,7 @@ class Codec:
     """A Hugging Face tokenizer with the prompt and the end-of-text and pad tokens it is used with.
 
     `bos_id` is set only if the tokenizer itself begins its texts with that token. `anchor` is the tokens of a
-    newline for tokenizers that put a space before every text: they are given texts behind a newline.
+    newline for tokenizers that put a space before every text: they are given texts after a newline.
     """
 
     tokenizer: Any
@@ -75,10 +78,11 @@ class Codec:
         """The tokens of a chat; a special token that the question itself spells is ordinary text."""
         spelled = any(token in question for token in self.tokenizer.all_special_tokens)
         pieces = text.partition(question.strip()) if spelled else (text, "", "")
-        before, after = (
-            self.tokenizer.encode(piece, add_special_tokens=False) if piece else []
-            for piece in (pieces[0], pieces[2])
-        )
+        with _ENCODING:
+            before, after = (
+                self.tokenizer.encode(piece, add_special_tokens=False) if piece else []
+                for piece in (pieces[0], pieces[2])
+            )
         return [*before, *self.encode(pieces[1]), *after] if pieces[1] else [*before]
 
     def steps(self, solution: Solution) -> list[int]:
@@ -91,7 +95,7 @@ class Codec:
 
     @property
     def closing(self) -> tuple[int, ...]:
-        """The tokens behind a finished solution; the last one is the end-of-text token."""
+        """The tokens after a finished solution; the last one is the end-of-text token."""
         return (*self._remember(self.question.closing), self.eos_id)
 
     def solution_text(self, tokens: Sequence[int]) -> str:
@@ -111,15 +115,14 @@ class Codec:
         """The tokens of `text` alone; the spelling of a special token inside it is ordinary text."""
         if not text:
             return []
-        tokens: list[int] = self.tokenizer.encode(
-            "\n" + text if self.anchor else text,
-            add_special_tokens=False,
-            split_special_tokens=True,
-            verbose=False,
-        )
+        given = "\n" + text if self.anchor else text
+        with _ENCODING:
+            tokens: list[int] = self.tokenizer.encode(
+                given, add_special_tokens=False, split_special_tokens=True, verbose=False
+            )
         start = len(self.anchor)
         if tuple(tokens[:start]) != self.anchor:
-            raise ModelError(f"its tokenizer merges the newline before {text[:20]!r} with what follows")
+            raise ModelError(f"its tokenizer merges the newline before {shown(text, 20)} with what follows")
         return tokens[start:]
 
     def decode(self, tokens: Sequence[int]) -> str:

@@ -16,7 +16,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase,
 
 from partway.errors import ConfigError
 from partway.models.loading import LanguageModel, no_progress_bar
-from partway.models.prompts import PLAIN
+from partway.models.prompts import PLAIN, Asking
 from partway.problem import Problem
 
 PAD, END = "<|pad|>", "<|endoftext|>"
@@ -45,6 +45,7 @@ def build_tiny_model(
     context_length: int = 512,
     vocabulary_size: int = 4096,
     directory: str | Path | None = None,
+    asking: Asking | None = None,
 ) -> LanguageModel:
     """A randomly initialised model for `problems`, saved in `directory` if one is given."""
     tokenizer = train_tokenizer(problems, vocabulary_size)
@@ -68,7 +69,7 @@ def build_tiny_model(
         with no_progress_bar():
             model.save_pretrained(directory)
             tokenizer.save_pretrained(directory)
-    return LanguageModel.of(model, tokenizer)
+    return LanguageModel.of(model, tokenizer, asking)
 
 
 def sizes_of(overrides: str) -> dict[str, int]:

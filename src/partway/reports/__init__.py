@@ -1,5 +1,12 @@
 """Run directories to tables, figures and pages; nothing here needs a live trainer or a model."""
 
-from partway.reports.report import write_report
+from typing import TYPE_CHECKING
+
+from partway.registry import lazy_names
+
+if TYPE_CHECKING:
+    from partway.reports.writing import write_report
 
 __all__ = ["write_report"]
+
+__getattr__ = lazy_names(__name__, {"write_report": "writing"})

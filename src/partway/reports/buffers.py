@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from partway.buffer import (
-    Rules,
-    SolutionBuffer,
-    Verdict,
-    audit_together,
-    reconsider,
-    seed_buffers,
-    write_buffers,
-)
+from partway.buffer import Rules, SolutionBuffer, Verdict, reconsider, seed_buffers, write_buffers
 from partway.buffer.buffer import KINDS
-from partway.buffer.useless import dead_ends, renamings
-from partway.errors import ConfigError, ProblemError, RunError
-from partway.execution import PYTHON, Programs
-from partway.execution.programs import programs_of
-from partway.execution.variation import Audit, Belief
+from partway.errors import ConfigError, ProblemError, RunError, one_line
 from partway.files import atomic_path, atomic_writer
-from partway.models.prompts import PLAIN
+from partway.language import PYTHON, Language
+from partway.language.language import language_of
 from partway.problem import Problem
+from partway.reports.wording import Wording, program_in
 from partway.runs import Row, Run, read_rows
-from partway.solution import Solution
 
 COLUMNS = ("prompt", "completion", "problem_id", "kind")
 
@@ -41,7 +30,6 @@ class Explored:
     question: str
     samples: int
     fully_correct: int
-    stitched: int
     partially_correct: int
 
 
@@ -80,8 +68,6 @@ def summarize_buffers(run: Run) -> BufferSummary:
         kept[row["id"]] = Counter(solution["kind"] for solution in row["solutions"])
         for solution in row["solutions"]:
             lengths[solution["kind"]][len(solution["steps"])] += 1
-    if not lengths["stitched"]:  # beyond the paper, so told of where there are any
-        del lengths["stitched"]
     drawn, verdicts = _drawn(run)
     problems = {row["id"]: row for row in read_rows(run.problems_file("train"))}
     explored = [
@@ -105,68 +91,16 @@ def _drawn(run: Run) -> tuple[Counter[str], dict[Verdict, int]]:
     verdicts = dict.fromkeys(Verdict, 0)
     for sample in run.samples():
         drawn[sample.problem] += sample.count
+        assert sample.verdict is not None, "a run keeps samples that were judged"
         verdicts[sample.verdict] += sample.count
     return drawn, verdicts
-
-
-@dataclass(frozen=True)
-class Audited:
-    """A kept solution, and whether it still does what it should with other numbers in the question."""
-
-    problem: str
-    solution: str
-    verdict: Belief
-    reason: str
-
-
-@dataclass(frozen=True)
-class Beginning:
-    """A kept beginning that is of little use."""
-
-    problem: str
-    beginning: str
-
-
-@dataclass(frozen=True)
-class AuditedBuffers:
-    """What of a run's buffers is worth keeping: solutions by what they do with other numbers, beginnings by
-    whether a kept solution completes them and whether they are more than known ones with other names."""
-
-    audited: tuple[Audited, ...]
-    beginnings: int
-    dead_ends: tuple[Beginning, ...]
-    renamings: tuple[Beginning, ...]
-
-
-def audit_buffers(run: Run) -> AuditedBuffers:
-    """Run everything a run has kept once more, with a doubt."""
-    buffers = run.buffers().values()
-    return AuditedBuffers(
-        tuple(
-            Audited(buffer.problem.id, solution.text, found.verdict, found.reason)
-            for buffer in buffers
-            for solution, found in audits_of(buffer).items()
-        ),
-        sum(len(buffer.partially_correct) for buffer in buffers),
-        tuple(Beginning(b.problem.id, beginning.text) for b in buffers for beginning in dead_ends(b)),
-        tuple(Beginning(b.problem.id, beginning.text) for b in buffers for beginning in renamings(b)),
-    )
-
-
-def audits_of(buffer: SolutionBuffer) -> Mapping[Solution, Audit]:
-    """The self-sampled fully-correct solutions, each run with other numbers than the question's."""
-    problem, programs = buffer.problem, buffer.programs
-    whole = (*buffer.fully_correct, *buffer.stitched)
-    if problem.reference is None:  # then only the others can say what is right
-        return audit_together(whole, problem.question, programs)
-    own = [solution for solution in whole if solution != problem.reference]
-    return {solution: programs.audit(problem.reference, solution, problem.question) for solution in own}
 
 
 def export_buffers(run: Run, path: Path, kinds: Collection[str] = KINDS) -> Counter[str]:
     """Write the kept solutions as a data set, JSONL or Parquet by the name of the file; returns their kinds.
 
-    A prompt is what the model reads, a completion the text of the steps; it holds no end-of-text token.
+    A prompt is what the model reads, a completion what it writes: messages if the run asked through a chat
+    template, else text without an end-of-text token.
     """
     rows = export_rows(run, kinds)
     if path.suffix == ".jsonl":
@@ -189,20 +123,25 @@ def write_counted(path: Path, rows: Iterable[Row], kind_of: Callable[[Row], str]
 def export_rows(run: Run, kinds: Collection[str] = KINDS) -> Iterator[Row]:
     """The kept solutions of every problem, in the order of the buffers."""
     problems = read_rows(run.problems_file("train"))
-    prompts = {row["id"]: PLAIN.text(row["question"]) for row in problems}
+    wording = Wording.of(run)
+    prompts = {row["id"]: wording.asked(row["question"]) for row in problems}
     for row in read_rows(run.saved_buffers()):
         for solution in row["solutions"]:
             if solution["kind"] in kinds:
                 if row["id"] not in prompts:
                     raise RunError(f"{run.directory}: there is no problem {row['id']!r}; was a file changed?")
-                completion = "".join(f"{step}\n" for step in solution["steps"])
+                is_finished = solution["kind"] == "fully_correct"
+                completion = wording.answered(solution["steps"], finished=is_finished)
                 values = (prompts[row["id"]], completion, row["id"], solution["kind"])
                 yield dict(zip(COLUMNS, values, strict=True))
 
 
 def _write_parquet(path: Path, rows: list[Row]) -> Counter[str]:
     arrow, parquet = _pyarrow()
-    schema = arrow.schema([(column, arrow.string()) for column in COLUMNS])
+    turns = arrow.list_(arrow.struct([("role", arrow.string()), ("content", arrow.string())]))
+    is_chat = any(isinstance(row["prompt"], list) for row in rows)
+    types = dict.fromkeys(COLUMNS, arrow.string()) | dict.fromkeys(COLUMNS[:2] if is_chat else (), turns)
+    schema = arrow.schema(list(types.items()))
     with atomic_path(path) as temporary:
         parquet.write_table(arrow.Table.from_pylist(rows, schema), temporary)
     return Counter(row["kind"] for row in rows)
@@ -229,14 +168,14 @@ class Import:
 
 
 def import_buffers(
-    source: Path, problems: Iterable[Problem], rules: Rules, programs: Programs = PYTHON
+    source: Path, problems: Iterable[Problem], rules: Rules, language: Language = PYTHON
 ) -> Import:
     """Buffers of `problems` that begin with the solutions in `source`, each of them run again.
 
     `source` is a run, a buffer.jsonl, or what `export_buffers` wrote. Nothing it says is believed: what a
     solution reaches is computed, and `rules` decide whether it is kept.
     """
-    buffers = seed_buffers(problems, rules, programs)
+    buffers = seed_buffers(problems, rules, language)
     rows = list(saved_rows(source))
     verdicts = reconsider(buffers, rows)
     return Import(buffers, verdicts, len({row["id"] for row in rows} - buffers.keys()))
@@ -257,11 +196,12 @@ def saved_rows(source: Path) -> Iterator[Row]:
     rows = _parquet_rows(source) if source.suffix == ".parquet" else read_rows(source)
     exported: defaultdict[str, list[Row]] = defaultdict(list)  # a row for each solution, not each problem
     for number, row in enumerate(rows, 1):
-        if isinstance(row, dict) and "solutions" in row:
+        is_object = isinstance(row, dict)
+        if is_object and "solutions" in row:
             yield row
-        elif isinstance(row, dict) and isinstance(row.get("completion"), str) and "problem_id" in row:
+        elif is_object and "problem_id" in row and (text := program_in(row.get("completion"))) is not None:
             # All lines as one step: solutions are parsed again before they are run again.
-            exported[str(row["problem_id"])].append({"steps": [row["completion"].removesuffix("\n")]})
+            exported[str(row["problem_id"])].append({"steps": [text]})
         else:
             raise RunError(
                 f"{source}, row {number}: no kept solutions, expected a row of a buffer.jsonl or one with "
@@ -275,14 +215,14 @@ def _parquet_rows(path: Path) -> list[Row]:
     try:
         rows: list[Row] = parquet.read_table(path).to_pylist()
     except arrow.ArrowInvalid as error:
-        raise RunError(f"{path}: cannot be read ({str(error).splitlines()[0]})") from None
+        raise RunError(f"{path}: cannot be read ({one_line(error, lines=1)})") from None
     return rows
 
 
-def rules_in(source: Path) -> tuple[Rules, Programs]:
+def rules_in(source: Path) -> tuple[Rules, Language]:
     """The rules and the programs of saved buffers, the usual ones if they do not say."""
     said = next(saved_rows(source), {}).get("rules", {})
-    return Rules.from_json(said), programs_of(said)
+    return Rules.from_json(said), language_of(said)
 
 
 def problems_in(source: Path) -> list[Problem]:

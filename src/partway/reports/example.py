@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from partway.buffer import SolutionBuffer, Verdict
-from partway.buffer.html import buffer_cards
-from partway.datasets.problem_rows import problem_of
-from partway.execution import Trace
-from partway.execution.trace_html import cards_html, shown_text
+from partway.language import Trace, trace_all
+from partway.language.language import Unread
+from partway.problem import problem_of
+from partway.reports.buffer_html import buffer_cards
 from partway.reports.study import Study
 from partway.reports.summaries import RunSummary
+from partway.reports.trace_html import cards_html, shown_text
 from partway.runs import Row, Run, read_rows
 
-SHOWN = {"fully_correct": 2, "stitched": 1, "partially_correct": 2}  # at most, of each kind
+SHOWN = {"fully_correct": 2, "partially_correct": 2}  # at most, of each kind
 LONG_QUESTION, LONG_SOLUTION = 260, 7  # characters, steps
 RIGHT = (Verdict.NEW_FULLY_CORRECT, Verdict.KNOWN_FULLY_CORRECT)
 
@@ -30,15 +31,15 @@ class Example:
 
     def to_html(self) -> str:
         """The question, the answer, and solutions of each kind side by side."""
-        problem, programs = self.buffer.problem, self.buffer.programs
-        kept = self.buffer.fully_correct, self.buffer.stitched, self.buffer.partially_correct
-        found = [programs.trace_all([solution.text for solution in of_kind]) for of_kind in kept]
+        problem, language = self.buffer.problem, self.buffer.language
+        kept = self.buffer.fully_correct, self.buffer.partially_correct
+        found = [trace_all(of_kind, language, problem) for of_kind in kept]
         traces = [
             t for of_kind, most in zip(found, SHOWN.values(), strict=True) for t in _varied(of_kind)[:most]
         ]
         return (
             f'<p class="question">{shown_text(problem.question)}</p>'
-            f'<div class="partway">{cards_html(list(buffer_cards(self.buffer, traces)), programs)}</div>'
+            f'<div class="partway">{cards_html(list(buffer_cards(self.buffer, traces)), language)}</div>'
             f"<p>{shown_text(self.learned)}</p>"
         )
 
@@ -54,6 +55,8 @@ def example_of(study: Study) -> Example | None:
     for setting in reversed(study.sampling):
         for summary in setting.runs:
             run = Run(summary.directory)
+            if isinstance(run.language, Unread):  # it would have no states
+                continue
             file = run.buffer_file()
             problems = {row["id"]: row for row in read_rows(run.problems_file("train"))}
             rows = [row for row in read_rows(file) if row["id"] in problems] if file is not None else []
@@ -61,8 +64,8 @@ def example_of(study: Study) -> Example | None:
             telling = [row for row in found if problems[row["id"]].get("solution")]
             if telling:
                 row = max(telling, key=lambda row: _worth(row, problems[row["id"]]))
-                problem = problem_of(problems[row["id"]], run.programs.parse)
-                buffer = SolutionBuffer.from_json(problem, row, run.programs)
+                problem = problem_of(problems[row["id"]], run.language.parse)
+                buffer = SolutionBuffer.from_json(problem, row, run.language)
                 return Example(summary, buffer, when_learned(run, problem.id))
     return None
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from partway.evaluation import Estimate
 from partway.objectives import label_of
-from partway.reports.canvas import Canvas, open_canvas
+from partway.reports.averages import FEW_POINTS, Band
+from partway.reports.canvas import SMALL, Canvas, open_canvas
 from partway.reports.study import STRATEGIES, Setting, Study
-from partway.reports.theme import SMALL, SPAN_COLOURS, Theme
+from partway.reports.summaries import passes_in
+from partway.reports.theme import SPAN_COLOURS, Theme, verdicts_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +23,7 @@ Draw = Callable[[Study, Theme], "Figure | None"]
 MOST_LABELLED_BARS = 24
 LEAST_BAR_WIDTHS = 7.0  # across a figure, or two bars would fill it
 MOST_SOLUTIONS = 20  # of a problem; where one has more, the curve is cut off
+ALIKE = 0.005  # shares that differ by less are drawn on each other
 SOLVED = "problems solved (%)"
 TIME_UNITS = {"hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
 TOKEN_UNITS = {"billions": 1e9, "millions": 1e6, "thousands": 1e3, "": 1.0}
@@ -146,12 +149,134 @@ def solutions(study: Study, theme: Theme) -> Figure | None:
         totals = [k.total() for run in setting.runs if run.kept for k in run.kept.kinds.values()]
         numbers = list(range(1, min(max(totals, default=1), MOST_SOLUTIONS) + 1))
         shares = [100 * sum(total >= number for total in totals) / len(totals) for number in numbers]
-        axes.plot(numbers, shares, **canvas.line(setting), marker=canvas.marker(setting))
+        axes.plot(numbers, shares, **canvas.line(setting))
     axes.set_xlabel("n, kept solutions of any kind")
     axes.set_ylabel("problems with at least n (%)")
     axes.set_ylim(0, 103)
     axes.locator_params(axis="x", integer=True)
     return canvas.finished(settings)
+
+
+def training_progress(study: Study, theme: Theme) -> Figure | None:
+    """pass@k on dev over training, one panel for each k; curves of many points are smoothed."""
+    ks = sorted({k for setting in study.settings for k in logged_ks(setting)})
+    panels = {f"eval_pass@{k}": f"pass@{k}" for k in ks}
+    return _curves(study, theme, study.settings, panels, SOLVED, is_share=True, smooths=True)
+
+
+def loss(study: Study, theme: Theme) -> Figure | None:
+    """The loss and the learning rate over training."""
+    panels = {"loss": "loss", "learning_rate": "learning rate"}
+    return _curves(study, theme, study.settings, panels, "")
+
+
+def buffer_growth(study: Study, theme: Theme) -> Figure | None:
+    """Solutions per problem over training; how many problems have one, where some lack a reference."""
+    panels = {
+        "buffer/fcs_per_problem": "FCS per problem, reference included",
+        "buffer/pcs_per_problem": "PCS per problem",
+        "buffer/problems_with_a_solution": "problems with a solution",
+    }
+    return _curves(study, theme, study.sampling, panels, "kept solutions")
+
+
+def unique(study: Study, theme: Theme) -> Figure | None:
+    """The share of distinct samples in evaluations over training."""
+    panels = {"eval_unique": "distinct texts", "eval_unique_alpha": "distinct up to names of variables"}
+    if all(_look_alike(*(setting.band(key) for key in panels)) for setting in study.settings):
+        panels.popitem()  # renaming variables is no way of being distinct here: one panel says it all
+    return _curves(study, theme, study.settings, panels, "share of samples (%)", is_share=True)
+
+
+def logged_ks(setting: Setting) -> tuple[int, ...]:
+    """Every k whose pass@k is logged while training."""
+    keys = [key for run in setting.runs for key in run.curves if key.startswith("eval_")]
+    return passes_in(key.removeprefix("eval_") for key in keys)
+
+
+def _look_alike(band: Band, other: Band) -> bool:
+    """Whether two curves of shares lie on each other for the eye."""
+    pairs = zip(band.means, other.means, strict=False)
+    return band.steps == other.steps and all(abs(a - b) < ALIKE for a, b in pairs)
+
+
+def _curves(
+    study: Study,
+    theme: Theme,
+    settings: Sequence[Setting],
+    panels: Mapping[str, str],
+    up: str,
+    *,
+    is_share: bool = False,
+    smooths: bool = False,
+) -> Figure | None:
+    """What was logged over training: a panel for each key that some run has, a curve for each setting."""
+    bands = {
+        key: {s.label: band for s in settings if (band := s.band(key)).steps and _may_have(s, key)}
+        for key in panels
+    }
+    panels = {key: title for key, title in panels.items() if bands[key]}
+    settings = [setting for setting in settings if any(setting.label in bands[key] for key in panels)]
+    if not panels:
+        return None
+    origins = [study.origin_over(setting, tuple(panels)) for setting in settings]
+    columns = _columns(len(panels))
+    height = 2.4 if len(panels) > columns else 3.0
+    canvas = open_canvas(study, theme, origins, height=height, columns=columns, panels=len(panels))
+    for axes, (key, title) in zip(canvas.axes, panels.items(), strict=True):
+        for setting in settings:
+            if setting.label in bands[key]:
+                _curve(axes, canvas, setting, bands[key][setting.label], 100 if is_share else 1, smooths)
+        canvas.title(axes, title)
+        top = min(103.0, max(10.0, 1.08 * axes.dataLim.y1)) if is_share else None  # with room for markers
+        axes.set_ylim(min(0.0, axes.dataLim.y0), top)  # the loss of a policy gradient may be below 0
+    canvas.label_outer("training step", up)
+    return canvas.finished(settings)
+
+
+def _may_have(setting: Setting, key: str) -> bool:
+    """Whether a number says anything of a setting: that of PCS is 0 where none are kept."""
+    return setting.strategy == "fcs+pcs" or not key.startswith("buffer/pcs")
+
+
+def _columns(panels: int) -> int:
+    # Four are two by two: three and one would look like a mistake.
+    return {1: 1, 2: 2, 4: 2}.get(panels, 3)
+
+
+def _curve(axes: Axes, canvas: Canvas, setting: Setting, band: Band, scale: float, smooths: bool) -> None:
+    colour = canvas.colour(setting)
+    if smooths and len(band.steps) > FEW_POINTS:
+        axes.plot(band.steps, [scale * mean for mean in band.means], color=colour, alpha=0.3, linewidth=1.0)
+        band = band.smoothed()
+    axes.plot(band.steps, [scale * mean for mean in band.means], **canvas.line(setting, len(band.steps)))
+    if band.has_width:
+        lows, highs = ([scale * value for value in ends] for ends in (band.lows, band.highs))
+        axes.fill_between(band.steps, lows, highs, color=colour, alpha=0.15, linewidth=0)
+
+
+def outcomes(study: Study, theme: Theme) -> Figure | None:
+    """What became of self-samples over training, one panel for each setting."""
+    settings = [setting for setting in study.settings if setting.shares.drawn]
+    if not settings:
+        return None
+    verdicts = verdicts_of(setting.shares.totals for setting in settings)
+    origins = [study.origin_over(s, "samples/frac_") for s in settings]
+    columns = _columns(len(settings))
+    height = 2.4 if len(settings) > columns else 3.2
+    canvas = open_canvas(study, theme, origins, height=height, columns=columns, panels=len(settings))
+    for axes, setting in zip(canvas.axes, settings, strict=True):
+        shares = setting.shares
+        bottom = [0.0] * (len(shares.edges) - 1)  # verdicts are stacked, stretch by stretch
+        for verdict, (colour, _) in verdicts.items():
+            top = [low + 100 * share for low, share in zip(bottom, shares.shares[verdict], strict=True)]
+            axes.stairs(top, shares.edges, baseline=bottom, fill=True, color=theme[colour], linewidth=0)
+            bottom = top
+        canvas.title(axes, setting.label)
+        axes.set_ylim(0, 100)
+        axes.set_xlim(shares.edges[0], shares.edges[-1])
+    canvas.label_outer("training step", "self-samples (%)")
+    return canvas.finished_with([(name, theme[colour]) for colour, name in verdicts.values()])
 
 
 def work(study: Study, theme: Theme) -> Figure | None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from partway.evaluation import Estimate
-from partway.evaluation.number_tables import Cell, Column, Table
 from partway.objectives import label_of
-from partway.reports.curves import logged_ks
-from partway.reports.figures import has_objectives
+from partway.reports.figures import has_objectives, logged_ks
+from partway.reports.number_tables import Cell, Column, Table
 from partway.reports.study import NO_SETTING, STRATEGIES, Setting, Study
 from partway.reports.summaries import RunSummary
 from partway.reports.theme import verdicts_of
@@ -115,16 +114,13 @@ def solutions_table(study: Study) -> Table | None:
         several = sum(kinds["fully_correct"] > 1 for kinds in counts) / len(counts)
         partial = sum(kinds["partially_correct"] > 0 for kinds in counts) / len(counts)
         most = max(kinds["fully_correct"] + kinds["partially_correct"] for kinds in counts)
-        stitched = sum(kinds["stitched"] for kinds in counts) / len(counts)
-        rows.append([setting.label, *kept, several, partial, most, stitched])
+        rows.append([setting.label, *kept, several, partial, most])
     columns = [SETTING, Column("FCS per problem", digits=2), Column("PCS per problem", digits=2)]
     columns += [
         Column("problems with several FCS", is_share=True),
         Column("problems with PCS", is_share=True),
     ]
-    columns += [Column("most of one problem"), Column("stitched per problem", digits=2)]
-    if not any(row[-1] for row in rows):  # beyond the paper, so shown where there are any
-        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    columns.append(Column("most of one problem"))
     return Table("Kept solutions, the reference counted as FCS", columns, rows) if rows else None
 
 

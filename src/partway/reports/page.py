@@ -7,14 +7,14 @@ from html import escape
 from importlib.resources import files
 
 import partway
-from partway.evaluation.number_tables import Column, Table, to_html
-from partway.execution.trace_html import STYLE_SHEET
 from partway.reports import numbers
 from partway.reports.example import Example, example_of
+from partway.reports.number_tables import Column, Table, to_html
 from partway.reports.sections import SECTIONS, Section
 from partway.reports.story import headline, terms
 from partway.reports.study import NO_SETTING, Study
 from partway.reports.theme import DARK, LIGHT, css_variables, inline
+from partway.reports.trace_html import STYLE_SHEET
 
 # Questions and solutions are text of others: even if an escape were forgotten, nothing would run or load.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"

@@ -6,22 +6,21 @@ The pairs are what TRL's DPOTrainer reads, and taken apart what its KTOTrainer r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from partway.buffer import SolutionBuffer, Verdict
 from partway.errors import ConfigError
-from partway.execution import Trace
-from partway.execution.state_tables import deviation
-from partway.models.prompts import PLAIN
+from partway.language import Trace
 from partway.reports.buffers import write_counted
+from partway.reports.trace_html import deviation
+from partway.reports.wording import Wording
 from partway.runs import Row, Run
 from partway.solution import Solution
 
 # The answer of these is wrong, whatever their beginning is.
 WRONG = {
-    Verdict.NEW_STITCHED,
     Verdict.NEW_PARTIALLY_CORRECT,
     Verdict.KNOWN_PARTIALLY_CORRECT,
     Verdict.INCORRECT,
@@ -45,31 +44,32 @@ def preferences(run: Run) -> Iterator[Preference]:
     A sample whose next step still reaches a known state went wrong later, where no kept solution is with it:
     it is left out. So are samples of problems without a solution. Each pair is given once.
     """
-    buffers = run.buffers()
+    buffers, wording = run.buffers(), Wording.of(run)
     samples = [sample for sample in run.samples() if sample.finished and sample.verdict in WRONG]
-    texts = [sample.text for sample in samples]
-    traces = dict(zip(texts, run.programs.trace_all(texts), strict=True))
+    samples = [sample for sample in samples if sample.problem in buffers]
+    traces = run.language.trace_all([(buffers[one.problem].problem, one.text) for one in samples])
     seen: set[Preference] = set()
-    for sample, text in zip(samples, texts, strict=True):
-        found = _preference(buffers.get(sample.problem), traces[text])
+    for sample, trace in zip(samples, traces, strict=True):
+        found = _preference(buffers[sample.problem], trace, wording)
         if found is not None and found not in seen:
             seen.add(found)
             yield found
 
 
-def _preference(buffer: SolutionBuffer | None, trace: Trace) -> Preference | None:
-    if buffer is None or not buffer.fully_correct:
+def _preference(buffer: SolutionBuffer, trace: Trace, wording: Wording) -> Preference | None:
+    if not buffer.fully_correct:
         return None
     wrong = trace.solution
-    right = max((*buffer.fully_correct, *buffer.stitched), key=lambda one: _common(one, wrong))
+    right = max(buffer.fully_correct, key=lambda one: _common(one, wrong))
     shared = _common(right, wrong)
     if shared in (len(wrong), len(right)):  # one begins the other: they never part
         return None
     # The next step is another one but still right: the sample goes wrong later, on a way of its own.
     if shared < len(trace.states) and trace.states[shared] in buffer.prefixes_by_state:
         return None
-    prompt = PLAIN.text(buffer.problem.question) + _lines(right.steps[:shared])
-    chosen, rejected = _lines(right.steps[shared:]), _lines(wrong.steps[shared:])
+    # As text: a message cannot stop in the middle of an answer.
+    prompt = wording.text(buffer.problem.question, right.steps[:shared])
+    chosen, rejected = wording.going_on(right.steps[shared:]), wording.going_on(wrong.steps[shared:])
     return Preference(prompt, chosen, rejected, buffer.problem.id)
 
 
@@ -77,10 +77,6 @@ def _common(first: Solution, second: Solution) -> int:
     """How many steps two solutions begin with alike."""
     differs = deviation(first, second)
     return len(first) if differs is None else differs
-
-
-def _lines(steps: Iterable[str]) -> str:
-    return "".join(f"{step}\n" for step in steps)
 
 
 def preference_rows(run: Run, trainer: str) -> Iterator[Row]:

@@ -11,13 +11,11 @@ from typing import Any, Literal
 
 from partway.buffer import Rules, Verdict, reconsider, seed_buffers
 from partway.buffer.buffer import KINDS
-from partway.buffer.useless import dead_ends
-from partway.buffer.verdicts import DeadEnds, Dedup, Spurious
+from partway.buffer.rules import DeadEnds
 from partway.config_files import checked
-from partway.errors import ConfigError, RunError
-from partway.execution.completion import Equivalence
-from partway.execution.programs import programs_of
-from partway.execution.values import StateMode
+from partway.errors import ConfigError, RunError, shown
+from partway.language.language import Dedup, flat, language_of
+from partway.language.values import StateMode
 from partway.runs import Run, read_rows
 
 LEAST = {"length_tolerance": 0, "length_limit": 1, "max_solutions_per_problem": 1}  # as training asks
@@ -33,10 +31,8 @@ class JudgingSettings:
     length_tolerance: int
     length_limit: int | None
     max_solutions_per_problem: int | None
-    equivalence: Equivalence
-    stitch: bool
     dead_ends: DeadEnds
-    spurious: Spurious
+    spurious: Literal["keep", "flag", "drop"]
 
 
 @dataclass(frozen=True)
@@ -46,19 +42,18 @@ class Rejudged:
     settings: dict[str, Any]
     verdicts: dict[Verdict, int]
     per_problem: dict[str, float]  # by kind, the kept solutions, references included
-    dead_ends: int
 
 
 def parse_changes(text: str) -> dict[str, Any]:
     """The settings in `key=value,key=value`.
 
-    >>> parse_changes("dedup=alpha,stitch=true")
-    {'dedup': 'alpha', 'stitch': True}
+    >>> parse_changes("dedup=alpha,length_tolerance=2")
+    {'dedup': 'alpha', 'length_tolerance': 2}
     """
     pairs = dict(part.partition("=")[::2] for part in text.split(","))
     if not all(pairs.values()):
         raise ConfigError(
-            f"--rejudge {text[:60]!r}, expected KEY=VALUE,... such as dedup=alpha,dead_ends=drop"
+            f"--rejudge {shown(text)}, expected KEY=VALUE,... such as dedup=alpha,dead_ends=drop"
         )
     changes = checked({}, JudgingSettings, {key.strip(): value for key, value in pairs.items()})
     for key, least in LEAST.items():
@@ -73,9 +68,9 @@ def rejudge(run: Run, changes: Mapping[str, Any]) -> Rejudged:
     The samples stay what they are: one that continues a beginning is judged also where the other rules would
     not have kept that beginning.
     """
-    settings = {**run.config, **changes}
-    programs = programs_of(settings)
-    buffers = seed_buffers(run.problems(), Rules.of(settings), programs)
+    settings = flat(run.config) | dict(changes)
+    language = language_of(settings)
+    buffers = seed_buffers(run.problems(), Rules.of(settings), language)
     if settings.get("buffer_file") is not None:
         begun_with = Path(settings["buffer_file"])
         if not begun_with.is_file():
@@ -84,13 +79,11 @@ def rejudge(run: Run, changes: Mapping[str, Any]) -> Rejudged:
     verdicts: Counter[Verdict] = Counter()
     for step, group in groupby(run.samples(), key=lambda sample: sample.step):
         samples = list(group)
-        traces = programs.trace_all([sample.traced_text for sample in samples])
+        for gone in (sample.problem for sample in samples if sample.problem not in buffers):
+            raise RunError(f"{run.directory}: there is no problem {gone!r}; was a file changed?")
+        traces = language.trace_all([(buffers[one.problem].problem, one.text) for one in samples])
         for sample, trace in zip(samples, traces, strict=True):
-            buffer = buffers.get(sample.problem)
-            if buffer is None:
-                raise RunError(
-                    f"{run.directory}: there is no problem {sample.problem!r}; was a file changed?"
-                )
+            buffer = buffers[sample.problem]
             verdicts[buffer.consider(trace, step)] += 1
             if sample.count > 1:  # the first of equal ones may have been new; the others are known
                 verdicts[buffer.consider(trace, step)] += sample.count - 1
@@ -100,5 +93,4 @@ def rejudge(run: Run, changes: Mapping[str, Any]) -> Rejudged:
         dict(changes),
         {verdict: verdicts[verdict] for verdict in Verdict},
         {kind: sum(len(getattr(b, kind)) for b in buffers.values()) / len(buffers) for kind in KINDS},
-        sum(len(dead_ends(buffer)) for buffer in buffers.values()),
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from partway.evaluation.number_tables import Table
-from partway.reports import curves, figures, numbers
+from partway.reports import figures, numbers
 from partway.reports.averages import FEW_POINTS, SMOOTHING
+from partway.reports.number_tables import Table
 from partway.reports.study import Study
 
 INTERVALS = (
@@ -59,7 +59,7 @@ SECTIONS = (
         "",
         "As logged, mean over runs. The loss adds up over what is learned from, so it grows with the buffers "
         "and says nothing about which setting is better.",
-        curves.loss,
+        figures.loss,
         series=numbers.series("loss", "learning_rate", "grad_norm"),
         absent="No run has logged a loss yet.",
     ),
@@ -68,7 +68,7 @@ SECTIONS = (
         "Kept solutions",
         "number of saved FCSs and PCSs per problem",
         "The share of problems with at least so many solutions in their buffers at the end, the reference "
-        "and stitched ones counted.",
+        "counted.",
         figures.solutions,
         numbers.solutions_table,
         numbers.solutions_series,
@@ -81,7 +81,7 @@ SECTIONS = (
         "On dev, mean over runs; shade: 95% bootstrap interval over runs, where there are several. Of more "
         f"than {FEW_POINTS} points the exponential moving average (weight {SMOOTHING:g}) is bold, the curve "
         "itself faint.",
-        curves.training_progress,
+        figures.training_progress,
         numbers.peaks_table,
         numbers.series("eval_pass@"),
         absent="No run was evaluated while training.",
@@ -90,9 +90,9 @@ SECTIONS = (
         "buffer_growth",
         "Growth of the buffers",
         "growth of the number of saved FCS and PCS",
-        "Solutions per problem, mean over runs; shade: 95% bootstrap interval over runs, where there are "
-        "several.",
-        curves.buffer_growth,
+        "Solutions per problem and, where some have no reference, problems with a solution, mean over runs; "
+        "shade: 95% bootstrap interval over runs, where there are several.",
+        figures.buffer_growth,
         series=numbers.series("buffer/"),
         absent="No run samples.",
     ),
@@ -101,7 +101,7 @@ SECTIONS = (
         "Outcome of self-samples",
         "distribution of the outcomes of self-sampled solutions",
         "What became of the self-samples of each stretch of training, all runs of a setting together.",
-        curves.outcomes,
+        figures.outcomes,
         numbers.outcomes_table,
         numbers.series("samples/"),
         absent="No run samples.",
@@ -113,7 +113,7 @@ SECTIONS = (
         "The share of distinct solutions among the samples of an evaluation on dev, over training. A model "
         "that becomes overconfident repeats itself. Intervals in the table are over runs where there are "
         "several, else over problems.",
-        curves.unique,
+        figures.unique,
         numbers.diversity_table,
         numbers.series("eval_unique", "eval_executable", "eval_maj@"),
         absent="No run was evaluated while training.",

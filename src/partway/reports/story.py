@@ -5,28 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from partway.buffer.rules import SELF_SAMPLING
 from partway.evaluation import Estimate
-from partway.objectives import label_of
+from partway.objectives import label_of, named_objective
 from partway.reports.study import Setting, Study
 
-STRATEGIES = {
-    "none": "learns from the given solution of each problem alone",
-    "fcs": "also samples solutions while it trains and learns from its own fully-correct solutions (FCS): "
-    "those that give the right answer",
-    "fcs+pcs": "also samples solutions while it trains and learns from its own fully-correct ones (FCS), "
-    "those that give the right answer, and partially-correct ones (PCS): beginnings that reach a state, the "
-    "values of all variables, from which the answer is known to be reachable",
-}
-IN_SHORT = {  # at the first use of a setting's name
-    "none": "from the given solutions alone",
-    "fcs": "also from its own correct samples",
-    "fcs+pcs": "also from its own correct and partially-correct samples",
-}
-OBJECTIVES = {
-    "mle": "MLE is maximum likelihood estimation",
-    "mle_aug": "MLE-Aug adds up the losses of all kept solutions of a problem",
-    "mml": "MML, maximum marginal likelihood, asks for any of the kept solutions",
-    "beta_mml": "beta-MML lies between asking for any of the kept solutions and asking for all",
+KINDS = {
+    "FCS": "A fully-correct solution: it gives the right answer. References are among them",
+    "PCS": "A partially-correct solution: the beginning of one, up to a state, the values of all variables, "
+    "from which the answer is known to be reachable",
 }
 
 MOST_TOLD = 4  # settings, each in a sentence of its own
@@ -76,9 +63,9 @@ def _many(study: Study, others: Sequence[Setting], base: Setting, k: int, where:
     """The best of many settings, and which of them can be told from the baseline; the table has the rest."""
     metric = f"pass@{k}"
     gains = {s.label: found for s in others if (found := study.gains[s.label].get(metric)) is not None}
-    measured = [s for s in others if metric in study.estimates[s.label]]
-    if not gains or metric not in study.estimates[base.label]:
+    if not gains:
         return [_alone(study, setting, k, where) for setting in (base, *others)]
+    measured = [s for s in others if metric in study.estimates[s.label]]
     best = max(measured, key=lambda s: study.estimates[s.label][metric].value)
     above = [label for label, found in gains.items() if found.low > 0]
     below = [label for label, found in gains.items() if found.high < 0]
@@ -98,8 +85,8 @@ def _among(where: str, labels: Sequence[str]) -> str:
 
 def _introduced(setting: Setting) -> str:
     """A setting's name at its first use."""
-    means = IN_SHORT.get(setting.strategy)
-    return setting.label if means is None else f"{setting.label}, which learns {means},"
+    is_known = setting.strategy in SELF_SAMPLING
+    return f"{setting.label}, which {_learns(setting.strategy)}," if is_known else setting.label
 
 
 def judgement(found: Estimate) -> str:
@@ -129,21 +116,23 @@ def terms(study: Study) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     explained: set[str] = set()
     for (strategy, objective), alike in labels.items():
-        words = [STRATEGIES.get(strategy, strategy)]
+        words = [_learns(strategy)]
         if objective not in explained:
-            words.append(OBJECTIVES.get(objective, f"{label_of(objective)} is its objective"))
+            known = named_objective(objective)
+            words.append((known and known.meaning) or f"{label_of(objective)} is its objective")
             explained.add(objective)
         named = alike if len(alike) <= MOST_TOLD else [alike[0], f"{len(alike) - 1} others"]
         found.append((_and(named), ". ".join(_sentence(word) for word in words) + "."))
+    strategies = {setting.strategy.upper() for setting in study.settings}
+    found += [(kind, f"{means}.") for kind, means in KINDS.items() if any(kind in s for s in strategies)]
     if study.ks:
-        found.append(
-            (
-                "pass@k",
-                "The share of problems of which at least one of k samples is right. "
-                "pass@1 takes one sample at a low temperature.",
-            )
-        )
+        means = "The share of problems of which at least one of k samples is right"
+        found.append(("pass@k", f"{means}. pass@1 takes one sample at a low temperature."))
     return found
+
+
+def _learns(strategy: str) -> str:
+    return f"learns from {SELF_SAMPLING[strategy][1]}" if strategy in SELF_SAMPLING else strategy
 
 
 def _sentence(words: str) -> str:

@@ -9,14 +9,16 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 
+from partway.buffer.rules import SELF_SAMPLING
+from partway.errors import visible
 from partway.evaluation import Estimate, differences, estimates
 from partway.evaluation.results import metric_estimates
-from partway.objectives import OBJECTIVES, label_of
+from partway.objectives import label_of, objective_names
 from partway.reports.averages import Band, Shares, mean_band, pooled_shares
-from partway.reports.summaries import Result, RunSummary, Work
+from partway.reports.summaries import Result, RunSummary, Spent
 from partway.runs import Row
 
-STRATEGIES = {"none": "references only", "fcs": "FCS only", "fcs+pcs": "FCS + PCS"}
+STRATEGIES = {strategy: label for strategy, (label, _) in SELF_SAMPLING.items()}
 
 # What differs between runs of one setting.
 DATA = ("train_file", "eval_file")
@@ -63,7 +65,7 @@ class Setting:
         return [run.results[split] for run in self.runs if split in run.results]
 
     @cached_property
-    def work(self) -> dict[str, Work]:
+    def work(self) -> dict[str, Spent]:
         """The mean over runs of what each part of training took."""
         parts = [run.work for run in self.runs if run.work]
         return {span: _mean_work([part[span] for part in parts]) for span in (parts[0] if parts else ())}
@@ -134,7 +136,7 @@ class Study:
 
     def origin(self, setting: Setting, runs: Sequence[RunSummary], steps: str) -> str:
         """Which runs, steps and seeds a figure shows for a setting."""
-        names = [_clipped(self.names[run.directory]) for run in runs]
+        names = [_shortened(self.names[run.directory]) for run in runs]
         if len(names) > MOST_NAMED:
             names = [*names[:2], f"… {len(names) - 3} more …", names[-1]]
         seeds = [run.seed for run in runs]
@@ -151,9 +153,9 @@ class Study:
             told = f"steps {', '.join(f'{step:,}' for step in known)}"
         return self.origin(setting, [run for run, _ in steps], told)
 
-    def origin_over(self, setting: Setting, prefix: str) -> str:
+    def origin_over(self, setting: Setting, prefixes: str | tuple[str, ...]) -> str:
         """The same for logged numbers whose names begin so."""
-        curves = [[c for key, c in run.curves.items() if key.startswith(prefix)] for run in setting.runs]
+        curves = [[c for key, c in run.curves.items() if key.startswith(prefixes)] for run in setting.runs]
         runs = [run for run, own in zip(setting.runs, curves, strict=True) if own]
         steps = [step for own in curves for curve in own for step in curve]
         first, last = min(steps), max(steps)
@@ -247,7 +249,9 @@ def _named(runs: Sequence[RunSummary], labels: Mapping[Path, str]) -> tuple[Sett
 
 def _labelled(groups: Sequence[list[RunSummary]]) -> tuple[Setting, ...]:
     settings = [Setting("", tuple(group)) for group in groups]
-    settings.sort(key=lambda s: (_place([*STRATEGIES], s.strategy), _place([*OBJECTIVES], s.objective)))
+    settings.sort(
+        key=lambda s: (_place([*STRATEGIES], s.strategy), _place([*objective_names()], s.objective))
+    )
     labels = [
         "MLE" if s.strategy == "none" else f"{s.strategy.upper()} + {label_of(s.objective)}" for s in settings
     ]
@@ -276,7 +280,7 @@ def _difference(own: Row, twins: Sequence[Row]) -> str:
         differ = [key for key in candidates if any(config.get(key) != own.get(key) for config in twins)]
         if differ:
             told = ", ".join(f"{key} {own.get(key)}" for key in differ if not _is_common(key, own, twins))
-            return f" ({_clipped(_printable(told), 60)})" if told else ""
+            return f" ({_shortened(visible(told), 60)})" if told else ""
     return ""
 
 
@@ -290,19 +294,19 @@ def _names(directories: Sequence[Path]) -> dict[Path, str]:
     """For each directory as many of its last parts as tell it from the others."""
     paths = {directory: directory.resolve().parts for directory in directories}
     for length in range(1, max((len(parts) for parts in paths.values()), default=1) + 1):
-        names = {directory: _printable("/".join(parts[-length:])) for directory, parts in paths.items()}
+        names = {directory: visible("/".join(parts[-length:])) for directory, parts in paths.items()}
         if len(set(names.values())) == len(set(paths.values())):
             break
     return names
 
 
-def _mean_work(parts: Sequence[Work]) -> Work:
+def _mean_work(parts: Sequence[Spent]) -> Spent:
     def mean(values: list[int | None]) -> int | None:
         known = [value for value in values if value is not None]
         return round(sum(known) / len(known)) if known else None
 
     seconds = sum(part.seconds for part in parts) / len(parts)
-    return Work(seconds, mean([part.tokens for part in parts]), mean([part.samples for part in parts]))
+    return Spent(seconds, mean([part.tokens for part in parts]), mean([part.samples for part in parts]))
 
 
 def listed(values: Iterable[int]) -> str:
@@ -317,12 +321,6 @@ def listed(values: Iterable[int]) -> str:
     return ", ".join(f"{value:,}" for value in distinct) or "unknown"
 
 
-def _printable(text: str) -> str:
-    return "".join(
-        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
-    )
-
-
-def _clipped(text: str, length: int = 40) -> str:
+def _shortened(text: str, length: int = 40) -> str:
     # The middle goes: names differ mostly at their ends.
     return text if len(text) <= length else f"{text[: length // 2 - 1]}…{text[-length // 2 :]}"

@@ -15,7 +15,9 @@ from pathlib import Path
 from partway.evaluation import Estimate, EvaluationPlan
 from partway.evaluation.intervals import Scores
 from partway.evaluation.results import has_samples, read_results, read_summary, scores_of
+from partway.language.language import flat
 from partway.runs import Row, Run, read_rows
+from partway.runs.checkpoints import lost_logs
 
 SPANS = ("exploring", "executing", "learning", "evaluating", "saving", "other")
 
@@ -66,7 +68,7 @@ class KeptSolutions:
 
 
 @dataclass(frozen=True)
-class Work:
+class Spent:
     """What one part of training took: seconds, and tokens and samples where they are known."""
 
     seconds: float
@@ -87,7 +89,7 @@ class RunSummary:
     curves: Mapping[str, Curve]
     results: Mapping[str, Result]
     kept: KeptSolutions | None
-    work: Mapping[str, Work]
+    work: Mapping[str, Spent]
     missing: tuple[str, ...] = field(default=())
 
     @property
@@ -103,7 +105,7 @@ class RunSummary:
 def summarize(run: Run | Path) -> RunSummary:
     """Read all that reports need of a run."""
     run = Run.at(run.directory if isinstance(run, Run) else run)
-    config = run.config
+    config = flat(run.config)
     environment = run.environment if run.environment_file.exists() else {}
     metrics = run.metrics()
     curves = curves_of(metrics)
@@ -118,6 +120,7 @@ def summarize(run: Run | Path) -> RunSummary:
         "no checkpoint was written yet: no kept solutions": kept is None,
         "timings.jsonl is not there: no times": not work,
     }
+    lost = (f"{name} has lost lines" for name in lost_logs(run))
     return RunSummary(
         run.directory,
         config,
@@ -129,7 +132,7 @@ def summarize(run: Run | Path) -> RunSummary:
         results,
         kept,
         work,
-        tuple(remark for remark, is_missing in missing.items() if is_missing),
+        (*(remark for remark, is_missing in missing.items() if is_missing), *lost),
     )
 
 
@@ -194,7 +197,7 @@ def read_kept(run: Run) -> KeptSolutions | None:
     return KeptSolutions(run.buffer_step(file) or run.last_step(), kinds)
 
 
-def work_of(run: Run, curves: Mapping[str, Curve]) -> dict[str, Work]:
+def work_of(run: Run, curves: Mapping[str, Curve]) -> dict[str, Spent]:
     """Seconds, tokens and samples that each part of training took so far, none without timings."""
     timings = run.timings()
     if not timings:
@@ -213,6 +216,6 @@ def work_of(run: Run, curves: Mapping[str, Curve]) -> dict[str, Work]:
         "learning": {"tokens": round(learned)},
         "evaluating": {"samples": evaluated},
     }
-    if len(drawn_in_evaluations) == len(evaluations):  # older versions did not count
+    if len(drawn_in_evaluations) == len(evaluations):
         known["evaluating"]["tokens"] = round(sum(drawn_in_evaluations))
-    return {span: Work(seconds[span], **known.get(span, {})) for span in SPANS}
+    return {span: Spent(seconds[span], **known.get(span, {})) for span in SPANS}

@@ -12,14 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle
+from pathlib import Path
 
 from partway.buffer import Verdict
 from partway.errors import ConfigError
-from partway.objectives import OBJECTIVES
+from partway.objectives import named_objective
 from partway.reports.study import Setting
 from partway.reports.summaries import SPANS
 
-SMALL, NORMAL = 7.5, 9.5
+STYLE = Path(__file__).parent / "figures.mplstyle"
 
 
 Theme = Mapping[str, str]  # colours by name
@@ -58,7 +59,6 @@ DARK = {
 VERDICTS = {  # dark is new, light is known
     Verdict.KNOWN_FULLY_CORRECT: ("sky", "known FCS"),
     Verdict.NEW_FULLY_CORRECT: ("blue", "new FCS"),
-    Verdict.NEW_STITCHED: ("green", "new stitched"),
     Verdict.NEW_PARTIALLY_CORRECT: ("vermilion", "new PCS"),
     Verdict.KNOWN_PARTIALLY_CORRECT: ("orange", "known PCS"),
     Verdict.TOO_LONG: ("purple", "too long"),
@@ -78,7 +78,7 @@ SPAN_COLOURS = dict(zip(SPANS, ("orange", "purple", "blue", "green", "grey", "da
 
 
 @dataclass(frozen=True)
-class Style:
+class Look:
     """How a setting is drawn, the same in every figure."""
 
     colour: str
@@ -93,10 +93,10 @@ _DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = (
 _HUES = ("blue", "green", "orange", "purple", "sky", "vermilion", "dark")
 
 
-def styles(settings: Sequence[Setting]) -> dict[str, Style]:
+def styles(settings: Sequence[Setting]) -> dict[str, Look]:
     """A style for each setting by its label; the paper's settings always have the same colour."""
     wanted = [
-        OBJECTIVES[s.objective].colours.get(s.strategy) if s.objective in OBJECTIVES else None
+        None if (found := named_objective(s.objective)) is None else found.colours.get(s.strategy)
         for s in settings
     ]
     spare = cycle([hue for hue in _HUES if hue not in wanted] or _HUES)
@@ -108,13 +108,13 @@ def styles(settings: Sequence[Setting]) -> dict[str, Style]:
         if colour is None or colour in seen:
             colour = next(spare)
         seen.add(colour)
-        result[setting.label] = Style(colour, marker, dashes)
+        result[setting.label] = Look(colour, marker, dashes)
     return result
 
 
 @contextmanager
 def drawing(theme: Theme, salt: str) -> Iterator[None]:
-    """Draw with the theme's colours, text kept as text; without matplotlib, an error names the extra."""
+    """Draw in our style with the theme's colours; without matplotlib, an error names the extra."""
     try:
         import matplotlib
     except ImportError:
@@ -122,31 +122,14 @@ def drawing(theme: Theme, salt: str) -> Iterator[None]:
             "figures need matplotlib, which is not installed; try pip install 'partway[plots]'"
         ) from None
     ink = ("text.color", "axes.labelcolor", "axes.titlecolor", "xtick.labelcolor", "ytick.labelcolor")
-    settings = {
+    colours = {
         **dict.fromkeys(("figure.facecolor", "axes.facecolor"), theme["paper"]),
         **dict.fromkeys(ink, theme["ink"]),
         **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), theme["muted"]),
         "grid.color": theme["grid"],
-        "grid.linewidth": 0.8,
-        "axes.grid": True,
-        "axes.axisbelow": True,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.titlesize": NORMAL,
-        "axes.titlelocation": "left",
-        "font.size": NORMAL,
-        "font.family": "sans-serif",
-        "font.sans-serif": ["DejaVu Sans", "Verdana", "sans-serif"],
-        "legend.frameon": False,
-        "legend.fontsize": NORMAL,
-        "lines.linewidth": 1.8,
-        "lines.markersize": 4,
-        "text.parse_math": False,  # a run may be named with dollars
-        "svg.fonttype": "none",  # text stays text: it can be searched, and takes the reader's font
-        "svg.hashsalt": salt,  # the same ids, so the same bytes, every time
-        "path.simplify": True,
     }
-    with matplotlib.rc_context(settings), warnings.catch_warnings():
+    # With a salt of their own, figures have the same ids, so the same bytes, every time.
+    with matplotlib.rc_context({**colours, "svg.hashsalt": salt}, STYLE), warnings.catch_warnings():
         # A run may be named in a script that the font lacks: in an SVG, the reader's font has it.
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         yield

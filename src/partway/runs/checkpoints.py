@@ -1,22 +1,29 @@
-"""Checkpoints: complete or absent, known to be whole or damaged, with what says how far the run is."""
+"""Checkpoints: complete once their manifest is there, whole or damaged by what it says; how far a run is.
+
+One trainer per run directory: whoever writes it holds its lock, which the system takes from the dead.
+"""
 
 from __future__ import annotations
 
+import errno
 import json
-from collections.abc import Iterator, Mapping
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from partway.errors import RunError
-from partway.files import atomic_directory
-from partway.runs.digests import file_digest
-from partway.runs.rows import read_json
-from partway.runs.run import Run
+from partway.files import atomic_writer
+from partway.runs.rows import file_digest, now, numbered, read_json, synced_size
+from partway.runs.run import CHECKPOINTS, MANIFEST, Run
 
-MANIFEST = "manifest.json"
 PROGRESS = "progress.json"
+NAMED = 3  # damaged checkpoints that an error names one by one
 
 
 @dataclass(frozen=True)
@@ -29,11 +36,13 @@ class RunProgress:
     total_loss: float
     num_tokens: int
     ledger: Mapping[str, Any]
+    drawn: Mapping[str, int] = field(default_factory=dict)  # samples by problem id
+    turns: Sequence[int] = ()  # by problem, its last turn in an order that depends on what is solved
     files: Mapping[str, int] = field(default_factory=dict)  # how long each growing file of the run is
 
     def write(self, directory: Path) -> None:
         """Save in a checkpoint directory."""
-        (directory / PROGRESS).write_text(json.dumps(vars(self), indent=2), encoding="utf-8")
+        (directory / PROGRESS).write_text(json.dumps(vars(self)), encoding="utf-8")
 
     @classmethod
     def read(cls, directory: Path) -> RunProgress:
@@ -44,21 +53,24 @@ class RunProgress:
             raise RunError(f"{directory / PROGRESS}: not as it was written ({error})") from None
 
 
-@contextmanager
-def new_checkpoint(path: Path) -> Iterator[Path]:
-    """A directory to fill; under the name `path` it appears complete, with a manifest."""
-    with atomic_directory(path) as directory:
-        yield directory
-        sizes = {
-            file.relative_to(directory).as_posix(): {
-                "bytes": file.stat().st_size,
-                "sha256": file_digest(file),
-            }
-            for file in sorted(directory.rglob("*"))
-            if file.is_file()
-        }
-        # Last: `flaw` takes a directory without one for half a checkpoint.
-        (directory / MANIFEST).write_text(json.dumps(sizes, indent=2), encoding="utf-8")
+def seal(directory: Path) -> None:
+    """Make a directory that is filled a checkpoint: all of it on disk, then the manifest."""
+    (directory / MANIFEST).unlink(missing_ok=True)  # a lost one says nothing, and is not of the files
+    files = [file for file in sorted(directory.rglob("*")) if file.is_file()]
+    sizes = {
+        file.relative_to(directory).as_posix(): {"bytes": synced_size(file), "sha256": file_digest(file)}
+        for file in files
+    }
+    with atomic_writer(directory / MANIFEST) as stream:
+        json.dump(sizes, stream, indent=2)
+
+
+def remove_unsealed(run: Run) -> None:
+    """Remove checkpoints that a killed process left half-written."""
+    made = _made(run)
+    for _, directory in numbered(run.directory, CHECKPOINTS):
+        if directory not in made:
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 def flaw(directory: Path) -> str | None:
@@ -80,12 +92,139 @@ def flaw(directory: Path) -> str | None:
     return None
 
 
-def last_good(run: Run) -> tuple[Path | None, list[str]]:
-    """The newest checkpoint that is whole, and a remark for each newer one that is not."""
+def last_good(run: Run, *, force: bool = False) -> tuple[Path | None, list[str]]:
+    """The newest whole checkpoint, None before the first, and a remark for each newer one that is damaged.
+
+    A run that has lost all of them is not begun again: that is a RunError, and nothing was touched. With
+    `force`, the newest one that has lost its manifest is taken as it is.
+    """
     remarks: list[str] = []
+    unchecked: list[Path] = []
     # Digests take time for large files, so only as many are read as it takes to find a whole one.
-    for directory in reversed(run.checkpoints().values()):
+    for directory in reversed(_made(run)):
         if (reason := flaw(directory)) is None:
             return directory, remarks
         remarks.append(f"{directory.name} is damaged: {reason}")
-    return None, remarks
+        if reason.startswith(MANIFEST) and (directory / PROGRESS).is_file():
+            unchecked.append(directory)
+    if force and unchecked:
+        seal(unchecked[0])
+        return unchecked[0], remarks
+    if remarks or run.is_finished:
+        raise RunError(f"{run.directory}: cannot resume, {_loss(remarks)}; {_advice(unchecked)}")
+    return None, []
+
+
+def _made(run: Run) -> list[Path]:
+    """Checkpoints that are complete, or were, in order."""
+    found, whole = dict(numbered(run.directory, CHECKPOINTS)), run.checkpoints()
+    if len(found) == len(whole):
+        return list(whole.values())
+    # A killed process leaves one without a manifest, and nothing after it. Otherwise manifests were lost.
+    end = max(run.last_step(), *found)
+    was_lost = any(step not in whole and step < end for step in found)
+    return list((found if was_lost else whole).values())
+
+
+def _loss(remarks: Sequence[str]) -> str:
+    if not remarks:
+        return "it has ended, and its checkpoints are gone"
+    others = f" (and {len(remarks) - NAMED} more)" if len(remarks) > NAMED else ""
+    return f"no checkpoint is whole: {'; '.join(remarks[:NAMED])}{others}"
+
+
+def _advice(unchecked: Sequence[Path]) -> str:
+    advice = "put back what is lost, or start in another output_dir"
+    return f"{advice}, or --force to go on from {unchecked[0].name} as it is" if unchecked else advice
+
+
+def lost_logs(run: Run) -> list[str]:
+    """Growing files that have lost lines: found when the run was resumed, or since its last checkpoint."""
+    lives = run.environment.get("resumed", []) if run.environment_file.exists() else []
+    lost = {name for life in lives for name in life.get("lost", [])}
+    *_, last = run.directory, *run.checkpoints().values()
+    lengths = RunProgress.read(last).files if (last / PROGRESS).is_file() else {}
+    return sorted(lost | {name for name, length in lengths.items() if _size(run.directory / name) < length})
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
+
+
+LOCK = ".lock"
+# Network file systems that cannot lock: training goes on, with a warning.
+UNSUPPORTED = {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
+
+
+@contextmanager
+def writing_alone(directory: Path, warn: Callable[[str], None]) -> Iterator[None]:
+    """Hold the lock of a run directory; RunError if another living process holds it.
+
+    The lock is on the open file, so it ends with its holder, also one that was killed. Its text only says
+    to a reader who that is.
+    """
+    path = directory / LOCK
+    try:
+        stream = _locked(path)
+    except BlockingIOError:
+        raise RunError(
+            f"{directory}: another process is training in it ({_holder(path)}); wait for it or stop it, "
+            "or choose another output_dir"
+        ) from None
+    except OSError as error:
+        if error.errno not in UNSUPPORTED:
+            raise RunError(
+                f"{path}: cannot be locked ({error.strerror}); choose another output_dir"
+            ) from error
+        warn(f"{directory} cannot be locked on this file system: see to it that one process trains in it")
+        yield
+        return
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)  # while it is still locked: nobody else can believe to hold it
+        stream.close()
+
+
+def _locked(path: Path) -> TextIO:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        stream = path.open("a+", encoding="utf-8")
+        try:
+            _lock(stream)
+            # Its last holder may have removed it between our opening and locking it: then ours is no file.
+            if _is_still(path, stream):
+                stream.truncate(0)
+                stream.write(f"process {os.getpid()} on {platform.node()} since {now()}\n")
+                stream.flush()
+                return stream
+        except BaseException:
+            stream.close()
+            raise
+        stream.close()
+
+
+if sys.platform == "win32":
+
+    def _lock(stream: TextIO) -> None:
+        """Nothing is locked on Windows."""
+
+else:
+    import fcntl
+
+    def _lock(stream: TextIO) -> None:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _is_still(path: Path, stream: TextIO) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(stream.fileno()))
+    except FileNotFoundError:
+        return False
+
+
+def _holder(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")[:200].strip() or "just begun"
+    except OSError:
+        return "just ending"

@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
@@ -20,53 +20,35 @@ from typing import Any, Protocol
 import yaml
 
 from partway.buffer import Rules, SolutionBuffer, Verdict, write_buffers
-from partway.datasets.problem_rows import problem_line, problem_of
 from partway.errors import RunError
-from partway.execution import Programs
-from partway.execution.programs import programs_of
 from partway.files import atomic_writer
-from partway.problem import Problem
-from partway.runs.evaluations import PASS1, SAMPLES, SUMMARY, samples_beside
-from partway.runs.row_shapes import BUFFERS
-from partway.runs.rows import Row, append_rows, numbered, read_json, read_rows, read_yaml, synced_size
-from partway.solution import traced_text
+from partway.language import Language
+from partway.language.language import language_of, with_args
+from partway.problem import Problem, problem_line, problem_of
+from partway.runs.rows import (
+    BUFFERS,
+    PASS1,
+    SAMPLES,
+    SUMMARY,
+    Row,
+    append_rows,
+    cut_rows,
+    numbered,
+    read_json,
+    read_rows,
+    read_yaml,
+    samples_beside,
+    synced_size,
+)
+from partway.sample import Sample
 
+CHECKPOINTS = "checkpoint-*"
+MANIFEST = "manifest.json"  # of a checkpoint, written last
 TRAINER_STATE = "trainer_state.json"  # as transformers writes it, in a checkpoint
 STEPS_PER_SAMPLE_FILE = 1000  # so that late steps are found, or cut off, without reading the early ones
+# What a row of a self-sample has; tokens come after it, if there are any.
+ROW = ("step", "problem", "prefix", "completion", "count", "finished", "verdict", "log_prob", "weights")
 SPLITS = ("train", "dev")  # the problems every run has
-
-
-@dataclass(frozen=True, slots=True)
-class SelfSample:
-    """A self-sample: `count` equal completions of one problem, considered in one step, with one verdict.
-
-    `weights` is the training step whose weights drew it, None if a server had weights of its own.
-    """
-
-    step: int
-    problem: str
-    prefix: str
-    completion: str
-    count: int
-    finished: bool
-    verdict: Verdict
-    log_prob: float | None = None
-    weights: int | None = None
-
-    @property
-    def text(self) -> str:
-        """The beginning it went on from, if any, and what was drawn behind it."""
-        return f"{self.prefix}\n{self.completion}" if self.prefix else self.completion
-
-    @property
-    def traced_text(self) -> str:
-        """What of it was run and judged."""
-        return traced_text(self.prefix, self.completion, self.finished)
-
-    @property
-    def late(self) -> int | None:
-        """How many steps older the weights that drew it were than those that learn from it first."""
-        return None if self.weights is None else self.step - 1 - self.weights
 
 
 class Writable(Protocol):
@@ -87,9 +69,9 @@ class Run:
         """The run in `directory`, which must hold one."""
         run = cls(Path(directory))
         if not run.is_started:
-            raise RunError(
-                f"{directory}: no run here (config.yaml is missing); expected an output_dir of partway train"
-            )
+            inside = ", ".join(str(path.parent) for path in sorted(run.directory.glob("*/config.yaml"))[:5])
+            expected = f"runs inside: {inside}" if inside else "expected an output_dir of partway train"
+            raise RunError(f"{directory}: no run here (config.yaml is missing); {expected}")
         return run
 
     @property
@@ -124,8 +106,9 @@ class Run:
         return self.directory / f"checkpoint-{step}"
 
     def checkpoints(self) -> dict[int, Path]:
-        """Checkpoint directories by step; each was complete when it got its name."""
-        return dict(numbered(self.directory, "checkpoint-*"))
+        """Checkpoint directories by step, those that are complete: what is half-written has no manifest."""
+        found = numbered(self.directory, CHECKPOINTS)
+        return {step: directory for step, directory in found if (directory / MANIFEST).is_file()}
 
     def weights(self, step: int) -> Path:
         """The directory of the weights that servers draw with, which is there while they may read it."""
@@ -161,9 +144,9 @@ class Run:
         return self.directory / "config.yaml"
 
     @cached_property
-    def programs(self) -> Programs:
+    def language(self) -> Language:
         """The language of the solutions and what is right in it."""
-        return programs_of(self.config if self.is_started else {})
+        return language_of(self.config if self.is_started else {})
 
     def write_environment(self, environment: Mapping[str, Any]) -> None:
         """Save versions, seed and fingerprints."""
@@ -188,7 +171,7 @@ class Run:
     def problems(self, split: str = "train") -> list[Problem]:
         """The problems of `split`, none if the run has none."""
         rows = read_rows(self.problems_file(split))
-        return [problem_of(row, self.programs.parse) for row in rows]
+        return [problem_of(row, self.language.parse) for row in rows]
 
     def problems_file(self, split: str) -> Path:
         """Where the problems of `split` are, if there are any."""
@@ -213,10 +196,10 @@ class Run:
         append_rows(self._metrics_file, [metrics])
         append_rows(self._timings_file, [timings])
 
-    def append_samples(self, samples: Sequence[SelfSample]) -> None:
+    def append_samples(self, samples: Sequence[Sample]) -> None:
         """Add self-samples, in the order of their steps."""
         for first, group in groupby(samples, key=_first_step_of_file):
-            append_rows(self._samples / f"{first:08d}.jsonl", (asdict(sample) for sample in group))
+            append_rows(self._samples / f"{first:08d}.jsonl", map(_row_of, group))
 
     def metrics(self) -> list[Row]:
         """The lines of metrics.jsonl."""
@@ -238,7 +221,7 @@ class Run:
         """The last step that left a line."""
         return max((int(line["step"]) for line in read_rows(self._metrics_file)), default=0)
 
-    def samples(self, after: int = 0) -> Iterator[SelfSample]:
+    def samples(self, after: int = 0) -> Iterator[Sample]:
         """Every self-sample of the steps after one, in the order drawn."""
         for path in self.sample_files():
             if int(path.stem) + STEPS_PER_SAMPLE_FILE <= after + 1:  # all of its steps are before
@@ -246,9 +229,7 @@ class Run:
             for row in read_rows(path):
                 if row["step"] <= after:
                     continue
-                # Older versions wrote fewer keys, and newer ones may write more.
-                known = {field.name: row[field.name] for field in fields(SelfSample) if field.name in row}
-                yield SelfSample(**known | {"verdict": Verdict(row["verdict"])})
+                yield _sample_in(row)
 
     def sample_files(self) -> list[Path]:
         """The files of self-samples, in the order of their steps."""
@@ -297,8 +278,8 @@ class Run:
         file = self.saved_buffers() if directory is None else directory / BUFFERS
         rows = {row["id"]: row for row in read_rows(file)}
         # In the order of the problems, whatever the order of the file.
-        problems, programs = self.problems(), self.programs
-        return {p.id: SolutionBuffer.from_json(p, rows[p.id], programs) for p in problems if p.id in rows}
+        problems, language = self.problems(), self.language
+        return {p.id: SolutionBuffer.from_json(p, rows[p.id], language) for p in problems if p.id in rows}
 
     def buffer_file(self) -> Path | None:
         """The newest saved buffers: of the end, else of the last checkpoint that has them."""
@@ -330,24 +311,23 @@ class Run:
         """How long each growing file is, once all of it is on disk."""
         return {self._name(path): synced_size(path) for path in self._growing()}
 
-    def cut(self, step: int, positions: Mapping[str, int]) -> None:
-        """Forget everything after `step`, when the growing files had the lengths `positions`."""
-        for name, length in positions.items():
-            path = self.directory / name
-            # All are checked before any is cut: a run that cannot be resumed stays as it is.
-            if not path.is_file() or path.stat().st_size < length:
-                raise RunError(
-                    f"{path}: shorter than when checkpoint-{step} was written; it was changed since"
-                )
+    def cut(self, step: int, positions: Mapping[str, int]) -> list[str]:
+        """Forget everything after `step`, when the growing files had the lengths `positions`.
+
+        Gives the names of files that have lost lines from before it. These are logs, which training does not
+        need; what is left of them stays.
+        """
+        lost = []
         for path in self._growing():
-            if (name := self._name(path)) in positions:
-                os.truncate(path, positions[name])
-            else:  # begun after the checkpoint
+            if (name := self._name(path)) not in positions:  # begun after the checkpoint
                 path.unlink()
+            elif not cut_rows(path, positions[name], step):
+                lost.append(name)
         # Evaluations are whole files of their own, so late ones are removed, not cut.
         for number, path in self._evaluation_files():
             if number > step:
                 path.unlink()
+        return lost + [name for name in positions if not (self.directory / name).is_file()]
 
     def take_over(self, source: Run, step: int, positions: Mapping[str, int]) -> None:
         """Begin with what `source` had by `step`, when its growing files had the lengths `positions`."""
@@ -390,13 +370,26 @@ def saved_buffer_rows(directory: Path) -> Iterator[Row]:
     return read_rows(directory / BUFFERS)
 
 
-def _first_step_of_file(sample: SelfSample) -> int:
+def _row_of(sample: Sample) -> Row:
+    row = {name: getattr(sample, name) for name in ROW}
+    return row | {"tokens": sample.tokens} if sample.tokens else row
+
+
+def _sample_in(row: Row) -> Sample:
+    # Older versions wrote fewer keys, and newer ones may write more.
+    known = {name: row[name] for name in ROW if name in row}
+    return Sample(**known | {"verdict": Verdict(row["verdict"]), "tokens": tuple(row.get("tokens", ()))})
+
+
+def _first_step_of_file(sample: Sample) -> int:
     # Steps count from 1, so the first file holds 1 to 1000 and is called 00000001.
     return (sample.step - 1) // STEPS_PER_SAMPLE_FILE * STEPS_PER_SAMPLE_FILE + 1
 
 
-def programs_for(model: str | None, overrides: Mapping[str, Any]) -> Programs:
-    """The programs a model writes: those of its run if it names one, with what `overrides` say on top."""
+def language_for(model: str | None, name: str | None = None, **given: Any) -> Language:
+    """The language a model writes: that of its run if it names one, else `name`, with the settings given."""
     run = None if model is None else Run(Path(model))
     config = run.config if run is not None and run.is_started else {}
-    return programs_of(config | {key: value for key, value in overrides.items() if value is not None})
+    if name is not None and name != config.get("language"):
+        config = {"language": name}
+    return language_of(with_args(config, given))

@@ -1,20 +1,13 @@
 """Explore, learn, checkpoint, resume (Algorithms 1 and 3). Names that need torch are imported when used."""
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from partway.registry import lazy_names
 
 if TYPE_CHECKING:
-    from partway.training.config import SelfSamplingConfig as SelfSamplingConfig
-    from partway.training.trainer import SelfSamplingTrainer as SelfSamplingTrainer
-
-_LAZY = {"SelfSamplingConfig": "partway.training.config", "SelfSamplingTrainer": "partway.training.trainer"}
+    from partway.training.config import SelfSamplingConfig
+    from partway.training.trainer import SelfSamplingTrainer
 
 __all__ = ["SelfSamplingConfig", "SelfSamplingTrainer"]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
-    raise AttributeError(f"module 'partway.training' has no attribute {name!r}")
+__getattr__ = lazy_names(__name__, {"SelfSamplingConfig": "config", "SelfSamplingTrainer": "trainer"})

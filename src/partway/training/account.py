@@ -6,6 +6,7 @@ checkpoint to the last bit. Where the time went is counted apart, as it is never
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,10 +18,14 @@ from typing import Any
 from accelerate import Accelerator
 
 from partway.buffer import Verdict
-from partway.models.targets import Targets
-from partway.runs import Run, SelfSample
+from partway.errors import RunError
+from partway.learning.token_tree import Targets
+from partway.models.text import Codec
+from partway.runs import Run
 from partway.runs.checkpoints import RunProgress
+from partway.sample import Sample
 from partway.training.distributed import gathered
+from partway.training.order import AddedOrder
 from partway.training.shared_buffers import Buffers
 
 SPANS = ("exploring", "executing", "learning", "evaluating", "saving")
@@ -35,6 +40,7 @@ class Ledger:
     targets: int = 0
     tokens: int = 0
     drawn: int = 0
+    unsolved: int = 0  # of these, for problems without a solution
     guided: int = 0
     clipped: int = 0
     completion_tokens: int = 0
@@ -44,27 +50,17 @@ class Ledger:
     late: int = 0  # steps between those weights and the samples' consideration, added up
     verdicts: Counter[str] = field(default_factory=Counter)
 
-    def add_sample(
-        self,
-        sample: SelfSample,
-        tokens: int,
-        drafted: int = 0,
-        *,
-        executed: bool = False,
-        served: bool = False,
-    ) -> None:
-        """Account for a self-sample of `tokens` tokens, of which drafts had told `drafted`.
-
-        It is `executed` if at least one of its steps ran, `served` if another machine drew it.
-        """
+    def add_sample(self, sample: Sample, tokens: int, *, executed: bool = False) -> None:
+        """Account for a judged sample of `tokens` tokens, `executed` if at least one of its steps ran."""
+        assert sample.verdict is not None, "it was judged"
         self.drawn += sample.count
         self.guided += sample.count if sample.prefix else 0
         self.clipped += 0 if sample.finished else sample.count
         self.completion_tokens += sample.count * tokens
-        self.drafted_tokens += sample.count * drafted
+        self.drafted_tokens += sample.count * sample.drafted
         self.refused += sample.count if executed and sample.verdict is Verdict.NOT_EXECUTABLE else 0
         self.verdicts[sample.verdict] += sample.count
-        if served and sample.late is not None:
+        if sample.endpoint and sample.late is not None:
             self.served += sample.count
             self.late += sample.count * sample.late
 
@@ -129,6 +125,7 @@ class Account:
     ledger: Ledger = field(default_factory=Ledger)
     total_loss: float = 0.0
     num_tokens: int = 0
+    mixed: AddedOrder | None = None  # the order of problems, if it depends on what is solved
 
     def share(self, accelerator: Accelerator) -> None:
         """Give every process every buffer, and write what all of them sampled to the run."""
@@ -143,16 +140,21 @@ class Account:
         self.ledger = Ledger()
         self.total_loss += total.loss
         self.num_tokens += total.tokens
-        return {**total.metrics(steps), "num_tokens": self.num_tokens, **self.buffers.metrics()}
+        line = {**total.metrics(steps), "num_tokens": self.num_tokens, **self.buffers.metrics()}
+        if self.buffers.lack_references:
+            line |= {"samples/unsolved": total.unsolved, "samples/solved": total.drawn - total.unsolved}
+        return line
 
     def last_line(self, accelerator: Accelerator, steps: int) -> dict[str, float]:
         """The mean loss of all `steps` steps, and that this was the end."""
         rest = Ledger.total(gathered(accelerator, self.ledger))
         return {"train_loss": (self.total_loss + rest.loss) / steps, "finished": True}
 
-    def sums(self, accelerator: Accelerator) -> dict[str, Any]:
-        """What a checkpoint says of the sums and of how far the run's files go."""
+    def sums(self, accelerator: Accelerator, step: int) -> dict[str, Any]:
+        """What a checkpoint after `step` says of the sums and of how far the run's files go."""
         self.share(accelerator)
+        if self.mixed is not None:
+            self.mixed.put_back(step)
         total = Ledger.total(gathered(accelerator, self.ledger))
         # A resumed run begins from this total. So must the one that goes on, or its sums would be added in
         # another order and differ in the last bit.
@@ -161,6 +163,8 @@ class Account:
             "total_loss": self.total_loss,
             "num_tokens": self.num_tokens,
             "ledger": total.to_json(),
+            "drawn": dict(self.buffers.drawn),
+            "turns": [] if self.mixed is None else self.mixed.turns,
             "files": self.run.positions() if accelerator.is_main_process else {},
         }
 
@@ -170,6 +174,9 @@ class Account:
         if is_main:  # the saved sums are those of all processes: the others begin from nothing
             self.ledger = Ledger.from_json(progress.ledger)
         self.buffers.read(directory)
+        self.buffers.drawn = Counter(progress.drawn)
+        if self.mixed is not None:
+            self.mixed.go_back_to(progress.turns)
 
 
 class Clock:
@@ -201,3 +208,29 @@ class Clock:
         line["time/other"] = seconds - sum(self.spent.values())
         self.start()
         return line
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a process learned from in a step: targets and loss by problem id."""
+
+    step: int
+    targets: Mapping[str, Targets]
+    losses: Mapping[str, float]
+
+    def no_number(self, what: str, value: float, run: Run, codec: Codec) -> RunError:
+        """Write down what was learned from, as text, in a file of the run; the error to stop with."""
+        path = run.nan_batch_file(self.step)
+        problems = {
+            key: {
+                "loss": str(self.losses[key]),  # JSON has no nan
+                "prompt": codec.decode(found.prompt),
+                "targets": [codec.decode(target) for target in found.sequences],
+            }
+            for key, found in self.targets.items()
+        }
+        path.write_text(json.dumps({"step": self.step, "problems": problems}, indent=2), encoding="utf-8")
+        return RunError(
+            f"the {what} is {value} at step {self.step}; the batch is in {path}; "
+            "try a lower learning_rate, or float32"
+        )

@@ -5,30 +5,39 @@ Defaults are the paper's (appendix, table of hyperparameters). Keys that TRL has
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import Enum
+from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
 import torch
 from transformers import TrainingArguments
 
+from partway import registry
 from partway.buffer import Rules
-from partway.config_files import coerce
-from partway.datasets.columns import parse_columns
-from partway.errors import ConfigError
+from partway.buffer.rules import SELF_SAMPLING
+from partway.config_files import checked, coerce
+from partway.errors import ConfigError, one_line
 from partway.evaluation import EvaluationPlan
-from partway.execution import Programs
-from partway.execution.programs import programs_of
+from partway.language import Language
+from partway.language.language import LANGUAGES, language_class, language_of, schema_of
+from partway.models.engine import SamplingSettings
+from partway.models.loading import Bits
 from partway.models.prompts import Asking
-from partway.models.quantizing import Bits
-from partway.models.settings import SamplingSettings
-from partway.objectives import OBJECTIVES, Objective, objective
-from partway.training.impossible import check_settings
+from partway.objectives import Objective, objective, objective_class, objective_names
+from partway.training.impossible import check_device, check_settings
 
 
 def _key(default: Any, text: str, choices: Sequence[str] = ()) -> Any:
     return field(default=default, metadata={"help": text, "choices": choices})
+
+
+# What docs/training.md recommends, and the letter of the paper.
+PRESETS: dict[str, dict[str, Any]] = {
+    "recommended": {"num_generations": 4, "dedup": "spelling", "dead_ends": "drop"},
+    "paper": {"num_generations": 1, "dedup": "ast", "dead_ends": "keep"},
+}
 
 
 @dataclass
@@ -49,8 +58,8 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     eval_file: str | None = _key(None, "Problems to evaluate on while training; none, no evaluation.")
     columns: str | None = _key(
         None,
-        "Where the files have what: `question=prompt,answer=target`, also `solution` and `id`; by default "
-        "their layout is recognised.",
+        "Where the files have what: `question=prompt,answer=target`, also `solution`, `context` and `id`; by "
+        "default their layout is recognised.",
     )
     dtype: Literal["float32", "bfloat16", "float16"] = _key("float32", "Type the weights are loaded in.")
     attn_implementation: str | None = _key(
@@ -59,24 +68,38 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     load_in_4bit: bool = _key(False, "Load weights in 4 bits (bitsandbytes, NF4), to train an adapter on.")
     load_in_8bit: bool = _key(False, "Load weights in 8 bits (bitsandbytes), to train an adapter on.")
 
+    preset: Literal["recommended", "paper"] = _key(
+        "recommended",
+        "Where `num_generations`, `dedup` and `dead_ends` are not given: what our experiments recommend, or "
+        "the paper's letter.",
+    )
     self_sampling: Literal["none", "fcs", "fcs+pcs"] = _key(
         "fcs+pcs",
-        "What the model's own samples are kept for: `none` (learn from references only), `fcs` "
-        "(fully-correct solutions), `fcs+pcs` (also partially-correct ones, which guide sampling).",
+        "What the model learns from: "
+        + "; ".join(f"`{name}`, {learned}" for name, (_, learned) in SELF_SAMPLING.items())
+        + " (these also guide sampling).",
     )
     partial_solutions: Literal["both", "guide", "targets"] = _key(
         "both",
         "What partially-correct solutions are for: to be continued and learned, as in the paper, or one of "
         "the two.",
     )
-    num_generations: int = _key(1, "Samples per problem and step; 1 in the paper.")
-    num_generations_unsolved: int | None = _key(
-        None, "Samples for problems without any solution yet; by default `num_generations`."
+    num_generations: int | None = _key(None, "Samples per problem and step; 4, with `preset: paper` 1.")
+    sample_budget: Literal["equal", "success"] = _key(
+        "equal",
+        "How the samples of a step, `num_generations` per problem in all, are divided: equally, or so that "
+        "problems without a solution get more, and fewer again when a hundred samples brought none.",
+    )
+    solved_share: float | None = _key(
+        None,
+        "Share of each batch that is to have a solution, a reference or one found since; by default every "
+        "epoch takes all problems in turn, whether anything can be learned of them or not.",
     )
     temperature: float = _key(0.8, "Temperature of self-sampling.")
     top_p: float = _key(1.0, "Nucleus of self-sampling; 1 keeps the whole distribution.")
     top_k: int = _key(0, "Most likely tokens self-sampling is limited to; 0 is no limit.")
     max_completion_length: int = _key(256, "Longest completion, in tokens.")
+    sampling_memory: float | None = _key(None, "GiB to sample in: 1, or on a GPU a third of what is free.")
     sampling_start_step: int = _key(
         0,
         "First step at which the model samples; a model trained from scratch writes nothing sensible before.",
@@ -102,14 +125,11 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         0, "Batches that servers work on ahead of learning; 0 explores a batch and then learns from it."
     )
 
-    state: Literal["multiset", "set", "strict"] = _key(
-        "multiset",
-        "When two states are equal: as multisets or sets of values, or as the authors' code has it.",
-    )
-    dedup: Literal["ast", "alpha", "spelling"] = _key(
-        "ast",
-        "Which solutions are duplicates: equal syntax trees, also those equal up to renaming, or also those "
-        "that spell numbers differently (2 and 2.0).",
+    dedup: Literal["ast", "alpha", "spelling"] | None = _key(
+        None,
+        "Which solutions are duplicates: equal syntax trees (`ast`, the default with `preset: paper`), also "
+        "those equal up to renaming, or also those that spell numbers differently, 2 and 2.0 (`spelling`, "
+        "the default).",
     )
     length_tolerance: int = _key(0, "Steps a kept solution may be longer than what it is compared with.")
     max_solutions_per_problem: int | None = _key(
@@ -122,23 +142,19 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     prompt_template: str | None = _key(
         None, "A prompt of your own: Jinja text with {{ question }}, or a file that holds it."
     )
-    equivalence: Literal["exact", "live"] = _key(
-        "exact",
-        "When a beginning is right: its values are those of a known solution, or it has all the values that "
-        "the rest of a known solution still reads, so that it can be completed.",
-    )
-    stitch: bool = _key(
-        False, "Whether a right beginning, completed by what is known, is kept as a solution of its own."
-    )
-    dead_ends: Literal["keep", "drop"] = _key(
-        "keep",
-        "Whether `exact` keeps beginnings that no known solution completes within the length limit, as the "
-        "paper does.",
+    dead_ends: Literal["keep", "drop"] | None = _key(
+        None,
+        "Whether beginnings are kept that no known solution continues: those with the values of a whole one, "
+        "and those that lack an import or a definition; drop, with `preset: paper` keep.",
     )
     spurious: Literal["keep", "flag", "drop"] = _key(
         "keep",
         "What to do with solutions that are right by luck, which differ from the reference when the numbers "
         "of the question are changed: nothing, mark them, or not keep them.",
+    )
+    added_rules: list[str] | None = field(
+        default=None,
+        metadata={"help": "More rules for buffers: NAME or NAME=SETTING; also package.module:name."},
     )
     length_limit: int | None = _key(
         None,
@@ -149,25 +165,17 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         1.0,
         "Share of the problems that keep their reference, a seeded choice; the others have the answer only.",
     )
-    answer_variable: str = _key("answer", "The variable whose value is the answer.")
-    solution_end: Literal["first_assignment", "end_of_text"] = _key(
-        "first_assignment",
-        "Where a solution ends: with the first step that assigns the answer variable, or with its text, so "
-        "that a loop may add to it.",
+    language: str = _key(
+        "python",
+        "What solutions are written in: python, one that a folder adds, or a class as package.module:name.",
+        choices=tuple(LANGUAGES | registry.parts("languages")),
     )
-    program_forms: Literal["steps", "written"] = _key(
-        "steps",
-        "What programs look like: steps, or also as people write them: a function that returns, a last line "
-        "that prints, a main guard.",
-    )
-    checker: str = _key(
-        "default",
-        "What makes an answer right: default, exact, close, tests, or a function as package.module:name.",
-    )
-    checker_rel_tol: float = _key(1e-9, "Relative tolerance of the checker `close`.")
-    checker_abs_tol: float = _key(1e-4, "Absolute tolerance of the checker `close`.")
-    programs: str | None = _key(
-        None, "Another language or other rules: a Programs class as package.module:name."
+    language_args: dict[str, Any] | None = field(
+        default=None,
+        metadata={
+            "help": "Settings of the language; in a file and on the command line they may stand beside the "
+            "others."
+        },
     )
     buffer_file: str | None = _key(
         None,
@@ -179,15 +187,16 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         "mle_aug",
         "The loss over a buffer: one of Table 1, or your own as `package.module:name`. grpo, rloo, maxrl and "
         "pkpo learn a step's own samples by their rewards instead.",
-        choices=tuple(OBJECTIVES),
+        choices=objective_names(),
     )
-    reward: Literal["answer", "trace"] = _key(
-        "answer",
-        "What those are rewarded for: a right answer, or half as much also for the share of the reference "
-        "that a right beginning stands for.",
+    objective_args: dict[str, Any] | None = field(
+        default=None,
+        metadata={
+            "help": "Its parameters: `beta` of beta_mml, above 0 and up to 1 (0.25); `k` of pkpo, from 2 to "
+            "`num_generations` (4); `reward` of the policy gradients: `answer`, or `trace`, which gives half "
+            "as much also for the share of the reference that a right beginning stands for."
+        },
     )
-    pkpo_k: int = _key(4, "The k of the pass@k that `pkpo` raises, from 2 to `num_generations`.")
-    mml_beta: float = _key(0.25, "The beta of `beta_mml`, above 0 and up to 1.")
     loss_normalization: Literal["sum", "length", "solutions"] = _key(
         "sum", "Log-probs as they are, divided by target length, or averaged over the buffer."
     )
@@ -254,14 +263,18 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     ddp_find_unused_parameters: bool | None = _key(
         False, "Whether DDP looks for weights a pass did not use; needed for mixtures of experts."
     )
-    logging_nan_inf_filter: bool = _key(False, "Kept off: a loss that is not a number stops the run.")
-    remove_unused_columns: bool = _key(False, "Kept off: problems have no columns.")
+    logging_nan_inf_filter: bool = _key(False, "Refused: a loss that is not a number stops the run.")
+    remove_unused_columns: bool = _key(False, "Refused: problems have no columns.")
 
     def __post_init__(self) -> None:
         # Made in Python, a config was not read from a file, where values are checked: they are here.
         hints = get_type_hints(type(self))
         for f in own_fields():
             setattr(self, f.name, coerce(f.name, getattr(self, f.name), hints[f.name]))
+        for key, value in PRESETS[self.preset].items():
+            if getattr(self, key) is None:
+                setattr(self, key, value)
+        self.language_args = checked(self.language_args or {}, _language_schema(self.language))
         # As given, before anything below or transformers itself changes them: this is what a run saves.
         self.settings = {
             f.name: _plain(getattr(self, f.name)) for f in fields(self) if _is_worth_saving(self, f)
@@ -273,11 +286,18 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
             self.load_best_model_at_end = False
         if self.eval_steps is None:
             self.eval_steps = self.save_steps
+        self.hub_strategy = "end"  # the trainer uploads final/ itself; transformers is to upload nothing
         try:
             super().__post_init__()
         except ValueError as error:
-            raise ConfigError(" ".join(str(error).split())) from error
-        self._fit_batch_size()  # last: only now the number of processes is known
+            raise ConfigError(one_line(error)) from error
+        check_device(self)  # last: only now the device and the number of processes are known
+        self._fit_batch_size()
+
+    @property
+    def n_gpu(self) -> int:
+        """GPUs of this process, one at most: Trainer would divide passes among all and lose their masks."""
+        return min(int(super().n_gpu), 1)
 
     @property
     def sampling(self) -> SamplingSettings:
@@ -295,8 +315,14 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
             pass1_samples=self.eval_pass1_samples,
             pass1_temperature=self.eval_pass1_temperature,
             seed=self.seed,
-            programs=self.language,
+            language=self.built_language,
         )
+
+    @property
+    def samples_per_problem(self) -> int:
+        """`num_generations`, given or of the preset."""
+        assert self.num_generations is not None, "every preset says how many"
+        return self.num_generations
 
     @property
     def bits(self) -> Bits:
@@ -309,24 +335,22 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         return Rules.of(vars(self))
 
     @property
-    def named_columns(self) -> dict[str, str] | None:
-        """Where question, answer, solution and id are found in files, if that was said."""
-        return None if self.columns is None else parse_columns(self.columns)
-
-    @property
     def asking(self) -> Asking:
         """How questions are put to the model."""
-        return Asking(self.chat_template, self.system_prompt, self.prompt_template, self.language)
+        return Asking(self.chat_template, self.system_prompt, self.prompt_template, self.built_language)
 
     @property
-    def language(self) -> Programs:
-        """The programs and their rules."""
-        return programs_of(vars(self))
+    def built_language(self) -> Language:
+        """What solutions are written in, with its rules."""
+        return language_of({"language": self.language, "language_args": self.language_args})
 
     @property
-    def loss(self) -> Objective:
-        """The objective with its settings."""
-        return objective(self.objective, self.mml_beta, self.loss_normalization, self.pkpo_k)
+    def built_objective(self) -> Objective:
+        """The objective with its parameters."""
+        hints = get_type_hints(objective_class(self.objective))
+        given = self.objective_args or {}
+        parameters = {key: coerce(key, value, hints.get(key, Any)) for key, value in given.items()}
+        return objective(self.objective, parameters, self.loss_normalization)
 
     @property
     def servers(self) -> list[str]:
@@ -350,6 +374,22 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
                 f"({self.world_size} processes, {self.gradient_accumulation_steps} accumulation steps)"
             )
         self.per_device_train_batch_size = self.effective_batch_size // shares
+
+
+def config_of(
+    settings: Mapping[str, Any],
+    overrides: Mapping[str, str] | None = None,
+    source: str | Path | None = None,
+) -> SelfSamplingConfig:
+    """The config that a file and `--key value` pairs describe, those for the language in `language_args`."""
+    language = (overrides or {}).get("language") or settings.get("language") or "python"
+    nested = {"language_args": _language_schema(str(language))}
+    return SelfSamplingConfig(**checked(settings, SelfSamplingConfig, overrides, source, nested))
+
+
+def _language_schema(name: str) -> type:
+    schema: type = schema_of(language_class(name))
+    return schema
 
 
 def own_fields() -> list[Field[Any]]:

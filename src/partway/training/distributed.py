@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed
 from accelerate import Accelerator
-from accelerate.utils import DistributedType, broadcast_object_list, gather_object
+from accelerate.utils import broadcast_object_list, gather_object
 from torch.distributed.fsdp import FSDPModule
+from torch.distributed.tensor import DTensor
+from torch.nn.utils import get_total_norm
 
 T = TypeVar("T")
 
@@ -41,6 +43,12 @@ def maxima(accelerator: Accelerator, values: list[int]) -> list[int]:
     return [int(value) for value in tensor.tolist()]
 
 
+def gradient_norm(model: Any) -> float:
+    """The norm of all gradients there are, of a model spread over processes too."""
+    norm = get_total_norm([weight.grad for weight in model.parameters() if weight.grad is not None])
+    return float(norm.full_tensor() if isinstance(norm, DTensor) else norm)
+
+
 @contextmanager
 def reducing(accelerator: Accelerator, model: Any, is_last: bool) -> Iterator[None]:
     """Let gradients be reduced over processes only in the last pass of a step, of which there are many."""
@@ -56,36 +64,19 @@ def reducing(accelerator: Accelerator, model: Any, is_last: bool) -> Iterator[No
 
 
 @contextmanager
-def whole_weights(accelerator: Accelerator, model: Any) -> Iterator[None]:
+def whole_weights(model: Any) -> Iterator[None]:
     """All weights in this process, so that it can sample at its own pace.
 
     A sharded model gathers its weights in every forward pass, for which the processes would have to make
     equally many; completions are not equally long.
     """
-    with ExitStack() as stack:
-        if accelerator.distributed_type == DistributedType.DEEPSPEED and _zero_stage(accelerator) == 3:
-            from deepspeed.zero import GatheredParameters  # type: ignore[import-not-found]
-
-            stack.enter_context(GatheredParameters(list(model.parameters())))
-        elif isinstance(model, FSDPModule):
-            stack.enter_context(_unsharded(model))
-        yield
-
-
-def _zero_stage(accelerator: Accelerator) -> int:
-    stage: int = accelerator.state.deepspeed_plugin.zero_stage
-    return stage
-
-
-@contextmanager
-def _unsharded(model: Any) -> Iterator[None]:
     parts = [module for module in model.modules() if isinstance(module, FSDPModule)]
-    model.set_reshard_after_forward(False)  # or the first token's forward pass would spread them again
     for part in parts:
+        part.set_reshard_after_forward(False)  # or the first token's forward pass would spread them again
         part.unshard()
     try:
         yield
     finally:
         for part in parts:
             part.reshard()
-        model.set_reshard_after_forward(True)
+            part.set_reshard_after_forward(True)

@@ -1,24 +1,31 @@
-"""What is learned of a buffer: its kept solutions in the model's tokens, as many as a step takes."""
+"""What is learned of a problem: its kept solutions in the model's tokens, or samples as they were drawn."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from functools import lru_cache
 
 from partway.buffer import SolutionBuffer
+from partway.errors import EngineError
+from partway.learning.token_tree import Target, TargetKind, Targets
 from partway.models.loading import LanguageModel
-from partway.models.targets import Target, TargetKind, Targets
+from partway.objectives import Objective
 from partway.problem import Problem
+from partway.sample import Sample
 from partway.solution import Solution
 from partway.training.config import SelfSamplingConfig
-from partway.training.exploration import step_seed
+from partway.training.order import step_seed
 
 
 class KeptTargets:
     """Turns buffers into targets; tokens of what was seen lately are kept, since buffers change little."""
 
-    def __init__(self, language_model: LanguageModel, config: SelfSamplingConfig) -> None:
+    def __init__(
+        self, language_model: LanguageModel, config: SelfSamplingConfig, objective: Objective
+    ) -> None:
         self._config = config
+        self._limit = 1 if objective.learns_reference_only else config.solutions_per_step
         self._codec = codec = language_model.codec
         self._context_length = language_model.context_length
         self.tokens_of = lru_cache(maxsize=200_000)(lambda solution: tuple(codec.steps(solution)))
@@ -40,7 +47,6 @@ class KeptTargets:
         ended: list[tuple[TargetKind, Solution]] = [("fully_correct", one) for one in buffer.learned]
         if problem.reference is not None:
             ended[0] = ("reference", ended[0][1])  # a buffer never loses it
-        ended += [("stitched", solution) for solution in buffer.learned_stitched]
         beginnings = () if self._config.partial_solutions == "guide" else buffer.partially_correct
         return [
             *(Target((*self.tokens_of(solution), *self._codec.closing), kind) for kind, solution in ended),
@@ -49,12 +55,22 @@ class KeptTargets:
 
     def _chosen(self, targets: list[Target], problem: Problem, step: int) -> list[Target]:
         """As many as a step takes: the first, which is the reference if there is one, and a seeded choice."""
-        config = self._config
-        limit = 1 if config.loss.learns_reference_only else config.solutions_per_step
-        if limit is None or len(targets) <= limit:
+        if self._limit is None or len(targets) <= self._limit:
             return targets
-        rng = random.Random(f"{step_seed(config.seed, step, 'learn')}/{problem.id}")
-        return [targets[0], *rng.sample(targets[1:], limit - 1)]
+        rng = random.Random(f"{step_seed(self._config.seed, step, 'learn')}/{problem.id}")
+        return [targets[0], *rng.sample(targets[1:], self._limit - 1)]
+
+    def drawn(self, problem: Problem, samples: Sequence[Sample], weights: Sequence[float]) -> Targets | None:
+        """The samples token by token as they were drawn; None where no weight is left."""
+        for sample in samples:
+            if not sample.tokens:  # those of the same text may be others
+                raise EngineError(
+                    f"problem {problem.id}: the engine gives text without its tokens, which are learned; let "
+                    "the model draw its samples itself, or use a server that returns token ids"
+                )
+        targets = [Target(one.tokens, "sample", weight) for one, weight in zip(samples, weights, strict=True)]
+        kept = tuple(target for target in targets if target.weight)
+        return Targets(self.prompt_of(problem.question), kept) if kept else None
 
     def has_room(self, problem: Problem, prefix: Solution) -> bool:
         """Whether a beginning of a solution leaves room to continue it."""

@@ -1,19 +1,28 @@
 """The order of problems: which of them a step takes, and which of those this process takes.
 
-The order is a function of the seed alone, so it needs no saving, and the problems of a step are the same
+`BatchOrder` is a function of the seed alone, so it needs no saving. The problems of a step are the same
 for any number of processes.
 """
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import Protocol, TypeVar
 
 from torch.utils.data import DataLoader
 
 from partway.problem import Problem
 from partway.training.config import SelfSamplingConfig
+
+T = TypeVar("T")
+
+
+def step_seed(seed: int, step: int, purpose: str) -> int:
+    """The seed of one purpose in one step: none of them shares its random numbers with another."""
+    return int.from_bytes(hashlib.blake2b(f"{seed}/{step}/{purpose}".encode(), digest_size=7).digest())
 
 
 class BatchOrder:
@@ -72,15 +81,39 @@ class BatchOrder:
 
     def parts(self, step: int) -> list[list[int]]:
         """The problems of a step that this process takes, one part per accumulation step."""
+        return self.divided(self.batch(step))
+
+    def divided(self, batch: Sequence[T]) -> list[list[T]]:
+        """Of all that a step takes, what this process takes, one part per accumulation step."""
         # By stride: the problems of a step are the same for any number of processes, only divided.
-        own = self.batch(step)[self.rank :: self.world]
-        return [own[part :: self.accumulation] for part in range(self.accumulation)]
+        own = batch[self.rank :: self.world]
+        return [list(own[part :: self.accumulation]) for part in range(self.accumulation)]
 
     def _shuffled(self, epoch: int) -> list[int]:
-        order = list(range(self.problems))
         # No generator is carried along, so a resumed run needs no state to find its place.
-        random.Random(f"{self.seed}/{epoch}").shuffle(order)
-        return order
+        return shuffled(self.problems, f"{self.seed}/{epoch}")
+
+
+class AddedOrder(Protocol):
+    """An order of problems that looks at what is solved by now, from a folder around the method."""
+
+    turns: list[int]  # all that a checkpoint needs, a number for each problem
+
+    def batch(self, step: int) -> list[int]:
+        """The problems of a step of the run (counted from 0), over all processes."""
+
+    def put_back(self, done: int) -> None:
+        """Let the last batch queue up again, as if it had not been taken if its step is not `done`."""
+
+    def go_back_to(self, turns: Sequence[int]) -> None:
+        """Queue up as a checkpoint says."""
+
+
+def shuffled(count: int, seed: str) -> list[int]:
+    """The numbers below `count` in an order of the seed's own."""
+    order = list(range(count))
+    random.Random(seed).shuffle(order)
+    return order
 
 
 class ProblemLoader(DataLoader[list[Problem]]):

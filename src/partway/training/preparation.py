@@ -1,34 +1,38 @@
-"""What a run begins with: problems that can be learned from with its model, and their first buffers."""
+"""What a run begins with: problems its model can learn from, their first buffers, and what draws samples."""
 
 from __future__ import annotations
 
 import gc
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from partway import registry
 from partway.buffer import reconsider, reference_traces
 from partway.buffer.seeding import SeededBuffers
-from partway.datasets import load_problems
-from partway.datasets.columns import without_references
-from partway.datasets.sources import ProblemSource
-from partway.datasets.spellings import without_number
 from partway.errors import ConfigError, ProblemError
-from partway.execution import Programs, Trace
-from partway.execution.programs import flaw_of
+from partway.language import Language, Trace
+from partway.language.language import flaw_of
+from partway.models.engine import Asked, Engine
 from partway.models.loading import LanguageModel
 from partway.problem import Problem
-from partway.runs import read_rows
+from partway.problems import ProblemSource, load_problems, without_number, without_references
+from partway.runs import Run, read_rows
+from partway.sampling.local_engine import LocalEngine, end_ids
 from partway.training.config import SelfSamplingConfig
+from partway.training.distributed import from_first
 from partway.training.starting_model import prepared_model
 
 if TYPE_CHECKING:
     from peft import PeftConfig
+
+    from partway.training.trainer import SelfSamplingTrainer
 
 MOST_TOKENS, SPARE_TOKENS = 2, 16  # no tokenizer makes more of an ASCII character, and at the ends of a text
 
@@ -71,18 +75,18 @@ def material(
     config: SelfSamplingConfig,
     train: Sequence[Problem] | ProblemSource,
     dev: Sequence[Problem] | ProblemSource | None,
-    programs: Programs,
+    language: Language,
     peft_config: PeftConfig | None,
 ) -> Material:
     """The model, and the problems of the data sets that can be used with it."""
-    given, remarks = given_problems(train, programs, config)
+    given, remarks = given_problems(train, language, config)
     language_model = prepared_model(model, tokenizer, config, given, peft_config)
-    traces = traced_references(given, programs)
-    problems, left_out = usable(given, programs, language_model, traces)
+    traces = traced_references(given, language)
+    problems, left_out = usable(given, language, language_model, traces)
     return Material(
         language_model,
         with_references(problems, config.reference_share, config.seed),
-        [] if dev is None else _dev_problems(dev, programs, config, language_model),
+        [] if dev is None else _dev_problems(dev, language, config, language_model),
         traces,
         left_out,
         remarks,
@@ -90,32 +94,32 @@ def material(
 
 
 def problems_of(
-    source: Sequence[Problem] | ProblemSource, programs: Programs, config: SelfSamplingConfig
+    source: Sequence[Problem] | ProblemSource, language: Language, config: SelfSamplingConfig
 ) -> list[Problem]:
     """Problems as they are; anything else that holds rows is read."""
     if isinstance(source, list | tuple) and all(isinstance(problem, Problem) for problem in source):
         return list(source)
-    return load_problems(cast(ProblemSource, source), programs=programs, columns=config.named_columns)
+    return load_problems(cast(ProblemSource, source), language=language, columns=config.columns)
 
 
 def _dev_problems(
     source: Sequence[Problem] | ProblemSource,
-    programs: Programs,
+    language: Language,
     config: SelfSamplingConfig,
     language_model: LanguageModel,
 ) -> list[Problem]:
     """The problems to look at on the way; one that cannot be asked is to be known before the first step."""
-    problems = problems_of(source, programs, config)[: config.max_eval_problems]
+    problems = problems_of(source, language, config)[: config.max_eval_problems]
     for problem in problems:
         language_model.codec.question.text(problem.question)
     return problems
 
 
 def given_problems(
-    source: Sequence[Problem] | ProblemSource, programs: Programs, config: SelfSamplingConfig
+    source: Sequence[Problem] | ProblemSource, language: Language, config: SelfSamplingConfig
 ) -> tuple[list[Problem], list[str]]:
     """The problems to train on, and what is odd about them as a whole."""
-    problems = problems_of(source, programs, config)
+    problems = problems_of(source, language, config)
     remark = without_references(problems) if problems and config.buffer_file is None else None
     if remark is not None and config.self_sampling == "none":
         raise ProblemError(f"self_sampling is none, but {remark}")
@@ -125,7 +129,7 @@ def given_problems(
 @collecting_later()
 def usable(
     problems: Sequence[Problem],
-    programs: Programs,
+    language: Language,
     language_model: LanguageModel,
     traces: Mapping[str, Trace],
 ) -> tuple[list[Problem], list[LeftOut]]:
@@ -134,7 +138,7 @@ def usable(
     seen: set[str] = set()
     for problem in problems:
         reason = "an earlier problem has the same id" if problem.id in seen else None
-        reason = reason or _flaw(problem, programs, traces) or _reading_flaw(problem, language_model)
+        reason = reason or _flaw(problem, language, traces) or _reading_flaw(problem, language_model)
         seen.add(problem.id)
         if reason is None:
             kept.append(problem)
@@ -156,7 +160,7 @@ def with_references(problems: Sequence[Problem], share: float, seed: int) -> lis
     return [
         problem
         if random.Random(f"{seed}/{problem.id}").random() < share
-        else Problem(problem.id, problem.question, problem.answer, None, problem.meta)
+        else replace(problem, reference=None)
         for problem in problems
     ]
 
@@ -165,11 +169,11 @@ def with_references(problems: Sequence[Problem], share: float, seed: int) -> lis
 def first_buffers(
     problems: Sequence[Problem],
     config: SelfSamplingConfig,
-    programs: Programs,
+    language: Language,
     traces: Mapping[str, Trace],
 ) -> SeededBuffers:
     """What every problem begins with: its reference and, run again, the solutions in `buffer_file`."""
-    buffers = SeededBuffers(problems, config.rules, programs, traces)
+    buffers = SeededBuffers(problems, config.rules, language, traces)
     if config.buffer_file is not None:
         path = Path(config.buffer_file)
         if not path.is_file():
@@ -181,18 +185,18 @@ def first_buffers(
 
 
 @collecting_later()
-def traced_references(problems: Sequence[Problem], programs: Programs) -> dict[str, Trace]:
+def traced_references(problems: Sequence[Problem], language: Language) -> dict[str, Trace]:
     """The references that there are, each run once, by id; of problems with one id, the first one's."""
     if not problems:
         raise ProblemError("there are no problems to train on; set train_file to a file that has some")
-    return reference_traces(reversed(problems), programs)  # by id the last one stays
+    return reference_traces(reversed(problems), language)  # by id the last one stays
 
 
-def _flaw(problem: Problem, programs: Programs, traces: Mapping[str, Trace]) -> str | None:
+def _flaw(problem: Problem, language: Language, traces: Mapping[str, Trace]) -> str | None:
     """What is wrong with a problem's reference or answer."""
     if problem.reference is None:
-        return programs.answer_flaw(problem.answer)
-    flaw = flaw_of(traces[problem.id], problem.answer, programs)
+        return language.flaw(problem)
+    flaw = flaw_of(problem, traces[problem.id], language)
     return None if flaw is None else f"the reference {flaw}"
 
 
@@ -219,3 +223,50 @@ def _surely_fits(problem: Problem, language_model: LanguageModel) -> bool:
     most = MOST_TOKENS * sum(map(len, texts)) + SPARE_TOKENS
     # An anchored codec refuses some texts when it reads them: those are to be found before training.
     return most <= language_model.context_length and not codec.anchor and all(map(str.isascii, texts))
+
+
+def engine_of(trainer: SelfSamplingTrainer, language_model: LanguageModel, servers: Sequence[str]) -> Engine:
+    """The servers, if there are any, else the sampling tree on the model that is trained."""
+    if not servers:
+        language, memory = trainer.language, trainer.args.sampling_memory
+        return LocalEngine(language_model, language=language, layout=trainer.scorer.layout, memory=memory)
+    engine: Engine = registry.part("engines", "http")(
+        servers,
+        language_model.codec,
+        ends=end_ids(language_model),
+        vocabulary=language_model.model.config.get_text_config(decoder=True).vocab_size,
+        language=trainer.language,
+        directory_of=trainer.run.weights,
+        weight_sync=trainer.args.weight_sync,
+        patience=trainer.args.engine_timeout,
+        say=trainer.say,
+        is_first=trainer.is_world_process_zero(),
+        from_first=lambda value: from_first(trainer.accelerator, value),
+    )
+    return engine
+
+
+def explorer_of(
+    engine: Engine,
+    args: SelfSamplingConfig,
+    replay: Run | None,
+    asked: Callable[[int], Sequence[Asked]],
+) -> Engine:
+    """What exploring asks: the engine, given weights as seldom and as far ahead as the settings say.
+
+    With `replay`, the samples of that run. `asked` is what this process will ask for in a step, each time in
+    one call.
+    """
+    around: Callable[[str], Callable[..., Engine]] = partial(registry.part, "explorers")
+    if replay is not None:
+        return around("recorded")(engine, replay)
+    if args.weight_sync_steps > 1:
+        engine = around("seldom")(engine, args.weight_sync_steps)
+    if not args.explore_ahead:
+        return engine
+    if not engine.works_ahead:
+        raise ConfigError(
+            f"explore_ahead is {args.explore_ahead}, but the model that learns draws the samples itself; "
+            "set engine to the addresses of servers, or explore_ahead to 0"
+        )
+    return around("ahead")(engine, args.explore_ahead, asked)

@@ -1,4 +1,4 @@
-"""What a resumed run takes from its settings, and which settings are another run's.
+"""What makes a run: what it was made with, which settings are another run's, and what a resumed one takes.
 
 Optimiser and schedule are saved with the learning rate and the weight decay they had. When these are changed
 in between, the new ones hold from the resumed step on, on the schedule they have: as if they had held from
@@ -7,25 +7,36 @@ the first step. Nothing changes for a run whose settings are the same.
 
 from __future__ import annotations
 
+import hashlib
+import platform
+import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from torch.optim.lr_scheduler import LambdaLR
 
 from partway.errors import RunError
+from partway.language.language import flat
+from partway.problem import Problem
 from partway.runs import Run
+from partway.runs.rows import now, problems_digest
 from partway.training.config import SelfSamplingConfig
+from partway.training.impossible import HARMLESS
 
+SAMPLED_VALUES = 4096  # of each weight: to read all values of a large model takes minutes
 GROUP_SETTINGS = ("initial_lr", "weight_decay", "betas", "eps")
 LENGTHS = ("max_steps", "num_train_epochs")
 
 # Settings that change where and how a run is kept, not what it computes.
 FREE_SETTINGS = {
     *("output_dir", "run_name", "project", "report_to", "log_level", "disable_tqdm"),
-    *("save_steps", "save_strategy", "save_total_limit", "dataloader_num_workers"),
+    *("save_steps", "save_strategy", "save_total_limit", *HARMLESS),
     *("push_to_hub", "hub_model_id", "hub_strategy", "hub_private_repo", "hub_revision"),
-    *("engine", "engine_timeout", "weight_sync", "weight_sync_steps", "explore_ahead"),
+    *("engine", "engine_timeout", "weight_sync", "weight_sync_steps", "explore_ahead", "sampling_memory"),
     *("per_device_train_batch_size", "gradient_accumulation_steps", "ddp_timeout", "ddp_backend"),
 }
 
@@ -86,11 +97,11 @@ def other_material(run: Run, environment: Mapping[str, Any]) -> list[str]:
 
 
 def _differences(before: Mapping[str, Any], environment: Mapping[str, Any]) -> list[str]:
-    differences = []
-    if before["problems_per_step"] != environment["problems_per_step"]:
-        differences.append(
-            f"problems per step were {before['problems_per_step']}, are {environment['problems_per_step']}"
-        )
+    differences = [
+        f"{key.replace('_', ' ')} was {before[key]}, is {environment[key]}"
+        for key in ("problems_per_step", "precision")
+        if before[key] != environment[key]
+    ]
     for name, key in (("training problems", "train"), ("evaluation problems", "dev")):
         if before["data"][key] != environment["data"][key]:
             differences.append(
@@ -105,6 +116,7 @@ def _differences(before: Mapping[str, Any], environment: Mapping[str, Any]) -> l
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, str]:
     """By key, what is different in `new` settings; what settings do not say has its default."""
+    old, new = flat(old), flat(new)
     before, now = with_defaults(old), with_defaults(new)
     return {
         key: f"{key} was {before.get(key)!r}, is {now.get(key)!r}"
@@ -115,7 +127,7 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, str]:
 
 def with_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings, and the defaults of those that are not among them."""
-    # A setting that an older version did not know had today's default, or the run would not be the same.
+    # Of transformers' own settings, a run saves those that are not the defaults.
     usual = {f.name: f.default for f in fields(SelfSamplingConfig) if f.default is not MISSING}
     return usual | dict(settings)
 
@@ -123,3 +135,84 @@ def with_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
 def _count(environment: Mapping[str, Any], split: str) -> int:
     data = environment["data"][split]
     return data["problems"] if data else 0
+
+
+def model_digest(model: Any) -> str:
+    """A fingerprint of names, shapes and a sample of the values of all weights."""
+    hasher = hashlib.sha256()
+    for name, weight in model.named_parameters():
+        stride = max(1, weight.numel() // SAMPLED_VALUES)
+        # As doubles: NumPy has no bfloat16, and every smaller type fits without rounding.
+        values = weight.detach().reshape(-1)[::stride].cpu().double().numpy()
+        hasher.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
+        hasher.update(values.tobytes())
+    return hasher.hexdigest()
+
+
+def environment_of(
+    config: SelfSamplingConfig, model: Any, train: Sequence[Problem], dev: Sequence[Problem]
+) -> dict[str, Any]:
+    """Versions, machine, seed and fingerprints: the content of environment.json."""
+    packages = ("partway", "torch", "transformers", "accelerate")
+    return {
+        "python": platform.python_version(),
+        **{package: _version(package) for package in packages},
+        "platform": platform.platform(),
+        "device": config.device.type,
+        "precision": config.mixed_precision,  # may be the launcher's
+        "processes": config.world_size,
+        "problems_per_step": config.problems_per_step,
+        "command": " ".join(sys.argv),
+        "seed": config.seed,
+        "started": now(),
+        # One entry for every time it goes on after a stop.
+        "resumed": [],
+        "data": {"train": _data_identity(train), "dev": _data_identity(dev) if dev else None},
+        "model": {
+            "name": config.model_name_or_path,
+            "parameters": sum(weight.numel() for weight in model.parameters()),
+            "sha256": model_digest(model),
+        },
+    }
+
+
+def _data_identity(problems: Sequence[Problem]) -> dict[str, Any]:
+    return {"problems": len(problems), "sha256": problems_digest(problems)}
+
+
+def _version(package: str) -> str:
+    if package == "partway":  # may run from a checkout that was never installed
+        from partway import __version__
+
+        return __version__
+    return version(package)
+
+
+def check_free(directory: Path) -> None:
+    """Refuse a directory that holds a run already."""
+    if Run(directory).is_started:
+        raise RunError(
+            f"{directory}: there is a run already; --resume to go on with it, or choose another output_dir"
+        )
+
+
+def check_started(directory: Path) -> None:
+    """Refuse to go on with a run that is not there."""
+    if not Run(directory).is_started:
+        raise RunError(
+            f"{directory}: there is no run to resume; leave --resume out to start one, "
+            "or use --resume auto for either"
+        )
+
+
+def check_writable(directory: Path) -> None:
+    """Refuse a directory in which no file can be made."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        # Trying is the only sure way: permissions do not tell of a read-only disk.
+        with tempfile.TemporaryFile(dir=directory):
+            pass
+    except OSError as error:
+        raise RunError(
+            f"{directory}: cannot be written ({error.strerror}); choose another output_dir"
+        ) from error

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ from accelerate import Accelerator
 
 from partway.buffer import SolutionBuffer
 from partway.buffer.seeding import SeededBuffers
-from partway.execution import Trace
-from partway.models.engine import Draw, Request
+from partway.language import Trace
 from partway.problem import Problem
-from partway.runs import SelfSample
 from partway.runs.run import save_buffers, saved_buffer_rows
+from partway.sample import Sample
+from partway.sampling.guided import drafts_of
+from partway.solution import Solution
 from partway.training.distributed import gathered
 
 
@@ -26,7 +28,7 @@ class _Findings:
     No problem is explored by two processes between exchanges, so its buffer in one message is the buffer.
     """
 
-    samples: list[tuple[int, int, SelfSample]] = field(default_factory=list)
+    samples: list[tuple[int, int, Sample]] = field(default_factory=list)
     buffers: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
@@ -46,7 +48,10 @@ class Buffers(Mapping[str, SolutionBuffer]):
         self._totals = [sum(column) for column in zip(*sizes, strict=True)]
         self._findings = _Findings()
         self._changed: set[str] = set()
+        self._places: dict[str, int] = {}  # in the batch that is being explored
         self._due: set[str] = set()  # explored by any process since the last exchange
+        self.drawn: Counter[str] = Counter()  # samples of each problem up to the last exchange
+        self.lack_references = any(problem.reference is None for problem in problems)
 
     def __getitem__(self, key: str) -> SolutionBuffer:
         return self._buffers[key]
@@ -57,23 +62,28 @@ class Buffers(Mapping[str, SolutionBuffer]):
     def __len__(self) -> int:
         return len(self._buffers)
 
-    def consider(self, request: Request, draw: Draw, trace: Trace, step: int, place: int) -> list[SelfSample]:
-        """Let the problem's buffer judge a traced draw: a sample per verdict, as drawn again it is known."""
-        key, samples = request.problem.id, []
-        log_prob = None if draw.log_prob is None else round(draw.log_prob, 4)
-        is_known = draw.weights is not None or bool(draw.endpoint)  # else those trained here, as they are
-        weights = draw.weights if is_known else step - 1
-        # The first of equal draws may be new; the others are known by then, and are counted as known.
-        for count in (1, draw.count - 1):
+    def consider(self, sample: Sample, trace: Trace, step: int) -> list[Sample]:
+        """Let the problem's buffer judge a traced sample: one for each verdict, as the next copy is known."""
+        key, judged = sample.problem, []
+        log_prob = None if sample.log_prob is None else round(sample.log_prob, 4)
+        is_known = sample.weights is not None or bool(sample.endpoint)  # else those trained here, as they are
+        weights = sample.weights if is_known else step - 1
+        # The first of equal samples may be new; the others are known by then, and are counted as known.
+        for count in (1, sample.count - 1):
             if count:
                 verdict = self._buffers[key].consider(trace, step)
-                text = request.prefix.text, draw.completion
-                samples.append(SelfSample(step, key, *text, count, draw.finished, verdict, log_prob, weights))
+                seen = replace(sample, count=count, step=step, verdict=verdict)
+                judged.append(replace(seen, log_prob=log_prob, weights=weights))
                 if verdict.is_new:
                     self._changed.add(key)
                     self._measure(key)
-        self._findings.samples += [(step, place, sample) for sample in samples]
-        return samples
+        self._findings.samples += [(step, self._places[key], one) for one in judged]
+        return judged
+
+    def drafts_for(self, problem: Problem) -> tuple[Solution, ...]:
+        """What an evaluation may guess ahead from: what is kept of a problem that is trained on too."""
+        buffer = self.get(problem.id)
+        return () if buffer is None or buffer.problem.question != problem.question else drafts_of(buffer)
 
     def are_due(self, batch: Sequence[Problem]) -> bool:
         """Whether a problem of the batch was explored since the last exchange, maybe by another process."""
@@ -81,9 +91,10 @@ class Buffers(Mapping[str, SolutionBuffer]):
 
     def will_explore(self, batch: Sequence[Problem]) -> None:
         """Note that these problems are being explored, each by some process."""
+        self._places = {problem.id: place for place, problem in enumerate(batch)}
         self._due.update(problem.id for problem in batch)
 
-    def exchange(self, accelerator: Accelerator) -> list[SelfSample]:
+    def exchange(self, accelerator: Accelerator) -> list[Sample]:
         """Give every process every buffer; returns all samples in the order one process would have."""
         # A process alone has nobody to tell, and writing buffers out takes long.
         if accelerator.num_processes > 1:
@@ -97,24 +108,29 @@ class Buffers(Mapping[str, SolutionBuffer]):
         self._due.clear()
         # As one process alone would have drawn them: by step, then by place in the batch.
         placed = [entry for message in messages for entry in message.samples]
-        return [sample for _, _, sample in sorted(placed, key=lambda entry: entry[:2])]
+        samples = [sample for _, _, sample in sorted(placed, key=lambda entry: entry[:2])]
+        for sample in samples:
+            self.drawn[sample.problem] += sample.count
+        return samples
+
+    def is_solved(self, key: str) -> bool:
+        """Whether a problem has a solution worth learning by now, its reference or one that was found."""
+        if not self._sizes_of(key)[0]:
+            return False
+        return self._problems[key].reference is not None or bool(self._buffers[key].learned)
 
     def metrics(self) -> dict[str, float]:
         """Solutions kept per problem by kind; of rules beyond the paper's what became of them."""
-        full, stitched, partial = self._totals
+        full, partial = self._totals
         rules = next(iter(self.values())).rules
         line = {
             "buffer/fcs_per_problem": full / len(self),
             "buffer/pcs_per_problem": partial / len(self),
         }
-        if rules.stitch:
-            line["buffer/stitched_per_problem"] = stitched / len(self)
-        if any(problem.reference is None for problem in self._problems.values()):
-            line["buffer/problems_with_a_solution"] = sum(self._sizes_of(key)[0] > 0 for key in self)
-        if rules.spurious == "flag":
+        if self.lack_references:
+            line["buffer/problems_with_a_solution"] = sum(map(self.is_solved, self))
+        if rules.added and all(one.learns_doubted for one in rules.added_rules):
             line["buffer/flagged"] = sum(len(buffer.doubts) for buffer in self._made.values())
-        if rules.completes:
-            line["buffer/exact_fallbacks"] = sum(buffer.falls_back for buffer in self._made.values())
         return line
 
     def write(self, directory: Path) -> None:
@@ -126,9 +142,9 @@ class Buffers(Mapping[str, SolutionBuffer]):
         self._take_over({row.pop("id"): row for row in saved_buffer_rows(directory)})
 
     def _take_over(self, rows: Mapping[str, Mapping[str, Any]]) -> None:
-        programs = next(iter(self.values())).programs
+        language = next(iter(self.values())).language
         for key, row in rows.items():
-            self._made[key] = SolutionBuffer.from_json(self._problems[key], row, programs)
+            self._made[key] = SolutionBuffer.from_json(self._problems[key], row, language)
             self._measure(key)
 
     def _measure(self, key: str) -> None:
@@ -137,12 +153,11 @@ class Buffers(Mapping[str, SolutionBuffer]):
         self._sizes[key] = now
         self._totals = [total - old + new for total, old, new in zip(self._totals, before, now, strict=True)]
 
-    def _sizes_of(self, key: str) -> tuple[int, int, int]:
+    def _sizes_of(self, key: str) -> tuple[int, int]:
         """How many solutions are kept; of a buffer that has not changed yet, its reference."""
-        return self._sizes.get(key) or (int(self._problems[key].reference is not None), 0, 0)
+        return self._sizes.get(key) or (int(self._problems[key].reference is not None), 0)
 
 
-def _sizes(buffer: SolutionBuffer) -> tuple[int, int, int]:
-    """How many solutions are kept: fully correct, stitched, partially correct."""
-    full, stitched = len(buffer.fully_correct), len(buffer.stitched)
-    return full, stitched, len(buffer) - full - stitched
+def _sizes(buffer: SolutionBuffer) -> tuple[int, int]:
+    """How many solutions are kept: fully correct, partially correct."""
+    return len(buffer.fully_correct), len(buffer.partially_correct)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from partway.errors import ConfigError, ModelError
+from partway.errors import ConfigError, ModelError, one_line
+from partway.files import atomic_directory
 from partway.models.loading import LanguageModel, load_model, no_progress_bar
 from partway.models.tiny import build_tiny_model, sizes_of
 from partway.problem import Problem
@@ -43,7 +44,7 @@ def prepared_model(
             raise ModelError("a model without its tokenizer cannot be trained; pass processing_class")
         model = LanguageModel.of(model, tokenizer, config.asking)
     if config.attn_implementation is not None:
-        set_attention(model.model, config.attn_implementation)
+        set_attention(model.model, config.attn_implementation, config.device)
     return model if peft_config is None else with_adapter(model, peft_config, config.seed, base_name)
 
 
@@ -53,15 +54,14 @@ def lasting_name(name: str) -> str:
     return str(path.resolve()) if path.is_dir() else name
 
 
-def set_attention(model: PreTrainedModel, name: str) -> None:
+def set_attention(model: PreTrainedModel, name: str, device: torch.device) -> None:
     """Have the model compute attention so; layouts and samplers that it is not right for are not used."""
-    if name == "flex_attention" and model.device.type == "cpu":  # PyTorch 2.13 dies of it, without an error
+    if name == "flex_attention" and device.type == "cpu":  # PyTorch 2.13 dies of it, without an error
         raise ConfigError(f"attn_implementation is {name}, which ends the process on a CPU; leave it out")
     try:
         model.set_attn_implementation(name)
     except (ValueError, ImportError, KeyError) as error:
-        reason = " ".join(str(error).split())
-        raise ConfigError(f"attn_implementation is {name}, which cannot be used here: {reason}") from error
+        raise ConfigError(f"attn_implementation is {name}, which fails here: {one_line(error)}") from error
 
 
 def named_model(name: str, config: SelfSamplingConfig, problems: Sequence[Problem]) -> LanguageModel:
@@ -70,7 +70,7 @@ def named_model(name: str, config: SelfSamplingConfig, problems: Sequence[Proble
         if config.bits:
             raise ConfigError(f"load_in_{config.bits}bit is true, but the tiny model has nothing to save")
         sizes = sizes_of(config.config_overrides) if config.config_overrides else {}
-        return build_tiny_model(problems, seed=config.seed, directory=None, **sizes)
+        return build_tiny_model(problems, seed=config.seed, directory=None, asking=config.asking, **sizes)
     dtype = getattr(torch, config.dtype)
     device = config.device if config.bits else "cpu"  # Trainer moves it, unless it is quantised
     return load_model(name, dtype=dtype, device=device, asking=config.asking, bits=config.bits)
@@ -107,19 +107,23 @@ def with_adapter(
         try:
             model = get_peft_model(base, peft_config)
         except ValueError as error:
-            raise ConfigError(f"lora_target_modules: {' '.join(str(error).split())}") from error
+            raise ConfigError(f"lora_target_modules: {one_line(error)}") from error
     for adapter in model.peft_config.values():
         named = adapter.base_model_name_or_path
-        if not named or not Path(named).is_dir():  # `smollm2` is loaded from a directory, which peft can read
+        if not named or not Path(named).is_dir():  # a model of ours is in a directory, which peft can read
             named = base_name or named
         adapter.base_model_name_or_path = lasting_name(named) if named else None
     return LanguageModel(model, language_model.codec, language_model.context_length)
 
 
 def save_nameless_base(model: Any, tokenizer: PreTrainedTokenizerBase, directory: Path) -> None:
-    """Save what an adapter was put on, if no name leads to it, so that the adapter can be loaded again."""
+    """Save what an adapter was put on, if no name leads to it, so that the adapter names where it is."""
     adapters = getattr(model, "peft_config", {}).values()
     if not adapters or any(adapter.base_model_name_or_path for adapter in adapters):
+        return
+    for adapter in adapters:
+        adapter.base_model_name_or_path = str(directory.resolve())
+    if directory.is_dir():  # of a run that goes on
         return
     base = model.get_base_model()
     # The adapter wraps modules in place: their names are put back, its own weights are left out.
@@ -128,6 +132,6 @@ def save_nameless_base(model: Any, tokenizer: PreTrainedTokenizerBase, directory
         for name, weight in base.state_dict().items()
         if ".lora_" not in name
     }
-    with no_progress_bar():
-        base.save_pretrained(directory, state_dict=weights)
-        tokenizer.save_pretrained(directory)
+    with no_progress_bar(), atomic_directory(directory) as fresh:
+        base.save_pretrained(fresh, state_dict=weights)
+        tokenizer.save_pretrained(fresh)

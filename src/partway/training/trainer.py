@@ -1,7 +1,7 @@
-"""`SelfSamplingTrainer`: explore the batch, learn from the buffers (Algorithm 3), on transformers' Trainer.
+"""Algorithms 1 and 3 on transformers' Trainer: explore the batch, learn from the buffers.
 
-From Trainer come precision, accumulation, the optimiser, its schedule, distribution and callbacks. Tokens,
-packing and execution are below `sample_solutions`, `losses` and `trace_all`; files are in `recording`.
+Precision, accumulation, optimiser, schedule and distribution are Trainer's. Tokens, packing and execution are
+below `sample_solutions`, `losses` and `trace_all`; the run directory is the recorder's.
 """
 
 from __future__ import annotations
@@ -17,55 +17,36 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
-from transformers import EarlyStoppingCallback, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, Trainer, TrainerCallback
 
-from partway.datasets.sources import ProblemSource
-from partway.evaluation import Evaluation, EvaluationPlan, ProblemResult, evaluate
-from partway.execution import Programs
-from partway.models.agreement import evaluating
-from partway.models.engine import Draw, Engine, Metered, Request
+from partway import registry
+from partway.evaluation import Evaluation, evaluate
+from partway.language import Language, Trace
+from partway.learning.layout_check import evaluating
+from partway.learning.scoring import LearningPlan, Scorer
+from partway.learning.token_tree import Targets
+from partway.models.engine import Asked, Engine, Metered
 from partway.models.loading import LanguageModel
-from partway.models.local_engine import LocalEngine
-from partway.models.scoring import LearningPlan, Scorer
-from partway.models.servers.server_engine import ServerEngine, Together
-from partway.models.targets import Targets
 from partway.problem import Problem
+from partway.problems import ProblemSource
 from partway.runs import Run
-from partway.sampling import drafts_of
-from partway.solution import Solution
-from partway.training.account import Account
+from partway.sample import Sample
+from partway.sampling.guided import Guide, sample_solutions
+from partway.training.account import Account, Learned
 from partway.training.config import SelfSamplingConfig
-from partway.training.distributed import from_first, gathered, maxima, reducing, whole_weights
-from partway.training.environment import environment_of
-from partway.training.exploration import Exploration
-from partway.training.failures import Learned
+from partway.training.distributed import gathered, maxima, reducing, whole_weights
 from partway.training.kept_targets import KeptTargets
-from partway.training.order import BatchOrder, ProblemLoader
-from partway.training.preparation import first_buffers, material
-from partway.training.recording import RecordingTrainer
-from partway.training.replay import Recording
-from partway.training.rewarding import RewardedDraw, rewarded_draws, sample_targets
+from partway.training.order import AddedOrder, BatchOrder, ProblemLoader, step_seed
+from partway.training.preparation import engine_of, explorer_of, first_buffers, material
+from partway.training.recording import Recorder, settle_tie
+from partway.training.resuming import check_writable, environment_of, group_settings
 from partway.training.shared_buffers import Buffers
-from partway.training.trackers import SampleTables
 
 if TYPE_CHECKING:
     from peft import PeftConfig
 
 
-class Turns(TrainerCallback):  # type: ignore[misc]
-    """Tells the trainer when a step begins and ends."""
-
-    def __init__(self, trainer: SelfSamplingTrainer) -> None:
-        self.trainer = trainer
-
-    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        self.trainer.before_step()
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        self.trainer.after_step()
-
-
-class SelfSamplingTrainer(RecordingTrainer):
+class SelfSamplingTrainer(Trainer):  # type: ignore[misc]
     """Fine-tune a model on its own correct and partially-correct solutions (Algorithm 3).
 
     The datasets are problems, or anything that `load_problems` reads.
@@ -75,6 +56,9 @@ class SelfSamplingTrainer(RecordingTrainer):
     `lora_*` settings'; `compute_metrics` makes more metrics of an evaluation.
     """
 
+    args: SelfSamplingConfig
+    control: Any
+
     def __init__(
         self,
         model: str | PreTrainedModel | LanguageModel,
@@ -83,7 +67,7 @@ class SelfSamplingTrainer(RecordingTrainer):
         eval_dataset: Sequence[Problem] | ProblemSource | None = None,
         processing_class: PreTrainedTokenizerBase | None = None,
         callbacks: list[TrainerCallback] | None = None,
-        programs: Programs | None = None,
+        language: Language | None = None,
         *,
         engine: Engine | None = None,
         replay: Run | None = None,
@@ -91,10 +75,10 @@ class SelfSamplingTrainer(RecordingTrainer):
         optimizers: tuple[Optimizer | None, LRScheduler | None] = (None, None),
         compute_metrics: Callable[[Evaluation], dict[str, float]] | None = None,
     ) -> None:
-        self.programs = programs or args.language
-        args.settings |= self.programs.settings()  # so that readers of the run have the same programs
+        self.language = language or args.built_language
+        args.settings |= self.language.settings()  # so that readers of the run have the same programs
         given = material(
-            model, processing_class, args, train_dataset, eval_dataset, self.programs, peft_config
+            model, processing_class, args, train_dataset, eval_dataset, self.language, peft_config
         )
         language_model, problems, dev = given.language_model, given.problems, given.dev
         self.left_out = given.left_out
@@ -102,17 +86,21 @@ class SelfSamplingTrainer(RecordingTrainer):
             args.eval_strategy, args.load_best_model_at_end = "no", False
         self.codec = language_model.codec
         self.context_length = language_model.context_length
-        self.kept_targets = KeptTargets(language_model, args)
-        self.buffers = Buffers(problems, first_buffers(problems, args, self.programs, given.traces))
+        self.objective = args.built_objective
+        self.kept_targets = KeptTargets(language_model, args, self.objective)
+        self.buffers = Buffers(problems, first_buffers(problems, args, self.language, given.traces))
         self.order = BatchOrder.of(args, len(problems))
+        self.mixed: AddedOrder | None = None
+        if args.solved_share is not None:
+            self.mixed = registry.part("choices", "solved_share").of(args, problems, self.buffers.is_solved)
         self.batch: list[Problem] = []
-        self.rewarded: dict[str, list[RewardedDraw]] = {}  # this step's, for a policy gradient
-        self._explored_step = 0
-        self._random_state: Tensor | None = None  # as the last step left it
+        self._parts: list[list[Problem]] = []  # what this process has still to take of the batch
+        self.explored: dict[str, list[tuple[Sample, Trace]]] = {}  # what was drawn last, by problem
+        self.explored_step = 0
+        self.run = Run(Path(args.output_dir or "run"))
+        self.account = Account(self.run, self.buffers, mixed=self.mixed)
+        check_writable(self.run.directory)
         super().__init__(
-            Account(Run(Path(args.output_dir or "run")), self.buffers),
-            environment_of(args, language_model.model, problems, dev),
-            steps_per_epoch=self.order.steps_per_epoch,
             model=language_model.model,
             args=args,
             data_collator=list,
@@ -123,50 +111,31 @@ class SelfSamplingTrainer(RecordingTrainer):
             optimizers=optimizers,
             compute_metrics=compute_metrics,
         )
+        environment = environment_of(args, language_model.model, problems, dev)
+        self.recorder = Recorder(self, self.account, environment)
+        self.clock = self.recorder.clock
         for remark in given.remarks:
             self.say(remark)
-        self.add_callback(Turns(self))
-        questions = {problem.id: problem.question for problem in (*dev, *problems)}
-        self.add_callback(SampleTables(self.run, questions))
-        if args.early_stopping_patience is not None:
-            self.add_callback(EarlyStoppingCallback(args.early_stopping_patience))
-        self.scorer = self._scorer()
-        self.environment["layout"] = self.scorer.layout.name
-        self.environment["chat_template"] = self.codec.tokenizer.chat_template is not None
-        if engine is None:
-            engine = self._own_engine(language_model, args.servers if replay is None else [])
-        self.exploration = Exploration(
-            engine,
-            args,
-            self.buffers,
-            has_room=self.kept_targets.has_room,
-            sampling_mode=self.sampling_mode,
-            recording=None if replay is None else Recording(replay, self.programs),
+        self.scorer = Scorer(
+            self.model,
+            self.codec.pad_id,
+            tokens_per_pass=args.tokens_per_pass,
+            learn_question=args.learn_question,
         )
-        if isinstance(engine, ServerEngine):
-            self.meter = engine.meter
-
-    @property
-    def engine(self) -> Engine:
-        """What draws the samples, for exploring and for evaluations."""
-        return self.exploration.engine
-
-    @engine.setter
-    def engine(self, engine: Engine) -> None:
-        self.exploration.engine = engine
-
-    def train(self, *args: Any, **kwargs: Any) -> Any:
-        """Train to the end; what servers needed for it is removed."""
-        has_ended = False
-        try:
-            result = super().train(*args, **kwargs)
-            has_ended = True
-            return result
-        finally:
-            self.exploration.end(is_complete=has_ended)
+        self.recorder.environment["layout"] = self.scorer.layout.name
+        self.recorder.environment["chat_template"] = self.codec.question.is_markup
+        self.guide = Guide(
+            args.samples_per_problem,
+            args.partial_solutions != "targets",
+            self.kept_targets.has_room,
+        )
+        self.replay = replay
+        self.engine = engine or engine_of(self, language_model, args.servers if replay is None else [])
+        self.recorder.meter = self.engine.meter
 
     def training_step(self, model: Any, problems: list[Problem], num_items_in_batch: Any = None) -> Tensor:
         """Explore the problems, then learn from their buffers."""
+        problems = self._parts.pop(0)  # not those of the loader, which reads ahead of what is solved
         if self.explores:
             self.explore(problems)  # Algorithm 3, lines 1-9
         return self.learn(model, problems)  # line 10
@@ -183,23 +152,25 @@ class SelfSamplingTrainer(RecordingTrainer):
 
     def explore(self, problems: Sequence[Problem]) -> None:
         """Sample solutions of each problem, run them, and keep what is right in them."""
-        with self.clock.span("exploring"), self.exploration.in_good_order(self.accelerator, self._saved):
-            drawn = self.exploration.drawn(self.step, problems)
+        how = self.guide, self.args.sampling, step_seed(self.args.seed, self.step, "explore")
+        with self.clock.span("exploring"), self.recorder.in_good_order(), self.sampling_mode(self.explorer):
+            samples = sample_solutions(self.explorer, problems, self.buffers, *how)  # Algorithm 2
         with self.clock.span("executing"):
-            self.consider([(request, draw) for request, draws in drawn for draw in draws])
+            traces = self.language.trace_all([(problem, sample.text) for problem, sample in samples])
+            self.explored_step, self.explored = self.step, {problem.id: [] for problem in problems}
+            unsolved = {problem.id for problem in problems if not self.buffers.is_solved(problem.id)}
+            self.account.ledger.unsolved += sum(s.count for p, s in samples if p.id in unsolved)
+            for (problem, sample), trace in zip(samples, traces, strict=True):
+                self.explored[problem.id].append((sample, trace))
+                self.consider(sample, trace)  # lines 3-9
 
-    def consider(self, draws: Sequence[tuple[Request, Draw]]) -> None:
-        """Trace the draws, let the buffers judge them, and account for each."""
-        self._explored_step = self.step
-        traces = self.programs.trace_all([draw.text for _, draw in draws])
-        if self.args.loss.advantages is not None:
-            self.rewarded = rewarded_draws(draws, traces, self.args.reward, self.programs)
-        places = {problem.id: place for place, problem in enumerate(self.batch)}
-        for (request, draw), trace in zip(draws, traces, strict=True):
-            for sample in self.buffers.consider(request, draw, trace, self.step, places[request.problem.id]):
-                self.account.ledger.add_sample(
-                    sample, draw.tokens, draw.drafted, executed=bool(trace.states), served=bool(draw.endpoint)
-                )
+    def consider(self, sample: Sample, trace: Trace) -> None:
+        """Let the problem's buffer judge a traced sample, and account for it."""
+        # A run keeps the tokens that it learned; those of other samples would double its files.
+        kept = sample if self.objective.least_samples else replace(sample, tokens=())
+        tokens = sample.tokens or self.codec.encode(sample.completion)
+        for judged in self.buffers.consider(kept, trace, self.step):
+            self.account.ledger.add_sample(judged, len(tokens), executed=bool(trace.states))
 
     def learn(self, model: Any, problems: Sequence[Problem]) -> Tensor:
         """Backpropagate the objective over each problem's buffer, pass by pass; returns the loss."""
@@ -208,7 +179,7 @@ class SelfSamplingTrainer(RecordingTrainer):
             targets = {problem.id: found for problem in problems if (found := self.targets(problem))}
             plan = self._agreed(self.scorer.plan(list(targets.values())))
             losses_P = torch.zeros(len(targets), device=self.args.device)
-            passes = self.scorer.losses(model, plan, self.args.loss, batch_size=len(self.batch))
+            passes = self.scorer.losses(model, plan, self.objective, batch_size=len(self.batch))
             for number in range(plan.learning):
                 with reducing(self.accelerator, model, is_last=number == plan.learning - 1):
                     part = next(passes)
@@ -223,52 +194,96 @@ class SelfSamplingTrainer(RecordingTrainer):
         return loss * float(self.args.world_size)
 
     def targets(self, problem: Problem) -> Targets | None:
-        """What is learned of a problem: its buffer or, by a policy gradient, this step's samples."""
-        if self.args.loss.advantages is None:
+        """What is learned of a problem: its buffer or, if the objective says so, this step's samples."""
+        if not self.objective.least_samples:
             return self.kept_targets.of(problem, self.buffers[problem.id], self.step)
-        prompt, samples = self.kept_targets.prompt_of(problem.question), self.rewarded.get(problem.id, ())
-        return sample_targets(prompt, samples, self.args.loss.advantages, self.codec, self.programs)
+        explored = self.explored.get(problem.id)
+        if not explored:
+            return None
+        weights = self.objective.weigh(problem, explored, self.language)
+        return self.kept_targets.drawn(problem, [sample for sample, _ in explored], weights)
 
     def before_step(self) -> None:
         """Take the step's batch, with buffers that are current for its problems."""
         # Of all processes: losses are means over the whole batch, whoever computes them.
-        self.batch = [self.train_dataset[index] for index in self.order.batch(self.state.global_step)]
+        if self.mixed is not None and self.buffers.are_due(self.batch):  # the last step's
+            self.share()
+        indices = (self.mixed or self.order).batch(self.state.global_step)
+        self.batch = [self.train_dataset[index] for index in indices]
         if self.buffers.are_due(self.batch):
             self.share()
         self.buffers.will_explore(self.batch)
-        if self.exploration.ahead is not None and self.args.self_sampling != "none":
-            with self.clock.span("exploring"), self.exploration.in_good_order(self.accelerator, self._saved):
-                self.exploration.send_ahead(self.step, self.state.max_steps or self.step, self._parts)
+        self._parts = self.order.divided(self.batch)
+        self.guide = replace(self.guide, counts=self._counts())
 
-    def _parts(self, step: int) -> list[list[Problem]]:
-        """What this process explores in a step, in the parts that it will be asked for."""
-        return [[self.train_dataset[index] for index in part] for part in self.order.parts(step - 1)]
+    def _counts(self) -> dict[str, int]:
+        """How many samples each problem of the batch gets, where that is not the same for all."""
+        if self.args.sample_budget == "equal":
+            return {}
+        ids = [problem.id for problem in self.batch]
+        tried = [(self.buffers.is_solved(key), self.buffers.drawn[key]) for key in ids]
+        divided = registry.part("choices", "sample_budget")
+        return dict(zip(ids, divided(self.args.samples_per_problem * len(ids), tried), strict=True))
+
+    def _asked(self, step: int) -> list[Asked]:
+        """What this process will ask for in a step, part by part."""
+        if step > max(self.state.max_steps, self.step):
+            return []
+        seed = step_seed(self.args.seed, step, "explore")
+        parts = [[self.train_dataset[index] for index in part] for part in self.order.parts(step - 1)]
+        return [(self.guide.requests(part, self.buffers, seed), self.args.sampling, seed) for part in parts]
 
     def after_step(self) -> None:
         """Share findings when it is time."""
-        # Kept until the next step: a checkpoint made when servers fail must say what this one left.
-        self._random_state = torch.get_rng_state()
         if self.state.global_step % self.args.buffer_sync_steps == 0:
             self.share()
+
+    def train(
+        self,
+        resume_from_checkpoint: bool | str | None = None,
+        force: bool = False,
+        branch: Run | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Train to the end, from the last good checkpoint of the run if `resume_from_checkpoint` is set.
+
+        If it is "auto" and there is no run yet, one is started.
+        `force` continues although settings, problems or the model differ from those of the run.
+        A new run takes its steps before the first sample from `branch`, another run that has made the same.
+        """
+        has_ended = False
+        try:
+            with self.recorder.keeping(resume_from_checkpoint, force, branch) as checkpoint:
+                result = super().train(resume_from_checkpoint=checkpoint and str(checkpoint), **kwargs)
+            has_ended = True
+        finally:
+            (self.explorer.rest if has_ended else self.explorer.close)()
+        # Outside the lock: the run is finished, whatever becomes of the upload.
+        if self.args.push_to_hub:
+            self.push_to_hub()
+        return result
 
     def evaluate(
         self, eval_dataset: Any = None, ignore_keys: Any = None, metric_key_prefix: str = "eval"
     ) -> Any:
         """pass@k and its kin on the evaluation problems, each process on its share of them."""
         problems: Sequence[Problem] = eval_dataset or self.eval_dataset
-        plan = replace(self.args.evaluation, programs=self.programs)
-        with self.clock.span("evaluating"), self.sampling_mode():
+        plan = replace(self.args.evaluation, language=self.language)
+        with self.clock.span("evaluating"), self.sampling_mode(self.engine):
             own = problems[self.args.process_index :: self.args.world_size]
             engine = Metered(self.engine)
-            results = self._recorded_results(own)
+            replay, step = self.replay if self.is_in_train else None, self.state.global_step
+            results = registry.part("replays", "results")(replay, step, own) if replay is not None else None
             if results is None:
-                results = self._results(engine, own, plan) if own else ()
+                watch, drafts = self.recorder.watch, self.buffers.drafts_for
+                drawn = evaluate(engine, own, plan, on_progress=watch, drafts_for=drafts) if own else None
+                results = drawn.results if drawn else ()
             parts = gathered(self.accelerator, (results, engine.tokens))
             # In the order of the problems, whichever process had which of them.
             everything = {r.task_id: r for of_process, _ in parts for r in of_process}
             evaluation = Evaluation.of(tuple(everything[problem.id] for problem in problems), plan)
         if self.is_world_process_zero() and self.is_in_train:
-            with self.writing("an evaluation"):
+            with self.recorder.writing("an evaluation"):
                 self.run.write_evaluation(self.state.global_step, evaluation)
         metrics = evaluation.scalars(f"{metric_key_prefix}_")
         if self.compute_metrics is not None:
@@ -278,30 +293,28 @@ class SelfSamplingTrainer(RecordingTrainer):
             }
         metrics[f"{metric_key_prefix}_tokens_drawn"] = sum(tokens for _, tokens in parts)
         self.log(metrics)
+        is_due = self.control.should_evaluate  # else nobody asks whether it is the best
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        if is_due:
+            settle_tie(self.state, metrics, self.args.metric_for_best_model)
         return metrics
 
-    def _results(
-        self, engine: Engine, problems: Sequence[Problem], plan: EvaluationPlan
-    ) -> tuple[ProblemResult, ...]:
-        """Those of an evaluation; what is kept of problems that are trained on too are their drafts."""
+    @contextmanager
+    def sampling_mode(self, engine: Engine) -> Iterator[None]:
+        """No dropout, no checkpointing of activations; all weights here, and told to the engine."""
+        with evaluating(self.model), whole_weights(self.model):
+            engine.update(self.model, self.state.global_step)
+            yield
 
-        def drafts_for(problem: Problem) -> tuple[Solution, ...]:
-            buffer = self.buffers.get(problem.id)
-            if buffer is None or buffer.problem.question != problem.question:
-                return ()
-            return drafts_of(buffer)
+    @property
+    def engine(self) -> Engine:
+        """What draws the samples of evaluations and, as `explorer`, those of exploring."""
+        return self._engine
 
-        return evaluate(engine, problems, plan, on_progress=self.watch, drafts_for=drafts_for).results
-
-    def _recorded_results(self, problems: Sequence[Problem]) -> tuple[ProblemResult, ...] | None:
-        """Those of a run that is replayed, if it was evaluated at this step."""
-        recording = self.exploration.recording
-        if recording is None or not self.is_in_train:
-            return None
-        recorded = recording.results(self.state.global_step)
-        ids = {problem.id for problem in problems}
-        return None if recorded is None else tuple(result for result in recorded if result.task_id in ids)
+    @engine.setter
+    def engine(self, engine: Engine) -> None:
+        self._engine = engine
+        self.explorer = explorer_of(engine, self.args, self.replay, self._asked)
 
     def rehearse(self) -> str:
         """Explore and learn from the first batch without updating or writing anything; says what it found."""
@@ -316,78 +329,65 @@ class SelfSamplingTrainer(RecordingTrainer):
             f"{self.account.ledger.tokens} tokens learned from in layout {self.scorer.layout.name}"
         )
 
-    @contextmanager
-    def sampling_mode(self, *, is_due: bool = True) -> Iterator[None]:
-        """No dropout, no checkpointing of activations; all weights here and, if it is due, in the engine."""
-        with evaluating(self.model), whole_weights(self.accelerator, self.model):
-            if is_due:
-                self.engine.update(self.model, self.state.global_step)
-            yield
-
-    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-        """Load weights, and check on them again what was checked on others, if they are all here."""
-        super()._load_from_checkpoint(resume_from_checkpoint, model)
-        if model is None:
-            self.scorer = self._scorer()
-            self.environment["layout"] = self.scorer.layout.name
-            if isinstance(self.engine, LocalEngine):
-                self.engine.check()
-
     def get_train_dataloader(self) -> ProblemLoader:
         """Problems in the run's order."""
         return ProblemLoader(self.train_dataset, self.order)
 
-    def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
-        norm = super()._get_grad_norm(model, grad_norm)
-        if self.accelerator.scaler is None and not math.isfinite(norm):  # a scaler skips such steps
-            raise self.learned.no_number("gradient's norm", float(norm), self.run, self.codec)
-        return norm
+    def set_initial_training_values(self, *args: Any) -> Any:
+        """Number of epochs, ..., of steps; no epochs if the run has made its steps in an earlier life."""
+        epochs, *others, max_steps = super().set_initial_training_values(*args)
+        return (0 if self.recorder.is_over(max_steps) else epochs, *others, max_steps)
 
-    def floating_point_ops(self, inputs: Any) -> int:
-        """Not estimated: a step is many passes of different sizes."""
-        return 0
+    def create_scheduler(self, *args: Any, **kwargs: Any) -> Any:
+        """Make the schedule; what the settings say is noted before a checkpoint's take their place."""
+        scheduler = super().create_scheduler(*args, **kwargs)
+        self.recorder.group_settings = group_settings(self.optimizer)
+        return scheduler
 
-    def _own_engine(self, language_model: LanguageModel, servers: Sequence[str]) -> Engine:
-        """The servers, if there are any, else the sampling tree on the model that is trained."""
-        if not servers:
-            return LocalEngine(language_model, programs=self.programs, layout=self.scorer.layout)
-        return ServerEngine(
-            servers,
-            language_model,
-            programs=self.programs,
-            directory_of=self.run.weights,
-            weight_sync=self.args.weight_sync,
-            patience=self.args.engine_timeout,
-            say=self.say,
-            together=Together(
-                self.is_world_process_zero(), lambda value: from_first(self.accelerator, value)
-            ),
-        )
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Complete the line, add it to the run, and hand it to the trackers."""
+        super().log(self.recorder.line(logs))
 
-    def _saved(self) -> str:
-        """Save a checkpoint, unless a part of the step was explored already; says how to go on."""
-        step = self.state.global_step
-        if self._explored_step == self.step or not step:
-            return "--resume goes on from the last checkpoint"
-        path = self.run.checkpoint(step)
-        if step not in self.run.checkpoints():
-            assert self._random_state is not None, "a step was made since the last checkpoint"
-            torch.set_rng_state(self._random_state)  # a new epoch has drawn from it, and will again
-            self._save_checkpoint(self.model, None)
-        return f"{path.name} is saved, --resume goes on from there"
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        """Save all that resuming needs; if a signal came, stop."""
+        with self.recorder.checkpoint():
+            super()._save_checkpoint(model, trial)
 
-    def _scorer(self) -> Scorer:
-        return Scorer(
-            self.model,
-            self.codec.pad_id,
-            tokens_per_pass=self.args.tokens_per_pass,
-            learn_question=self.args.learn_question,
-        )
+    def init_hf_repo(self, token: str | None = None) -> None:
+        """Make the repository that the model is to go to; if it cannot be made, that is said at once."""
+        with registry.part("hub", "open")():
+            super().init_hf_repo(token)
+
+    def push_to_hub(
+        self,
+        commit_message: str | None = "End of training",
+        blocking: bool = True,
+        token: str | None = None,
+        revision: str | None = None,
+        **_: Any,
+    ) -> Any:
+        """Upload `final/`, and nothing else of the run: its card is the repository's page.
+
+        `blocking` or not, it waits: there is nothing left to do meanwhile.
+        """
+        if not self.is_world_process_zero():
+            return None
+        if self.hub_model_id is None:
+            self.init_hf_repo(token)
+        where = token or self.args.hub_token, revision or self.args.hub_revision
+        commit = registry.part("hub", "upload")(self.run.final, self.hub_model_id, commit_message, *where)
+        self.say(f"uploaded {self.run.final} to {self.hub_model_id}")
+        return commit
+
+    def say(self, line: str) -> None:
+        """Tell the user something that is not a metric."""
+        self.recorder.say(line)
 
     def _agreed(self, plan: LearningPlan) -> LearningPlan:
         """The plan with as many passes as the process that needs most; also agrees on a signal to stop."""
-        weighing, learning, self.stop_signal = maxima(
-            self.accelerator, [plan.weighing, max(1, plan.learning), self.signals.received]
+        recorder, needed = self.recorder, [plan.weighing, max(1, plan.learning)]
+        weighing, learning, recorder.stop_signal = maxima(
+            self.accelerator, [*needed, recorder.signals.received]
         )
         return plan.padded(weighing, learning)
 
@@ -396,5 +396,5 @@ class SelfSamplingTrainer(RecordingTrainer):
 
     def share(self) -> None:
         """Give every process what the others found."""
-        with self.writing("self-samples"):
+        with self.recorder.writing("self-samples"):
             self.account.share(self.accelerator)

@@ -1,0 +1,1 @@
+"""Published data sets to problems: GSM8K and MathQA."""

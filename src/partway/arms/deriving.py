@@ -1,0 +1,72 @@
+"""Arms without training of their own: another arm's model mixed with the first one, or drawn otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from partway.arms.experiment import SHARES, TEMPERATURES
+from partway.arms.selecting import Candidate
+from partway.arms.trials import Problems, Trial, loaded
+from partway.runs import Run
+
+if TYPE_CHECKING:
+    from partway.models.loading import LanguageModel
+
+
+def candidates(trial: Trial, run: Run | None, problems: Problems) -> tuple[list[Candidate], Candidate]:
+    """What may be chosen, and what one has without choosing; each is measured on dev first."""
+    model = trial.experiment.model if run is None else str(run.final)
+    if trial.arm.method == "untrained":
+        found = [_candidate(trial, problems, "first weights", partial(loaded, model))]
+        return found, found[0]
+    if trial.arm.method == "mix":
+        mixes = {
+            share: _candidate(
+                trial, problems, f"mix {share:g}", partial(_mixed, trial.experiment.model, model, share)
+            )
+            for share in SHARES
+        }
+        # Wortsman et al. recommend one half where nothing can be chosen on.
+        return list(mixes.values()), mixes[0.5]
+    # pass@1 is then the mean over all samples: a draw of its own at T=0.2 would be the same for all.
+    drawn = {
+        temperature: _candidate(
+            trial, problems, f"T={temperature:g}", partial(loaded, model), temperature, pass1=False
+        )
+        for temperature in TEMPERATURES
+    }
+    return list(drawn.values()), drawn[0.8]  # the paper's
+
+
+def _candidate(
+    trial: Trial,
+    problems: Problems,
+    name: str,
+    load: Callable[[], LanguageModel],
+    temperature: float = 0.8,
+    *,
+    pass1: bool = True,
+) -> Candidate:
+    file_name = name.replace(" ", "-").replace("=", "-")
+    plans = {
+        "dev": trial.plan(trial.experiment.dev_samples, temperature, pass1=pass1),
+        "test": trial.plan(trial.experiment.test_samples, temperature, pass1=pass1),
+    }
+    measures = {
+        split: partial(
+            trial.measured, load, trial.folder / f"{split}-{file_name}.json", problems[split], plan
+        )
+        for split, plan in plans.items()
+    }
+    # Dev is measured now, test only if the candidate is chosen: `measure` is called by then.
+    dev = {metric: fmean(scores) for metric, scores in measures["dev"]().items()}
+    return Candidate(name, dev, measures["test"])
+
+
+def _mixed(first: str, tuned: str, share: float) -> LanguageModel:
+    from partway.arms.mixing import mixed
+
+    return mixed(loaded(first), loaded(tuned), share)

@@ -1,0 +1,204 @@
+"""What a comparison consists of: arms, seeds, problems and the budget that every arm gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from partway import registry
+from partway.arms.arms import Arm, load_arms
+from partway.config_files import checked, read_settings
+from partway.errors import ConfigError, ProblemError
+from partway.problem import Problem
+from partway.problems import load_problems
+
+if TYPE_CHECKING:
+    from partway.training import SelfSamplingConfig
+
+MODEL = "tiny-storyproblems"
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the fine-tuned weights in a mix
+TEMPERATURES = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2)
+RULES = {
+    "mix": "WiSE-FT: in place of checkpoints, mixes of the first weights with "
+    f"{', '.join(map(str, SHARES))} of the arm's selected model; the last step's place has 0.5",
+    "temperatures": f"temperature: in place of checkpoints, T={', '.join(map(str, TEMPERATURES))} with the "
+    "arm's selected model, also for pass@1, the mean over all samples; the last step's place has 0.8",
+    "rounds": "rounds: steps and samples are divided among them; checkpoints are those of the last round",
+}
+OWN_LENGTH = 256  # tokens of a solution to a problem that is not built in
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """How much of everything. Each step draws `batch_size` samples in every arm that samples."""
+
+    arms: tuple[Arm, ...]
+    seeds: tuple[int, ...] = (0,)
+    train: int = 200
+    dev: int = 100
+    test: int = 200
+    steps: int = 200
+    eval_steps: int = 100
+    dev_samples: int = 20
+    test_samples: int = 100
+    batch_size: int = 32
+    learning_rate: float = 5e-4
+    max_completion_length: int = 120
+    model: str = MODEL
+    data: Path | None = None  # a folder with other problems than the built-in ones
+    measures_all: bool = False  # also the last step and the best checkpoint for each k
+
+    def __post_init__(self) -> None:
+        for name in ("train", "dev", "test", "steps", "eval_steps", "dev_samples", "test_samples"):
+            if (value := getattr(self, name)) < 1:
+                raise ConfigError(f"{name} is {value}, expected at least 1")
+        if not self.arms or not self.seeds:
+            raise ConfigError("a comparison needs at least one arm and one seed")
+        if self.train < self.batch_size:  # no problem occurs twice in a step
+            raise ConfigError(
+                f"train is {self.train} but batch_size is {self.batch_size}: a step would draw fewer samples "
+                "than the budget says; take more training problems or smaller batches"
+            )
+        for arm in self.arms:
+            if self.batch_size % arm.samples_per_problem:
+                raise ConfigError(
+                    f"arm {arm.name}: samples_per_problem is {arm.samples_per_problem}, which does not "
+                    f"divide the batch_size of {self.batch_size}; every arm draws so many samples a step"
+                )
+
+    @property
+    def ks(self) -> tuple[int, ...]:
+        """Every k above 1 of a pass@k."""
+        return tuple(k for k in (5, 10, 20, 50, 100) if k <= self.test_samples)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The columns of a table."""
+        return ("pass@1", *(f"pass@{k}" for k in self.ks))
+
+    @property
+    def samples(self) -> int:
+        """What an arm draws that samples one solution of each problem.
+
+        The last batch of an epoch is smaller where the batch size does not divide the problems.
+        """
+        steps_per_epoch = -(-self.train // self.batch_size)
+        epochs, rest = divmod(self.steps, steps_per_epoch)
+        return epochs * self.train + rest * self.batch_size
+
+    def remarks(self) -> list[str]:
+        """In what the budgets of the arms differ although they should not."""
+        others = [arm.label for arm in self.arms if arm.samples_per_problem > 1]
+        if not others or self.samples == self.steps * self.batch_size:
+            return []
+        fitting = self.train - self.train % self.batch_size
+        return [
+            f"batches of {self.batch_size} do not divide {self.train} training problems, so "
+            f"{', '.join(others)} draw up to {self.steps * self.batch_size:,} samples and the others "
+            f"{self.samples:,}; with --train {fitting} all draw the same"
+        ]
+
+    def problems(self, seed: int) -> dict[str, list[Problem]]:
+        """The problems of a seed: each has its own, so that a result is not one choice of problems."""
+        counts = {"train": self.train, "dev": self.dev, "test": self.test}
+        if self.data is not None:
+            return problems_in(self.data, counts, seed)
+        problems: dict[str, list[Problem]] = registry.part("problems", "stories")(counts, seed)
+        return problems
+
+    def training_config(
+        self, arm: Arm, seed: int, directory: Path, of_round: Mapping[str, Any] | None = None
+    ) -> SelfSamplingConfig:
+        """The settings of an arm's run: what the comparison gives to all, and what is the arm's own."""
+        from partway.training.config import config_of
+
+        # `arms.OF_THE_COMPARISON` keeps arms from setting most of these; rounds divide the steps.
+        common = {
+            "preset": "paper",  # an arm that wants other rules says so
+            "output_dir": str(directory),
+            "model_name_or_path": self.model,
+            "max_steps": self.steps,
+            # Fewer problems for an arm that draws several samples of each: equal samples per step.
+            "per_device_train_batch_size": self.batch_size // arm.samples_per_problem,
+            "num_generations": arm.samples_per_problem,
+            "learning_rate": self.learning_rate,
+            "warmup_steps": min(20, self.steps // 5),
+            "max_completion_length": self.max_completion_length,
+            "eval_steps": self.eval_steps,
+            "eval_samples": self.dev_samples,
+            "save_steps": self.eval_steps,
+            "save_total_limit": max(2, -(-self.steps // self.eval_steps)),  # all: each may be chosen
+            "logging_steps": 10,
+            "seed": seed,
+            "report_to": "none",
+            "disable_tqdm": True,
+        }
+        try:
+            return config_of(common | {**arm.settings, **(of_round or {})})
+        except ConfigError as error:
+            raise ConfigError(f"arm {arm.name}: {error}") from None
+
+    def rules(self) -> list[str]:
+        """How a model is chosen for each table, the same for all arms."""
+        largest = self.dev_samples
+        rules = [
+            f"selected: the checkpoint with the best dev pass@1 (one sample at T=0.2, {self.dev} problems), "
+            f"looked at every {self.eval_steps} steps; of equal ones the better at pass@{largest}, then the "
+            "later"
+        ]
+        if self.measures_all:
+            rules += [
+                f"last: the checkpoint at step {self.steps:,}, nothing chosen",
+                f"best per k: for each pass@k the checkpoint with the best dev pass@k ({largest} samples at "
+                f"T=0.8; above k={largest} by dev pass@{largest}); ties as above",
+            ]
+        methods = dict.fromkeys(arm.method for arm in self.arms)
+        return [*rules, *self.remarks(), *(RULES[method] for method in methods if method in RULES)]
+
+
+@dataclass(frozen=True)
+class _ExperimentFile:
+    """The keys of a comparison's file that say something in another way than `Experiment` does."""
+
+    arms: list[str]
+    seeds: int = 3  # how many
+    data: str | None = None
+
+
+def read_experiment(path: Path | None, given: Mapping[str, Any]) -> Experiment:
+    """The comparison that a file tells, with what is `given` on top; either may be all there is."""
+    content = (read_settings(path) if path is not None else {}) | dict(given)
+    other_way = {key: content.pop(key) for key in [f.name for f in fields(_ExperimentFile)] if key in content}
+    told = checked(other_way, _ExperimentFile, source=path)
+    sizes = checked(content, Experiment, source=path)
+    if "arms" not in told:
+        raise ConfigError("no arms to compare; name some with --arms, such as mle,fcs,fcs+pcs, or in a file")
+    data, seeds = told.get("data"), told.get("seeds", _ExperimentFile.seeds)
+    if (data is None) != (sizes.get("model") is None):
+        raise ConfigError("data and model go together: problems, and a model that has learned such")
+    # A comparison shows more than the demo, whose defaults `Experiment` has.
+    usual: dict[str, Any] = {"eval_steps": 50, "measures_all": True}
+    if data is not None:
+        usual["max_completion_length"] = OWN_LENGTH
+    return Experiment(
+        arms=load_arms(told["arms"], Path() if path is None else path.parent),
+        seeds=tuple(range(seeds)),
+        data=None if data is None else Path(data),
+        **usual | sizes,
+    )
+
+
+def problems_in(folder: Path, counts: Mapping[str, int], seed: int) -> dict[str, list[Problem]]:
+    """So many problems of each split's file in a folder; each seed draws its own."""
+    drawn = {}
+    for split, count in counts.items():
+        file = folder / f"{split}.jsonl"
+        problems = load_problems(file)
+        if len(problems) < count:
+            raise ProblemError(f"{file}: {len(problems):,} problems, {count:,} are needed")
+        # The name keeps splits of equal size from drawing the same places.
+        drawn[split] = Random(f"{seed}/{file.name}").sample(problems, count)
+    return drawn

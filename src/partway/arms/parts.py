@@ -1,0 +1,21 @@
+"""What arms add to the method: a command that compares ways of learning, and policy gradients to compare."""
+
+from partway.registry import Part, Parts
+
+PARTS: Parts = {
+    "commands": {
+        "compare": Part(
+            "partway.arms.compare:command",
+            "Ways of learning side by side, with one budget and one rule for all.",
+        )
+    },
+    "objectives": {
+        name.lower(): Part(f"partway.arms.policy_gradients:{name}", f"A policy gradient ({source}).")
+        for name, source in (
+            ("GRPO", "Shao et al. 2024"),
+            ("RLOO", "Ahmadian et al. 2024"),
+            ("MaxRL", "Tajwar et al. 2026"),
+            ("PKPO", "Walder and Karkhanis 2025"),
+        )
+    },
+}

@@ -1,0 +1,150 @@
+"""Policy gradients as objectives: a step's own samples, each weighed by its reward and those of the others.
+
+The gradient of a step is the sum over samples of weight times the gradient of log P(sample), so the loss is
+MLE-Aug's. One update is made per batch, with the very tokens that the weights which are updated have drawn,
+so no ratio of probabilities is needed.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import comb
+from statistics import fmean, stdev
+from typing import ClassVar, Literal
+
+from partway.errors import ConfigError
+from partway.language import Language, Trace
+from partway.objectives import MLEAug
+from partway.problem import Problem
+from partway.rewards import credit
+from partway.sample import Sample
+
+EPSILON = 1e-4  # TRL's, so that a group of nearly equal rewards does not explode
+
+
+@dataclass(frozen=True)
+class PolicyGradient(MLEAug):
+    """An objective over a step's own samples, rewarded for a right answer or, by `trace`, also for less."""
+
+    meaning = ""
+    colours: ClassVar = {}
+
+    reward: Literal["answer", "trace"] = "answer"
+
+    @property
+    def least_samples(self) -> int:
+        """A group of one has no mean to compare with."""
+        return 2
+
+    @abstractmethod
+    def advantages(self, rewards: Sequence[float]) -> list[float]:
+        """What each of a problem's n samples counts, given all their rewards."""
+
+    def weigh(
+        self, problem: Problem, samples: Sequence[tuple[Sample, Trace]], language: Language
+    ) -> list[float]:
+        """The sum of the advantages of all copies of each sample."""
+        rewards = self.rewards(problem, samples, language)
+        copies = zip(samples, rewards, strict=True)
+        weights = iter(self.advantages([r for (sample, _), r in copies for _ in range(sample.count)]))
+        return [sum(next(weights) for _ in range(sample.count)) for sample, _ in samples]
+
+    def rewards(
+        self, problem: Problem, samples: Sequence[tuple[Sample, Trace]], language: Language
+    ) -> list[float]:
+        """Of each sample 1 for a right answer, else 0 or, by `trace`, partial credit."""
+        known: list[Trace] = []  # without a reference, only the answer counts
+        if self.reward == "trace" and problem.reference is not None:
+            known = language.trace_all([(problem, problem.reference.text)])
+        return [credit(trace, problem, known, language=language) for _, trace in samples]
+
+
+@dataclass(frozen=True)
+class GRPO(PolicyGradient):
+    """A reward's distance from the group's mean in standard deviations (Shao et al. 2024, eq. 3), over n.
+
+    >>> GRPO().advantages([1.0, 1.0])
+    [0.0, 0.0]
+    """
+
+    label = "GRPO"
+
+    def advantages(self, rewards: Sequence[float]) -> list[float]:
+        """Distances in standard deviations."""
+        mean, spread = fmean(rewards), stdev(rewards)  # over n - 1, as TRL has it
+        return [(reward - mean) / (spread + EPSILON) / len(rewards) for reward in rewards]
+
+
+@dataclass(frozen=True)
+class RLOO(PolicyGradient):
+    """A reward less the mean of the others (Ahmadian et al. 2024, eq. 8), over n.
+
+    >>> RLOO().advantages([1.0, 0.0])
+    [0.5, -0.5]
+    """
+
+    label = "RLOO"
+
+    def advantages(self, rewards: Sequence[float]) -> list[float]:
+        """Distances from the mean of the others."""
+        n, total = len(rewards), sum(rewards)
+        return [(reward - (total - reward) / (n - 1)) / n for reward in rewards]
+
+
+@dataclass(frozen=True)
+class MaxRL(PolicyGradient):
+    """A reward's share of all rewards less an equal share (Tajwar et al. 2026): log-likelihood, not reward.
+
+    With 0/1 rewards the gradient is the mean of log P over right samples, less that over all as a baseline.
+    Groups without a right one are left out, so it is that of log P(right) up to order n - 1, not n.
+
+    >>> MaxRL().advantages([1.0, 0.0, 0.0, 0.0]), MaxRL().advantages([0.0, 0.0])
+    ([0.75, -0.25, -0.25, -0.25], [0.0, 0.0])
+    """
+
+    label = "MaxRL"
+
+    def advantages(self, rewards: Sequence[float]) -> list[float]:
+        """Shares less equal shares."""
+        n, total = len(rewards), sum(rewards)
+        # All wrong: there is no right sample whose likelihood could be raised.
+        return [reward / total - 1 / n for reward in rewards] if total else [0.0] * n
+
+
+@dataclass(frozen=True)
+class PKPO(PolicyGradient):
+    """What a sample adds to the best of k, over all k of the n samples that have it (Walder, Karkhanis 2025).
+
+    This is their estimator with the baseline of the k - 1 others, of the gradient of the expected best of k.
+
+    >>> PKPO(k=2).advantages([1.0, 0.0, 0.0])
+    [0.6666666666666666, 0.0, 0.0]
+    """
+
+    label = "PKPO"
+
+    k: int = 4
+
+    def __post_init__(self) -> None:
+        if self.k < 2:
+            raise ConfigError(f"k is {self.k}, expected at least 2: a sample is compared with k - 1 others")
+
+    @property
+    def least_samples(self) -> int:
+        """There is no best of k among fewer."""
+        return self.k
+
+    def advantages(self, rewards: Sequence[float]) -> list[float]:
+        """Mean gains over the best of k - 1 others."""
+        n, k = len(rewards), self.k
+        assert k <= n, "the baseline is the best of the other k - 1"
+        gained = []
+        # All sets of k have comb(n, k) equal chances; each is counted by its best other sample.
+        for index, reward in enumerate(rewards):
+            others = sorted([*rewards[:index], *rewards[index + 1 :]])
+            # comb(place, k - 2) sets of k - 1 others have this one as their best.
+            gains = (comb(place, k - 2) * max(0.0, reward - best) for place, best in enumerate(others))
+            gained.append(sum(gains))
+        return [gain / comb(n, k) for gain in gained]

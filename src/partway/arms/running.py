@@ -1,0 +1,111 @@
+"""Runs one arm with one seed: trains it, measures what the rules choose, does nothing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from partway.arms import deriving, rounds
+from partway.arms.arms import Arm
+from partway.arms.experiment import Experiment
+from partway.arms.outcomes import Outcome, Spent
+from partway.arms.selecting import Candidate, choices
+from partway.arms.trials import Problems, Stage, Tell, Trial, loaded
+from partway.errors import RunError
+from partway.problem import Problem
+from partway.runs import Run
+
+
+def run_arm(experiment: Experiment, arm: Arm, seed: int, directory: Path, tell: Tell) -> Outcome:
+    """Train one arm and measure it on the test problems; what is finished already is not done again.
+
+    An arm that takes another one's model finds it trained.
+    """
+    trial = Trial(experiment, arm, seed, directory, tell)
+    problems = experiment.problems(seed)
+    run, spent = trained(trial, problems) if arm.trains else taken(trial)
+    if arm.trains:
+        assert run is not None, "an arm that trains has a run"
+        candidates = checkpoints(trial, run, problems["test"])
+        default = candidates[-1]
+    else:
+        candidates, default = deriving.candidates(trial, run, problems)
+    tables = choices(candidates, default, experiment.metrics, measures_all=experiment.measures_all)
+    measured_on = tuple(sorted(problem.id for problem in problems["test"]))
+    return Outcome(arm, seed, run, tables, spent, measured_on)
+
+
+def taken(trial: Trial) -> tuple[Run | None, Spent]:
+    """The run whose model is taken, and what it spent."""
+    if trial.arm.of is None:
+        return None, Spent()
+    [parent] = [arm for arm in trial.experiment.arms if arm.name == trial.arm.of]
+    run = trial.of(parent).run
+    return run, rounds.spent(trial.of(parent)) + Spent.of(run)
+
+
+def trained(trial: Trial, problems: Problems) -> tuple[Run, Spent]:
+    """The arm's finished run, made or completed where it is not finished, and what it spent."""
+    if trial.arm.method == "rounds":
+        model = trial.experiment.model
+        for number in range(1, trial.arm.rounds + 1):
+            # Samples of the latest model, but training from the first weights: `train` loads those.
+            learned, settings = rounds.prepared(trial, number, model, problems["train"])
+            run = trial.round(number)
+            train(trial, run, {**problems, "train": learned}, settings)
+            model = str(run.final)
+        return trial.run, rounds.spent(trial) + Spent.of(trial.run)
+    train(trial, trial.run, problems, {})
+    return trial.run, Spent.of(trial.run)
+
+
+def train(trial: Trial, run: Run, problems: Problems, of_round: Mapping[str, Any]) -> None:
+    """Fine-tune the common model as the arm says, unless that was done."""
+    from partway.tracking.display import Relay
+    from partway.training import SelfSamplingTrainer
+
+    config = trial.experiment.training_config(trial.arm, trial.seed, run.directory, of_round)
+    if run.is_finished:
+        check_same(run, config.settings | config.built_language.settings())
+        return
+    relay = Relay(lambda done, total, text: trial.tell(Stage("training", done, total, text)))
+    trainer = SelfSamplingTrainer(
+        trial.experiment.model, config, problems["train"], problems["dev"], callbacks=[relay]
+    )
+    trainer.train(resume_from_checkpoint="auto")  # killed before its first checkpoint, it begins again
+
+
+def check_same(run: Run, settings: Mapping[str, Any]) -> None:
+    """Refuse a finished run of other settings in the place of this one."""
+    from partway.training.resuming import FREE_SETTINGS, changes
+
+    # The batch is part of the budget here; the path of a round's solutions says nothing about them.
+    free = FREE_SETTINGS - {"per_device_train_batch_size"} | {"buffer_file"}
+    differences = [told for key, told in changes(run.config, settings).items() if key not in free]
+    if differences:
+        raise RunError(
+            f"{run.directory}: made by a comparison with other settings ({differences[0]}); "
+            "choose another --out"
+        )
+
+
+def checkpoints(trial: Trial, run: Run, test: Sequence[Problem]) -> list[Candidate]:
+    """The checkpoints of a run, the last step's last; the chosen one is the final model."""
+    evaluations, final = run.evaluations(), run.final_step
+    plan = trial.plan(trial.experiment.test_samples)
+    return [
+        Candidate(
+            f"step {step}",
+            {name: row["value"] for name, row in summary["metrics"].items()},
+            partial(
+                trial.measured,
+                partial(loaded, run.final if step == final else run.checkpoint(step)),
+                run.evaluation_file("test" if step == final else f"test-{step}"),
+                test,
+                plan,
+            ),
+        )
+        for step, summary in sorted(evaluations.items())
+    ]

@@ -1,0 +1,151 @@
+"""Arms side by side: a process with one thread for each, and a bar for each on standard error."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.managers import SyncManager
+from pathlib import Path
+from queue import Queue
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from partway.arms import Arm, Experiment, Outcome, Stage, run_arm
+from partway.cli.interruptions import interruptions_wait
+from partway.cli.progress import SECONDS_BETWEEN_LINES
+
+News = tuple[str, Stage] | None  # an arm and how far it is; None comes last
+
+
+def arms_at_once() -> int:
+    """As many as there are cores; on a GPU one, since all would be on the same."""
+    import torch
+
+    from partway.cli.parallel import cores
+
+    return 1 if torch.accelerator.is_available() else cores()
+
+
+def run_arms(experiment: Experiment, directory: Path, jobs: int, quiet: bool) -> list[Outcome]:
+    """Every arm with every seed, `jobs` at a time; the outcomes by seed, then arm."""
+    cells = cells_of(experiment)
+    spawning = multiprocessing.get_context("spawn")  # a fork would copy locks that torch's threads hold
+    manager = SyncManager(ctx=spawning)
+    with interruptions_wait():
+        manager.start(_begin_manager)
+    with (
+        manager,
+        Bars(manager.Queue(), [_label(*cell) for cell in cells], quiet) as bars,
+        ProcessPoolExecutor(min(jobs, len(cells)), spawning, _begin) as pool,
+    ):
+        others = set(multiprocessing.active_children())  # the manager: the arms still need it to end well
+        try:
+            outcomes: dict[tuple[str, int], Outcome] = {}
+            for is_trained in (True, False):  # what takes another arm's model waits for all of those
+                wave = [(arm, seed) for arm, seed in cells if arm.trains is is_trained]
+                with interruptions_wait():
+                    futures = [pool.submit(_run, experiment, *cell, directory, bars.news) for cell in wave]
+                for (arm, seed), future in zip(wave, futures, strict=True):
+                    outcomes[arm.name, seed] = future.result()
+            return [outcomes[arm.name, seed] for arm, seed in cells]
+        except BaseException:
+            for process in set(multiprocessing.active_children()) - others:
+                process.terminate()  # training saves first
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def cells_of(experiment: Experiment) -> list[tuple[Arm, int]]:
+    """What is to run: by seed, then arm."""
+    return [(arm, seed) for seed in experiment.seeds for arm in experiment.arms]
+
+
+def _label(arm: Arm, seed: int) -> str:
+    return f"{arm.label}, seed {seed}"
+
+
+def _begin() -> None:
+    """Prepare a process: one thread, so that results are the same everywhere, and an end with its parent."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _begin_manager() -> None:
+    """Prepare the process that carries news: it outlives a signal to all, for others still use it."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "called in a child"
+    parent.join()  # returns when the parent has ended, even if it was killed
+    os._exit(1)
+
+
+def _run(experiment: Experiment, arm: Arm, seed: int, directory: Path, news: Queue[News]) -> Outcome:
+    try:
+        return run_arm(experiment, arm, seed, directory, lambda stage: news.put((_label(arm, seed), stage)))
+    except KeyboardInterrupt:  # saved; without this the process would go on with the next arm
+        os._exit(130)
+
+
+class Bars:
+    """Shows the news of all arms: bars on a terminal, now and then a line elsewhere, nothing when quiet."""
+
+    def __init__(self, news: Queue[News], labels: Sequence[str], quiet: bool) -> None:
+        self.news = news
+        self.quiet = quiet
+        self.console = Console(stderr=True)
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(20),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[text]}"),
+        )
+        self.progress = Progress(*columns, console=self.console)
+        self.tasks = {label: self.progress.add_task(label, text="", start=False) for label in labels}
+        self.lines_at = dict.fromkeys(labels, 0.0)
+        self.reader = threading.Thread(target=self._read, daemon=True)
+
+    def __enter__(self) -> Self:
+        with interruptions_wait():
+            if self.console.is_terminal and not self.quiet:
+                self.progress.start()
+            self.reader.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with interruptions_wait():
+            self.news.put(None)
+            self.reader.join()
+            if self.progress.live.is_started:
+                self.progress.stop()
+
+    def _read(self) -> None:
+        while (one := self.news.get()) is not None:
+            if not self.quiet:
+                self._show(*one)
+
+    def _show(self, label: str, stage: Stage) -> None:
+        if self.console.is_terminal:
+            self.progress.start_task(self.tasks[label])
+            self.progress.update(
+                self.tasks[label],
+                description=f"{label}, {stage.name}",
+                completed=stage.done,
+                total=stage.total,
+                text=stage.text,
+            )
+        elif stage.done == stage.total or time.monotonic() > self.lines_at[label] + SECONDS_BETWEEN_LINES:
+            self.lines_at[label] = time.monotonic()
+            line = f"{label}, {stage.name}: {stage.done:,} of {stage.total:,}  {stage.text}"
+            self.console.print(line, soft_wrap=True, markup=False, highlight=False)

@@ -1,0 +1,156 @@
+"""A comparison as tables and in words, and as files: JSON, Markdown, a page without network or script."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+from partway.arms.experiment import Experiment
+from partway.arms.outcomes import Outcome, buffer_sizes, gains, mean_spent, means, of_arm, to_json
+from partway.arms.selecting import BEST_PER_K, LAST, SELECTED
+from partway.evaluation import Estimate
+from partway.files import atomic_writer
+from partway.reports.number_tables import Cell, Column, Table, to_html
+from partway.reports.page import document
+from partway.reports.story import judgement
+
+MOST_TOLD = 4  # arms whose gains are told in words
+TITLES = {
+    SELECTED: "Selected by dev pass@1",
+    LAST: "Nothing chosen: the last step",
+    BEST_PER_K: "For each k the best on dev",
+}
+
+
+def scores_table(experiment: Experiment, outcomes: Sequence[Outcome], table: str) -> Table:
+    """pass@k of every arm, what it has over the first one, and the share of unique solutions."""
+    first = experiment.arms[0]
+    baseline = of_arm(outcomes, first.name)
+    compared = [experiment.metrics[0], experiment.metrics[-1]]  # accuracy and coverage
+    has_unique = "unique" in means(baseline, table)  # not where each column is another model's
+    columns = [Column("arm"), *(Column(name, is_share=True) for name in experiment.metrics)]
+    columns += [Column(f"{name} - {first.label}", is_share=True) for name in compared]
+    columns += [Column("unique", is_share=True)] if has_unique else []
+    rows: list[list[Cell]] = []
+    for arm in experiment.arms:
+        own = of_arm(outcomes, arm.name)
+        mean, gain = means(own, table), gains(own, baseline, table)
+        differences = [None if arm == first else gain[name] for name in compared]
+        unique = [mean["unique"]] if has_unique else []
+        rows.append([arm.label, *(mean[name] for name in experiment.metrics), *differences, *unique])
+    return Table(f"{TITLES[table]}; {size_of(experiment)}", columns, rows)
+
+
+def size_of(experiment: Experiment) -> str:
+    """On how many problems and samples the numbers stand."""
+    seeds = f"{len(experiment.seeds)} seed{'s' if len(experiment.seeds) > 1 else ''}"
+    return (
+        f"{experiment.test} test problems, {experiment.test_samples} samples at T=0.8 "
+        f"(pass@1: one at T=0.2), {seeds}, 95% intervals"
+    )
+
+
+def spent_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
+    """What every arm spent in training, and what its buffers held at the end."""
+    columns = [Column(name) for name in ("arm", "steps", "samples", "tokens sampled", "tokens learned")]
+    columns += [Column("core minutes", digits=1), Column("FCS", digits=2), Column("PCS", digits=2)]
+    columns += [Column("selected, by seed")]
+    rows: list[list[Cell]] = []
+    for arm in experiment.arms:
+        own = of_arm(outcomes, arm.name)
+        spent = mean_spent(own)
+        chosen = ", ".join(outcome.tables[SELECTED].chosen for outcome in own)
+        counts = [spent.steps, spent.samples, spent.tokens_sampled, spent.tokens_learned]
+        rows.append([arm.label, *counts, spent.seconds / 60, *buffer_sizes(own), chosen])
+    budget = f"{experiment.steps:,} steps, {experiment.samples:,} samples"
+    return Table(f"What an arm spends, mean over seeds; the budget of each is {budget}", columns, rows)
+
+
+def headline(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
+    """What came out, in words: what the arms have over the first one at the largest k, most first."""
+    first, metric = experiment.arms[0], experiment.metrics[-1]
+    baseline = of_arm(outcomes, first.name)
+    found = {arm.label: gains(of_arm(outcomes, arm.name), baseline)[metric] for arm in experiment.arms[1:]}
+    told = [
+        f"{label} has {abs(100 * gain.value):.1f} points {'more' if gain.value >= 0 else 'fewer'} of {metric}"
+        f" than {first.label} (95% interval {100 * gain.low:+.1f} to {100 * gain.high:+.1f}). "
+        f"{judgement(gain)}"
+        for label, gain in sorted(found.items(), key=lambda item: -item[1].value)
+    ]
+    rest = len(told) - MOST_TOLD
+    return [
+        *told[:MOST_TOLD],
+        *([f"{rest} more, with smaller gains, are in the tables."] if rest > 0 else []),
+    ]
+
+
+def all_tables(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Table]:
+    """Everything there is to show, in the order of reading."""
+    scored = [scores_table(experiment, outcomes, table) for table in outcomes[0].tables]
+    return [*scored, spent_table(experiment, outcomes)]
+
+
+def to_markdown(table: Table) -> str:
+    """The table for a page of documentation."""
+    lines = [
+        [column.title for column in table.columns],
+        ["---" for _ in table.columns],
+        *(
+            [shown(cell, column) for cell, column in zip(row, table.columns, strict=True)]
+            for row in table.rows
+        ),
+    ]
+    return f"{table.caption}\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def shown(cell: Cell, column: Column) -> str:
+    """A cell as text; a difference has its sign."""
+    if cell is None or isinstance(cell, str):
+        return cell or ""
+    if not isinstance(cell, Estimate):
+        return column.shown(cell)
+    value, low, high = map(column.shown, (cell.value, cell.low, cell.high))
+    return f"{value} ({low} to {high})"
+
+
+def write_comparison(
+    experiment: Experiment, outcomes: Sequence[Outcome], directory: Path, report: Path, command: str
+) -> Path:
+    """Write comparison.json, .md and .html into `directory`; returns the page, which links the report."""
+    tables = all_tables(experiment, outcomes)
+    link = report.relative_to(directory).as_posix()
+    contents = {
+        ".json": json.dumps({"command": command, **to_json(experiment, outcomes)}, indent=2),
+        ".md": _markdown(experiment, tables, command),
+        ".html": _html(experiment, tables, headline(experiment, outcomes), command, link),
+    }
+    for suffix, content in contents.items():
+        with atomic_writer(directory / f"comparison{suffix}") as stream:
+            stream.write(content)
+    return directory / "comparison.html"
+
+
+def _markdown(experiment: Experiment, tables: Sequence[Table], command: str) -> str:
+    rules = "".join(f"- {rule}\n" for rule in experiment.rules())
+    sources = "".join(f"- {arm.label}: {arm.source}\n" for arm in experiment.arms)
+    shown = "\n".join(map(to_markdown, tables))
+    return f"`{command}`\n\n{rules}\n{shown}\n{sources}"
+
+
+def _html(
+    experiment: Experiment, tables: Sequence[Table], told: Sequence[str], command: str, report: str
+) -> str:
+    words = "".join(f"<p>{escape(sentence)}</p>" for sentence in told)
+    rules = "".join(f"<li>{escape(rule)}</li>" for rule in experiment.rules())
+    sources = "".join(f"<dt>{escape(arm.label)}</dt><dd>{escape(arm.source)}</dd>" for arm in experiment.arms)
+    title = f"{len(experiment.arms)} arms compared"
+    content = f"""<header><h1>{title}</h1>
+<div class="headline">{words}</div><dl class="terms">{sources}</dl>
+<p><code>{escape(command)}</code></p><ul>{rules}</ul>
+<p><a href="{escape(report, quote=True)}">Figures and curves of the runs</a></p></header>
+<main>
+{"".join(map(to_html, tables))}
+</main>"""
+    return document(title, content)

@@ -1,0 +1,1 @@
+"""A rule that the paper lacks: which solutions are right by luck."""

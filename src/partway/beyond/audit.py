@@ -1,0 +1,60 @@
+"""`partway audit`: which fully-correct solutions of a run are right by luck."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass
+
+import click
+
+from partway.beyond.luck import audits_of
+from partway.beyond.variation import Belief
+from partway.cli.options import reads_runs
+from partway.errors import visible
+from partway.runs import Run
+
+
+@dataclass(frozen=True)
+class Audited:
+    """A kept solution, and whether it still does what it should with other numbers in the question."""
+
+    problem: str
+    solution: str
+    verdict: Belief
+    reason: str
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@reads_runs
+def command(run: str, as_json: bool) -> None:
+    """Which solutions of a run are right by luck.
+
+    Runs every self-sampled fully-correct solution, and the reference, with other numbers in place of the
+    question's: those that then differ from the reference are right by luck. Without a reference those are
+    that differ from most others.
+
+    \b
+    Examples:
+      partway audit runs/gsm8k
+      partway audit runs/gsm8k --json
+    """
+    audited = [
+        Audited(buffer.problem.id, solution.text, found.verdict, found.reason)
+        for buffer in Run.at(run).buffers().values()
+        for solution, found in audits_of(buffer).items()
+    ]
+    if as_json:
+        rows = [asdict(one) for one in audited]
+        click.echo(json.dumps({"run": run, "audited": rows}, ensure_ascii=False))
+        return
+    counts = Counter(one.verdict for one in audited)
+    click.echo(f"{len(audited):,} self-sampled fully-correct solutions")
+    for verdict in ("confirmed", "spurious", "undecided"):
+        click.echo(f"  {verdict:<10} {counts[verdict]:>7,} {counts[verdict] / max(1, len(audited)):>7.1%}")
+    for one in audited:
+        if one.verdict == "spurious":
+            click.echo(f"\n{visible(one.problem)}: {visible(one.reason)}\n")
+            click.echo("".join(f"  {visible(line)}\n" for line in one.solution.splitlines()), nl=False)

@@ -1,0 +1,136 @@
+"""`partway data`: problems from sources that other folders add, and a check of files of problems."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from partway.cli import LazyGroup, commands
+from partway.cli.options import COLUMNS
+from partway.errors import ProblemError
+
+if TYPE_CHECKING:
+    from partway.data.conversion import Conversion
+
+OUT = click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    help="Directory for train.jsonl, dev.jsonl and test.jsonl.",
+)
+SOURCE = click.option(
+    "--source",
+    type=click.Path(path_type=Path),
+    help="Directory of the raw files; without it, they come from the Hugging Face Hub.",
+)
+REJECTS = click.option(
+    "--rejects",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the rows without a reference, with reasons, as JSONL.",
+)
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
+
+
+@click.group(cls=LazyGroup, parts=partial(commands, "data"))
+def command() -> None:
+    """Prepare problems: question, answer and a reference solution that runs.
+
+    \b
+    Examples:
+      partway data storyproblems --train 600 --dev 200 --test 200 --out data/stories
+      partway data gsm8k --source downloads/gsm8k --out data/gsm8k
+      partway data check my_problems.jsonl
+    """
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--answer-variable", help="The variable that ends a solution.  [default: answer]")
+@click.option(
+    "--language",
+    default="python",
+    show_default=True,
+    help="What programs are written in; MBPP: python-tests.",
+)
+@click.option("--checker", metavar="NAME", help="What makes an answer right.  [default: default]")
+@COLUMNS
+@AS_JSON
+@click.pass_context
+def check(
+    ctx: click.Context,
+    file: Path,
+    answer_variable: str | None,
+    language: str,
+    checker: str | None,
+    columns: str | None,
+    as_json: bool,
+) -> None:
+    """Validate a file of problems, or a data set of the Hub, and report everything wrong with it.
+
+    Reads JSONL, JSON, CSV, TSV, Parquet and XML in the layouts of docs/data.md: question/answer, messages,
+    prompt/completion, GSM8K, MATH, MBPP, HumanEval, SVAMP, ASDiv, GSM-Hard, verl, open-instruct. Every
+    reference is run and must give the answer. Exits with 1 if any row is bad.
+
+    \b
+    Examples:
+      partway data check my_problems.jsonl
+      partway data check rows.tsv --columns question=prompt,answer=target
+      partway data check mbpp.jsonl --language python-tests
+      partway data check train.parquet --json
+    """
+    from partway.cli.train import good_for
+    from partway.data.problem_files import check_problems
+    from partway.language.language import language_of, with_args
+    from partway.problems import numbers_left_text, without_number, without_references
+
+    given = {"answer_variable": answer_variable, "checker": checker}
+    spoken = language_of(with_args({"language": language}, given))
+    checked = check_problems(file, language=spoken, columns=columns)
+    remarks = [tell(checked.problems) for tell in (without_references, without_number) if checked.problems]
+    if systems := sum("system" in problem.meta for problem in checked.problems):
+        remarks.append(f"{systems:,} system turns are not asked (they are in meta); see system_prompt")
+    for remark in filter(None, [] if ctx.obj["quiet"] else remarks):
+        click.echo(f"partway: {file}: {remark}", err=True)
+    with_reference = sum(problem.reference is not None for problem in checked.problems)
+    if as_json:
+        names = ("line", "item", "field", "reason")
+        bad_rows = [{name: getattr(row, name) for name in names} for row in checked.bad_rows]
+        counts = {
+            "problems": len(checked.problems),
+            "with_reference": with_reference,
+            "numbers_left_text": len(numbers_left_text(checked.problems)),
+        }
+        click.echo(json.dumps({"file": str(file), **counts, "bad_rows": bad_rows}, ensure_ascii=False))
+    else:
+        for bad_row in checked.bad_rows:
+            click.echo(bad_row)
+    if checked.bad_rows:
+        # A row may have several faults; an item is a row of a file that has no lines.
+        rows = len({(row.line, row.item) for row in checked.bad_rows})
+        raise ProblemError(f"{file}: {rows:,} bad rows beside {len(checked.problems):,} good ones")
+    if not as_json:
+        click.echo(f"{file}: {good_for(checked.problems)}")
+
+
+def finish(conversion: Conversion, out: Path, rejects: Path | None, as_json: bool) -> None:
+    """Write the files of a conversion, then say what is in them."""
+    from partway.data.conversion import counts, show_conversion
+    from partway.files import atomic_writer
+    from partway.problems import write_problems
+
+    for split, problems in conversion.splits.items():
+        write_problems(out / f"{split}.jsonl", problems)
+    if rejects:
+        with atomic_writer(rejects) as stream:
+            for reject in conversion.rejects:
+                stream.write(json.dumps(asdict(reject), ensure_ascii=False) + "\n")
+    if as_json:
+        click.echo(json.dumps({"out": str(out), **counts(conversion)}, ensure_ascii=False))
+    else:
+        show_conversion(conversion, out)

@@ -1,0 +1,11 @@
+"""What data adds to the method: files and tables of problems in many layouts, and commands for them."""
+
+from partway.registry import Part, Parts
+
+PARTS: Parts = {
+    "commands": {
+        "data": Part("partway.data.commands:command", "Prepare problems, or check your own file of them."),
+        "data check": Part("partway.data.commands:check", "Validate a file of problems."),
+    },
+    "problems": {"files": Part("partway.data.problem_files:check_problems", "Whatever holds rows.")},
+}

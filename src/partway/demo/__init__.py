@@ -1,0 +1,1 @@
+"""The demo: MLE against self-sampling on built-in word problems, in minutes on a laptop."""

@@ -1,0 +1,13 @@
+"""What the explorer adds: a command, and a copy of its page beside every report."""
+
+from partway.registry import Part, Parts
+
+PARTS: Parts = {
+    "commands": {
+        "explore": Part(
+            "partway.explorer.commands:explore",
+            "A local page to look at problems, solutions and their states.",
+        )
+    },
+    "views": {"problems": Part("partway.explorer.export:beside_report", "Every problem of a run.")},
+}

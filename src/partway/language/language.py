@@ -1,0 +1,253 @@
+"""The language programs are written in and its rules, as one value: the paper's E, T and isCorrect.
+
+`Language` says what a step is, how text ends, what state each step reaches, when an answer is right and which
+beginning of a sample is known to be right. Everything else takes such a value and asks it. Another checker,
+another notion of equal states or another language is one new class; what it does not say is said here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from random import Random
+from typing import Any, Literal, Protocol, TypeAlias
+
+from partway import registry
+from partway.errors import ConfigError, SolutionError, shown, suggestion
+from partway.language.checkers import is_correct
+from partway.language.traces import Trace
+from partway.language.tracing import independently
+from partway.language.values import State, StateMode, canonical
+from partway.problem import Problem
+from partway.registry import import_path, imported, is_refused, refused
+from partway.solution import Solution
+
+LANGUAGES = {  # those of the method; folders around it add others
+    "python": registry.Part(
+        "partway.language.python:PythonLanguage", "Python, whose answer is the value of a variable."
+    )
+}
+Attempt: TypeAlias = tuple[Problem, str]  # a problem and a text that is to solve it
+Dedup = Literal["ast", "alpha", "spelling"]
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """How a model is asked for a program, and where what it goes on to write is not the program any more.
+
+    >>> Instruction("SQL", "selects the answer", comment="-- ", fence="sql").words
+    'Solve the problem with a short SQL program, one step per line, that selects the answer.'
+    """
+
+    name: str  # the language, as people call it
+    ending: str = "gives an answer"  # what a solution does at its end, as a verb
+    comment: str = "# "  # what begins a comment: a question is one, to models without a chat template
+    fence: str = ""  # the word after ``` where a block of code opens
+
+    @property
+    def words(self) -> str:
+        """What a chat model is told before the question."""
+        return f"Solve the problem with a short {self.name} program, one step per line, that {self.ending}."
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """Texts that begin another problem: a comment."""
+        return (f"\n{self.comment.strip()}",)
+
+
+class Language(Protocol):
+    """A language: `parse` and `trace_all` must be written; the rest means what the paper says.
+
+    The fields of a language that is a frozen dataclass are its settings, which a config may give.
+    """
+
+    def parse(self, text: str) -> Solution:
+        """The solution that `text` is; SolutionError if it is none."""
+        ...
+
+    def trace_all(self, pairs: Sequence[Attempt]) -> list[Trace]:
+        """T: for each text one state per step up to the first that fails, the answer and the failure, if any.
+
+        Each text stands beside the problem that it is to solve, whose `context` it may be run against.
+        States are texts, equal exactly when the states are; an empty one never counts as known.
+        """
+        ...
+
+    def is_correct(self, problem: Problem, trace: Trace) -> bool:
+        """Whether a traced solution gives the right answer."""
+        return trace.has_answer and is_correct(trace.answer, problem.answer)
+
+    def confirms(self, problem: Problem, trace: Trace) -> bool:
+        """Whether a solution that is about to be kept takes the same states and answer when it runs again.
+
+        What isolated workers ran, runs in a fresh process of a worker with another layout: other addresses,
+        other hash seeds, another recorder. A program whose trace hangs on any of these is not a solution,
+        whether by accident or by intent. What was interpreted needs no second opinion.
+        """
+        if not trace.isolated:
+            return True
+        with independently():
+            (again,) = self.trace_all([(problem, trace.solution.text)])
+        if again.states[: len(trace.states)] != trace.states:
+            return False
+        return not trace.has_answer or (
+            again.has_answer and canonical(again.answer) == canonical(trace.answer)
+        )
+
+    def flaw(self, problem: Problem) -> str | None:
+        """Why no solution of a problem could ever be checked, None if one can."""
+        return None
+
+    def tests(self, problem: Problem) -> list[str] | None:
+        """The assertions that a solution has to pass; None where its answer is compared instead."""
+        return None
+
+    def longest_known_prefix(self, trace: Trace, known: Container[State]) -> int:
+        """How many steps the longest beginning has that reaches a known state; 0 if none does.
+
+        The step that gives the (wrong) answer is no part of a beginning.
+        """
+        # Longest first; `has_answer` takes off the last step where it gave an answer.
+        lengths = range(len(trace.states) - trace.has_answer, 0, -1)
+        return next((n for n in lengths if trace.states[n - 1] and trace.states[n - 1] in known), 0)
+
+    def form(self, solution: Solution, dedup: Dedup) -> Solution:
+        """What duplicates share: the syntax, or also that up to names, or also how numbers are spelled."""
+        return solution
+
+    def refilled(self, problem: Problem, question: str, rng: Random) -> str | None:
+        """The reference of a problem with what another question says in its places, at random.
+
+        None if nobody can tell which places these are. `evaluation.chance` draws such programs.
+        """
+        return None
+
+    def end(self, text: str) -> int | None:
+        """Where in `text` the solution ends, after a closed line; None if only its writer can end it.
+
+        Asked at the end of every line that a model writes, so a quick look at the text should come first.
+        """
+        return None
+
+    @property
+    def state(self) -> StateMode:
+        """Whether a state counts how often a value occurs; for those who show states."""
+        return "multiset"
+
+    @property
+    def instruction(self) -> Instruction:
+        """How a model is asked for a program."""
+        return Instruction(type(self).__name__)
+
+    def settings(self) -> dict[str, Any]:
+        """The keys of a config from which `language_of` makes this value again."""
+        return {
+            "language": name_of(type(self)),
+            "language_args": {f.name: _plain(getattr(self, f.name)) for f in fields(schema_of(type(self)))},
+        }
+
+
+@dataclass(frozen=True)
+class Unread(Language):
+    """Stands for a language whose code is not run: lines are steps, and that is all there is to say."""
+
+    path: str
+
+    def parse(self, text: str) -> Solution:
+        return Solution(tuple(line for line in text.splitlines() if line.strip()))
+
+    def trace_all(self, pairs: Sequence[Attempt]) -> list[Trace]:
+        raise refused(self.path, "language")
+
+    @property
+    def instruction(self) -> Instruction:
+        raise refused(self.path, "language")
+
+
+@dataclass(frozen=True)
+class NoSettings:
+    """The settings of a language that has none."""
+
+
+def language_class(name: str) -> Any:
+    """The language that the key `language` names: one that is known, or a class as `package.module:name`."""
+    if ":" in name:
+        return imported(name, "language")
+    found = registry.part("languages", name, built_in=LANGUAGES)
+    return found.load() if isinstance(found, registry.Part) else found
+
+
+def schema_of(language: Any) -> Any:
+    """The dataclass whose fields are the settings of a class of languages."""
+    return language if is_dataclass(language) else NoSettings
+
+
+def name_of(language: type) -> str:
+    """What the key `language` calls a class."""
+    path = import_path(language)
+    known = LANGUAGES | registry.parts("languages")
+    return next((name for name, part in known.items() if part.where == path), path)
+
+
+def language_of(settings: Mapping[str, Any]) -> Language:
+    """The language that `language` and `language_args` of a config describe; what is missing has a default.
+
+    The settings of the language may also stand beside the others.
+    """
+    name = settings.get("language") or "python"
+    if ":" in name and is_refused(name, "language"):
+        return Unread(name)
+    made = language_class(name)
+    names = [f.name for f in fields(schema_of(made))]
+    given = dict(settings.get("language_args") or {})
+    for key in given:
+        if key not in names:
+            hint = suggestion(key, names) or f"; it has {', '.join(names) or 'none'}"
+            raise ConfigError(f"{key} is not a setting of the language {name}{hint}")
+    beside = {key: settings[key] for key in names if key in settings}
+    language: Language = made(**beside | given)
+    return language
+
+
+def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with those of the language among them."""
+    others = {key: value for key, value in settings.items() if key != "language_args"}
+    return others | dict(settings.get("language_args") or {})
+
+
+def with_args(settings: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with other ones for the language; those that are None stay."""
+    said = {key: value for key, value in given.items() if value is not None}
+    return {**settings, "language_args": dict(settings.get("language_args") or {}) | said}
+
+
+def _plain(value: Any) -> Any:
+    """A setting as a file holds it: a function by where it is."""
+    return import_path(value) if callable(value) else value
+
+
+def flaw_of(problem: Problem, trace: Trace, language: Language) -> str | None:
+    """What is wrong with a problem's traced reference, None if it executes to the answer."""
+    if trace.failure is not None:
+        return f"step {trace.failure.step + 1} fails: {trace.failure.message}"
+    if (flaw := language.flaw(problem)) is not None:
+        return f"cannot be checked: {flaw}"
+    if language.is_correct(problem, trace):
+        return None
+    if trace.has_answer and language.tests(problem) is None:
+        return f"gives {shown(trace.answer)}, but the answer is {shown(problem.answer)}"
+    return f"never {language.instruction.ending}"
+
+
+def unshown_tests(problem: Problem, language: Language) -> list[str] | None:
+    """The tests of a problem that its question does not show; None where answers are compared instead."""
+    tests = language.tests(problem)
+    return None if tests is None else [test for test in tests if test not in problem.question]
+
+
+def form_of(text: str, language: Language) -> Solution | str:
+    """The solution that `text` is; text that is none stands for itself."""
+    try:
+        return language.parse(text)
+    except SolutionError:
+        return text

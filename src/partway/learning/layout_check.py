@@ -1,0 +1,191 @@
+"""The check at start that a layout is right for a model: it scores as one sequence at a time does."""
+
+from __future__ import annotations
+
+import logging
+import random
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+from accelerate.utils import extract_model_from_parallel
+from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
+
+from partway.errors import one_line
+from partway.learning.layouts import LONGEST, SHORTEST, Bundle, Flat, Layout, Tree, TreeRows, score
+from partway.learning.passes import batched
+from partway.learning.token_tree import Targets, grow
+
+AnyTree = Tree | TreeRows
+REFUSALS = (RuntimeError, AttributeError, LookupError, TypeError, ValueError)  # of masks, positions, caches
+logger = logging.getLogger(__name__)
+
+
+def checked_layout(model: nn.Module, wanted: Layout | None = None, *, pad_id: int = 0) -> Layout:
+    """The first of `wanted` (default: trees) and its fallbacks that is right for the model."""
+    wanted = wanted or Tree()
+    layout: Layout = wanted
+    flaws = []
+    while layout.fallback is not None and (flaw := _flaw(model, layout, pad_id)):
+        flaws.append(flaw)
+        layout = layout.fallback
+    # Rows of trees may take the place of one row of trees without a word: they are as good.
+    as_good = TreeRows(wanted.longest) if isinstance(wanted, Tree) else wanted
+    if layout not in (wanted, as_good):
+        logger.warning(
+            "%s %s with the layout %s; using %s",
+            type(extract_model_from_parallel(model)).__name__,
+            flaws[0],
+            wanted.name,
+            f"trees of at most {layout.longest} tokens" if isinstance(layout, AnyTree) else layout.name,
+        )
+    return layout
+
+
+def _flaw(model: nn.Module, layout: Layout, pad_id: int) -> str | None:
+    """Why not to use the layout, if a tree as long and deep scores otherwise than one sequence at a time."""
+    if not layout.suits(model):
+        return "cannot be read so"
+    try:
+        with evaluating(model):
+            with torch.no_grad():
+                same = _same_log_probs(model, layout, pad_id)
+            same = same and _same_gradient(model, layout, pad_id)
+    except REFUSALS as error:
+        return f"fails ({refusal(error)})"
+    return None if same else "scores differently than one sequence at a time"
+
+
+def refusal(error: Exception) -> str:
+    """What a model said that cannot read so; what has another reason is raised again."""
+    if re.search("(CUDA|HIP) error|out of memory|deterministic", str(error)):
+        raise error
+    return one_line(error, lines=1)
+
+
+def _same_log_probs(model: nn.Module, layout: Layout, pad_id: int) -> bool:
+    """Compared are beginnings of the last branch of a tree. What matters is measured by what another prompt
+    would change, since a wrong layout changes what the model sees."""
+    prompt, branches = _example(model, layout.longest if isinstance(layout, AnyTree) else LONGEST)
+    beginnings = [branches[-1][:end] for end in range(len(branches[-1]), 0, -max(1, len(branches[-1]) // 8))]
+    tree = Targets.of(prompt, (*beginnings, *branches[:-1]))
+    # Without the layout's limit, which would split the tree that is to be checked.
+    unsplit = replace(layout, longest=2 * layout.longest) if isinstance(layout, AnyTree) else layout
+    (found,) = _log_probs(model, unsplit, tree, pad_id)
+
+    alone = [Targets.of(tokens, beginnings) for tokens in (prompt, prompt[::-1])]
+    rows = tuple((grow(problem, index=index),) for index, problem in enumerate(alone))
+
+    def plain() -> list[Tensor]:
+        return score(model, [Bundle(Flat(), rows)], alone, pad_id)
+
+    expected, different = plain()
+    return agrees(model, found[: len(beginnings)], lambda: plain()[0], (different - expected).norm())
+
+
+def _same_gradient(model: nn.Module, layout: Layout, pad_id: int) -> bool:
+    """Whether the gradient of the first parameter that gets one agrees: a cache might not pass it on.
+
+    Of a fresh adapter, a product of two matrices, one is zero, and so is the gradient of the other.
+    """
+    problem = Targets.of(*_example(model, SHORTEST))
+
+    def gradients(way: Layout, parameters: list[nn.Parameter]) -> tuple[Tensor, ...]:
+        loss = _log_probs(model, way, problem, pad_id)[0].sum()
+        return torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
+
+    learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    expected = gradients(Flat(), learning) if learning else ()
+    moved = [number for number, gradient in enumerate(expected) if gradient.any()]
+    if not moved:
+        return True
+    first = [learning[moved[0]]]
+    (found,) = gradients(layout, first)
+    return agrees(model, found, lambda: gradients(Flat(), first)[0], expected[moved[0]].norm())
+
+
+def _example(model: nn.Module, longest: int) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """A long random prompt and branches, in order: a tree a seventh longer than `longest`, and that deep."""
+    config: Any = extract_model_from_parallel(model).config
+    length = longest * 8 // 7
+    branch = min(length, getattr(config, "max_position_embeddings", length)) // 8
+    rng = random.Random(length)
+    unread = length // branch - 6  # the last token of each branch
+    tokens = [rng.randrange(config.vocab_size) for _ in range(length + unread)]
+    branches = batched(tokens[6 * branch :], branch + 1)
+    return tuple(tokens[: 6 * branch]), tuple(sorted(tuple(branch) for branch in branches))
+
+
+def _log_probs(model: nn.Module, layout: Layout, problem: Targets, pad_id: int) -> list[Tensor]:
+    return score(model, layout.bundles([problem], 2 * LONGEST), [problem], pad_id)
+
+
+# Rounding errors in float32 are below a tenth of this share; a model that ignores positions is well above.
+EXACT = 3e-4
+ROUNDINGS = 2  # how often the effect of rounding is measured in shorter floats
+
+
+def agrees(model: nn.Module, found: Tensor, plain: Callable[[], Tensor], scale: Tensor) -> bool:
+    """Whether `found` is what the `plain` way gives.
+
+    In float32 a difference counts when it is not small beside `scale`, the norm of a difference that matters,
+    nor within a unit in the last place of what is compared: small models hardly look at their prompts, so
+    that the difference that matters is small too. In shorter floats it counts when it is larger than what
+    rounding does to the plain way.
+    """
+    expected = plain()
+    error = (found - expected).norm()
+    if is_exact(model):
+        return bool(error <= EXACT * scale + torch.finfo(expected.dtype).eps * expected.norm())
+    noises = []
+    for seed in range(ROUNDINGS):
+        with _rounded_otherwise(model, seed):
+            noises.append((plain() - expected).norm())
+    # Two tries do not find the largest rounding, so half as much again is allowed; but never so much that
+    # a mistake would pass.
+    return bool(error <= torch.minimum(1.5 * torch.stack(noises).max(), scale / 2))
+
+
+def is_exact(model: nn.Module) -> bool:
+    """Whether rounding is far below what a mistake does."""
+    dtype = next(model.parameters()).dtype
+    is_shortened = torch.backends.cuda.matmul.fp32_precision == "tf32"  # however it was asked for
+    return dtype == torch.float64 or (dtype == torch.float32 and not is_shortened)
+
+
+@contextmanager
+def _rounded_otherwise(model: nn.Module, seed: int) -> Iterator[None]:
+    """While open, what each layer puts out is moved by half a unit in its last place, up or down by chance.
+
+    Two right ways to compute the same thing differ as rounding does: this says by how much.
+    """
+    generator = torch.Generator().manual_seed(seed)
+
+    def move(_: nn.Module, __: Any, output: Tensor) -> Tensor:
+        # Outputs in float32 are those of shortened products, which are as coarse as bfloat16 at worst.
+        half = torch.finfo(torch.bfloat16 if output.dtype == torch.float32 else output.dtype).eps / 2
+        signs = 2 * torch.randint(0, 2, output.shape, generator=generator).to(output.device) - 1
+        return (output.float() * (1 + half * signs)).to(output.dtype)
+
+    layers = (m for m in model.modules() if isinstance(m, (nn.Linear, nn.Embedding, Conv1D)))
+    hooks = [layer.register_forward_hook(move) for layer in layers]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """The model in evaluation mode, afterwards in whatever mode it was."""
+    mode = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(mode)

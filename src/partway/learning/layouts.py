@@ -1,0 +1,261 @@
+"""How targets are laid out for the model: four ways, each an object that packs, scores and knows a fallback.
+
+Some models are right on a tree only up to a length: GPT-Neo's local attention counts by place in the row, so
+a branch loses sight of its ancestors once the row is longer than the window; sliding windows are lost under a
+mask of our own. So trees are never longer than the length that was checked (`layout_check`), and larger ones
+are split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from accelerate.utils import extract_model_from_parallel
+from torch import Tensor, nn
+
+from partway.learning.passes import (
+    Grid,
+    Rows,
+    ancestor_mask,
+    batched,
+    device_of,
+    longest_row,
+    pack_chains,
+    pack_into_one_row,
+    pack_into_rows,
+    score_after_prompt,
+    score_grid,
+    to_tensor,
+)
+from partway.learning.token_tree import Targets, TokenTree, grow, split
+from partway.learning.tree_attention import tree_mask
+
+# Nodes of the longest and the shortest trees; the second is the first, halved five times. What is checked
+# is a seventh longer: 1024 and 32 tokens.
+LONGEST, SHORTEST = 896, 28
+
+
+class Layout(Protocol):
+    """A way of laying targets out."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages and reports."""
+
+    @property
+    def fallback(self) -> Layout | None:
+        """What to try for a model for which this is wrong; None: nothing is left to go wrong."""
+
+    def suits(self, model: nn.Module) -> bool:
+        """Whether the model can be given this layout at all."""
+
+    def bundles(self, problems: Sequence[Targets], tokens_per_pass: int) -> list[Bundle]:
+        """Everything there is to score, in passes within the budget."""
+
+    def score(self, model: nn.Module, rows: Rows, pad_id: int) -> Tensor:
+        """log P(target | prompt) for the targets of each tree in the rows, in order, as one vector."""
+
+    def tokens_computed(self, rows: Rows) -> int:
+        """Tokens the model reads, padding included."""
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Rows of trees that go through the model in one pass, and how."""
+
+    layout: Layout
+    rows: Rows
+
+    @property
+    def trees(self) -> list[TokenTree]:
+        """The trees of all rows, in order."""
+        return [tree for row in self.rows for tree in row]
+
+    @property
+    def tokens_computed(self) -> int:
+        """Tokens the model reads, padding included."""
+        return self.layout.tokens_computed(self.rows)
+
+    def score(self, model: nn.Module, pad_id: int) -> Tensor:
+        """log P(target | prompt) for the targets of each tree, in order, as one vector."""
+        return self.layout.score(model, self.rows, pad_id)
+
+    def only(self, problems: frozenset[int]) -> Bundle | None:
+        """The bundle without the trees of other problems; None if that is nothing."""
+        rows = [tuple(tree for tree in row if tree.problem in problems) for row in self.rows]
+        return Bundle(self.layout, tuple(row for row in rows if row)) if any(rows) else None
+
+
+@dataclass(frozen=True)
+class Flat:
+    """Every target in a row of its own, with nothing but plain causal attention: right for any model."""
+
+    name = "flat"
+    fallback = None
+
+    def suits(self, model: nn.Module) -> bool:
+        """Always."""
+        return True
+
+    def bundles(self, problems: Sequence[Targets], tokens_per_pass: int) -> list[Bundle]:
+        """A problem's targets together, if the budget allows."""
+        chains = [[grow(p, [k], index=i) for k in range(len(p.targets))] for i, p in enumerate(problems)]
+        return [Bundle(self, rows) for rows in pack_chains(chains, tokens_per_pass)]
+
+    def score(self, model: nn.Module, rows: Rows, pad_id: int) -> Tensor:
+        """Padding stands after the tokens, where causal attention does not look."""
+        grid = Grid.of(rows, pad_id)
+        # All ones, so that models which count positions from the mask count as they do without padding.
+        mask = torch.ones(grid.tokens.shape, dtype=torch.int64, device=device_of(model))
+        return score_grid(model, rows, grid, attention_mask=mask)
+
+    def tokens_computed(self, rows: Rows) -> int:
+        """All rows are as long as the longest."""
+        return len(rows) * longest_row(rows)
+
+
+@dataclass(frozen=True)
+class SharedPrompt:
+    """The prompt once, then every target as a row after its cache: for models that ignore position ids or
+    masks given to them."""
+
+    name = "shared_prompt"
+    fallback = Flat()
+
+    def suits(self, model: nn.Module) -> bool:
+        """Checkpointing of activations drops the cache."""
+        saves_room = any(getattr(module, "gradient_checkpointing", False) for module in model.modules())
+        return not saves_room and not _keeps_a_state(model)
+
+    def bundles(self, problems: Sequence[Targets], tokens_per_pass: int) -> list[Bundle]:
+        """Targets that fit the budget as rows with a prompt each, since their caches take that room."""
+        groups = [
+            (i, p, group) for i, p in enumerate(problems) for group in _rows_at_once(p, tokens_per_pass)
+        ]
+        return [Bundle(self, ((grow(p, group, index=i),),)) for i, p, group in groups]
+
+    def score(self, model: nn.Module, rows: Rows, pad_id: int) -> Tensor:
+        """Two forward passes: the prompt, then what follows it."""
+        ((tree,),) = rows
+        return score_after_prompt(model, tree, pad_id)
+
+    def tokens_computed(self, rows: Rows) -> int:
+        """The prompt, and rows as long as the longest target without its last token."""
+        ((tree,),) = rows
+        return tree.prompt_length + len(tree.paths) * (max(map(len, tree.paths)) - 1)
+
+
+@dataclass(frozen=True)
+class TreeRows:
+    """Shared beginnings once, a row for each tree, an ordinary mask; trees have at most `longest` nodes."""
+
+    longest: int = LONGEST
+    name = "tree_rows"
+
+    @property
+    def fallback(self) -> Layout:
+        """Trees of half the length, while they are worth it."""
+        return Tree(self.longest // 2) if self.longest // 2 >= SHORTEST else SharedPrompt()
+
+    def suits(self, model: nn.Module) -> bool:
+        """A running state reads one text, not a tree; whether it is right for others only log-probs tell."""
+        return takes_masks(model) and not _keeps_a_state(model)
+
+    def bundles(self, problems: Sequence[Targets], tokens_per_pass: int) -> list[Bundle]:
+        """Trees of similar lengths together; those with branches are split where they are too long."""
+        return _tree_bundles(self, pack_into_rows, problems, tokens_per_pass)
+
+    def score(self, model: nn.Module, rows: Rows, pad_id: int) -> Tensor:
+        """Depth is the position, ancestors are what is seen."""
+        grid = Grid.of(rows, pad_id)
+        positions = to_tensor(grid.depths, device_of(model))
+        mask = ancestor_mask(model, grid.ends)
+        return score_grid(model, rows, grid, position_ids=positions, attention_mask=mask)
+
+    def tokens_computed(self, rows: Rows) -> int:
+        """All rows are as long as the longest."""
+        return len(rows) * longest_row(rows)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Shared beginnings once, all trees of a pass in one row, attention by blocks: for PyTorch's attention.
+
+    Trees with branches have at most `longest` nodes.
+    """
+
+    longest: int = LONGEST
+    name = "tree"
+
+    @property
+    def fallback(self) -> Layout:
+        """The same trees with an ordinary mask."""
+        return TreeRows(self.longest)
+
+    def suits(self, model: nn.Module) -> bool:
+        """Blocks of attention take the place of PyTorch's own."""
+        return takes_masks(model, "sdpa") and not _keeps_a_state(model)
+
+    def bundles(self, problems: Sequence[Targets], tokens_per_pass: int) -> list[Bundle]:
+        """As many trees in a row as fit; those with branches are split where they are too long."""
+        return _tree_bundles(self, pack_into_one_row, problems, tokens_per_pass)
+
+    def score(self, model: nn.Module, rows: Rows, pad_id: int) -> Tensor:
+        """Depth is the position, ancestors are what is seen."""
+        grid, device = Grid.of(rows, pad_id), device_of(model)
+        positions, mask = to_tensor(grid.depths, device), tree_mask(grid.ends[0], device)
+        return score_grid(model, rows, grid, position_ids=positions, attention_mask=mask)
+
+    def tokens_computed(self, rows: Rows) -> int:
+        """One row, without padding."""
+        return longest_row(rows)
+
+
+def score(
+    model: nn.Module, bundles: Sequence[Bundle], problems: Sequence[Targets], pad_id: int
+) -> list[Tensor]:
+    """log P(target | prompt) for the targets of every problem; `bundles` are those of a layout over them."""
+    # Log-probs are kept in float32 at least: sums of many bfloat16 ones would lose their last digits.
+    dtype = torch.promote_types(next(model.parameters()).dtype, torch.float32)
+    results = [torch.zeros(len(p.targets), dtype=dtype, device=device_of(model)) for p in problems]
+    for bundle in bundles:
+        sizes = [len(tree.targets) for tree in bundle.trees]
+        parts = torch.split(bundle.score(model, pad_id), sizes)
+        for tree, log_probs in zip(bundle.trees, parts, strict=True):
+            results[tree.problem][list(tree.targets)] = log_probs
+    return results
+
+
+def takes_masks(model: nn.Module, *attentions: str) -> bool:
+    """Whether attention reads a mask of queries and keys; flash attention takes one of tokens only."""
+    config: Any = extract_model_from_parallel(model).config
+    return config._attn_implementation in (attentions or ("sdpa", "eager"))
+
+
+def _keeps_a_state(model: nn.Module) -> bool:
+    return bool(getattr(extract_model_from_parallel(model), "_is_stateful", False))
+
+
+def _tree_bundles(
+    layout: Tree | TreeRows,
+    pack: Callable[[Sequence[TokenTree], int], list[Rows]],
+    problems: Sequence[Targets],
+    tokens_per_pass: int,
+) -> list[Bundle]:
+    limit = min(layout.longest, tokens_per_pass)
+    trees = [grow(p, group, index=i) for i, p in enumerate(problems) for group in split(p, limit)]
+    # A single target longer than that is no tree: plain attention is right for it at any length.
+    chains = [[tree] for tree in trees if len(tree) > limit]
+    flat = [Bundle(Flat(), rows) for rows in pack_chains(chains, tokens_per_pass)]
+    packed = pack([tree for tree in trees if len(tree) <= limit], tokens_per_pass)
+    return flat + [Bundle(layout, rows) for rows in packed]
+
+
+def _rows_at_once(problem: Targets, tokens_per_pass: int) -> list[Sequence[int]]:
+    # Targets of like length together: rows are padded to the longest of their pass.
+    ordered = sorted(range(len(problem.targets)), key=lambda k: len(problem.targets[k]))
+    length = len(problem.prompt) + len(problem.targets[ordered[-1]])
+    return batched(ordered, max(1, tokens_per_pass // length))

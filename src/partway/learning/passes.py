@@ -1,0 +1,266 @@
+"""One pass through the model: the log-probs of every target in it, each edge of every tree scored once.
+
+Only nodes with a token to score reach the output head, because logits dominate time and memory.
+Passes are packed to a budget of tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from accelerate.utils import extract_model_from_parallel
+from torch import Tensor, nn
+
+from partway.learning.token_tree import Integers, TokenTree
+
+# Rows of logits that are widened to float32 at a time: all of them at once would double the memory.
+ROWS_AT_ONCE = 64
+
+
+def empty_pass(model: nn.Module, pad_id: int) -> Tensor:
+    """Zero, with every parameter in its graph: what a process with nothing left to do contributes."""
+    tokens = torch.full((1, 1), pad_id, device=device_of(model))
+    logits: Tensor = model(input_ids=tokens, use_cache=False).logits
+    return 0.0 * logits.sum()
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Rows of trees as arrays, rows by tokens; `sources` are places in the flattened arrays, one per edge."""
+
+    tokens: Integers
+    depths: Integers
+    ends: Integers
+    sources: Integers
+
+    @classmethod
+    def of(cls, rows: Rows, pad_id: int) -> Grid:
+        """The trees of each row one behind the other, then padding."""
+        length = longest_row(rows)
+        size = (len(rows), length)
+        tokens = np.full(size, pad_id)
+        depths = np.zeros(size, dtype=np.int64)
+        ends = np.broadcast_to(np.arange(1, length + 1), size).copy()  # padding sees itself only
+        sources = []
+        for row, trees in enumerate(rows):
+            start = 0
+            for tree in trees:
+                stretch = slice(start, start + len(tree))
+                tokens[row, stretch], depths[row, stretch] = tree.tokens, tree.depths
+                ends[row, stretch] = tree.ends + start
+                sources.append(tree.sources + row * length + start)
+                start += len(tree)
+        return cls(tokens, depths, ends, np.concatenate(sources))
+
+
+def score_grid(model: nn.Module, rows: Rows, grid: Grid, **inputs: Tensor) -> Tensor:
+    """log P(target | prompt) for the targets of each tree, in order; `inputs` say how the model reads."""
+    trees = [tree for row in rows for tree in row]
+    device = device_of(model)
+    # Targets that part at a node share its logits: the head reads every node once, however many leave it.
+    kept, sources_E = np.unique(grid.sources, return_inverse=True)
+    tokens = to_tensor(grid.tokens, device)
+    output = logits_at(model, to_tensor(kept, device), input_ids=tokens, use_cache=False, **inputs)
+    wanted_E = np.concatenate([tree.wanted for tree in trees])
+    log_probs_E = token_log_probs(
+        output.logits.squeeze(0), to_tensor(sources_E, device), to_tensor(wanted_E, device)
+    )
+    return _sum_along_paths(log_probs_E, trees)
+
+
+def ancestor_mask(model: nn.Module, ends: Integers) -> Tensor:
+    """Who attends to whom, from the `ends` of the nodes in every row, as the model's attention wants it."""
+    nodes = np.arange(ends.shape[1])[:, None]
+    # Node i sees j exactly if j <= i < ends[j]: a node's descendants are one stretch after it.
+    below = (nodes >= nodes.T) & (nodes < ends[:, None, None, :])
+    return attention_mask(extract_model_from_parallel(model), to_tensor(below, device_of(model)))
+
+
+def attention_mask(model: Any, allowed: Tensor) -> Tensor:
+    """Who attends to whom (row, 1, query, key) as the attention of the model, not wrapped, wants it."""
+    if model.config._attn_implementation == "sdpa":
+        return allowed
+    dtype = next(model.parameters()).dtype
+    # Other attentions add the mask to their scores, so what is not seen gets the lowest number there is.
+    mask = torch.zeros(allowed.shape, dtype=dtype, device=allowed.device)
+    return mask.masked_fill(~allowed, torch.finfo(dtype).min)
+
+
+def score_after_prompt(model: nn.Module, tree: TokenTree, pad_id: int) -> Tensor:
+    """One forward pass over the prompt, then one over all targets as rows after its repeated cache."""
+    device = device_of(model)
+    prompt = to_tensor(tree.tokens[None, : tree.prompt_length], device)
+    last = torch.tensor([tree.prompt_length - 1], device=device)
+    output = logits_at(model, last, input_ids=prompt, use_cache=True)
+    targets = [tree.wanted[path] for path in tree.paths]
+    # The first token of every target follows the prompt, so its log-prob comes from the first pass already.
+    first_S = to_tensor(np.array([target[0] for target in targets]), device)
+    log_probs_S = token_log_probs(output.logits.squeeze(0), torch.zeros_like(first_S), first_S)
+    length = max(map(len, targets)) - 1
+    if length == 0:
+        return log_probs_S
+    tokens = np.full((len(targets), length), pad_id)
+    for row, target in enumerate(targets):
+        tokens[row, : len(target) - 1] = target[:-1]
+    kept = [row * length + column for row, target in enumerate(targets) for column in range(len(target) - 1)]
+    wanted = np.concatenate([target[1:] for target in targets])
+    slots = np.repeat(np.arange(len(targets)), [len(target) - 1 for target in targets])
+    # The prompt's keys and values once for every row: rows are as many sequences to the model.
+    output.past_key_values.batch_repeat_interleave(len(targets))
+    output = logits_at(
+        model,
+        torch.tensor(kept, device=device),
+        input_ids=to_tensor(tokens, device),
+        past_key_values=output.past_key_values,
+        use_cache=True,
+    )
+    rest = token_log_probs(
+        output.logits.squeeze(0), torch.arange(len(kept), device=device), to_tensor(wanted, device)
+    )
+    return log_probs_S.index_add(0, to_tensor(slots, device), rest)
+
+
+def logits_at(model: nn.Module, kept: Tensor, **inputs: Any) -> Any:
+    """The model's output with logits for the `kept` positions (of the flattened rows) only."""
+    head = extract_model_from_parallel(model).get_output_embeddings()
+    with _reads_only(head, kept):
+        return model(**inputs)
+
+
+@contextmanager
+def _reads_only(head: nn.Module, kept: Tensor) -> Iterator[None]:
+    """While open, `head` gets only the `kept` positions; what the model does to logits later is untouched."""
+
+    def select(_: nn.Module, arguments: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return (arguments[0].flatten(0, 1)[kept][None], *arguments[1:])
+
+    hook = head.register_forward_pre_hook(select)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+class _TokenLogProbs(torch.autograd.Function):
+    """log softmax(logits)[source, token] with no array of the logits' size but theirs.
+
+    The gradient is written over the logits, which dominate memory: a second backward is an error.
+    Sums are in float32, or in float64 where the logits are.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, sources: Tensor, tokens: Tensor) -> Tensor:
+        wide = torch.promote_types(logits.dtype, torch.float32)
+        totals = torch.cat([part.to(wide).logsumexp(-1) for part in torch.split(logits, ROWS_AT_ONCE)])
+        ctx.save_for_backward(logits, totals, sources, tokens)
+        return logits[sources, tokens].to(wide) - totals[sources]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        logits, totals, sources, tokens = ctx.saved_tensors
+        # d/dlogits of log softmax is (1 at the token) - P, weighted by all that was scored in the row.
+        weights = torch.zeros_like(totals).index_add_(0, sources, gradients[0])
+        # The scored tokens apart, so that 1 - P is taken in float32 also where the logits are shorter floats.
+        places, inverse = torch.unique(sources * logits.shape[1] + tokens, return_inverse=True)
+        row, column = places // logits.shape[1], places % logits.shape[1]
+        gradient = totals.new_zeros(len(places)).index_add_(0, inverse, gradients[0])
+        scored = gradient - weights[row] * (logits[row, column].to(totals) - totals[row]).exp_()
+        for start in range(0, len(logits), ROWS_AT_ONCE):
+            rows = slice(start, start + ROWS_AT_ONCE)
+            part = logits[rows]
+            wide = part.to(totals)  # itself, if it is wide enough
+            wide.sub_(totals[rows, None]).exp_().mul_(-weights[rows, None])
+            if wide is not part:
+                part.copy_(wide)
+        logits[row, column] = scored.to(logits.dtype)
+        return logits, None, None
+
+
+def token_log_probs(logits: Tensor, sources: Tensor, tokens: Tensor) -> Tensor:
+    """log P of `tokens[e]` under the row `sources[e]` of `logits`, in float32 or wider."""
+    result: Tensor = _TokenLogProbs.apply(logits, sources, tokens)  # type: ignore[no-untyped-call]
+    return result
+
+
+def _sum_along_paths(log_probs_E: Tensor, trees: Sequence[TokenTree]) -> Tensor:
+    starts = np.cumsum([0, *(len(tree.wanted) for tree in trees)])
+    paths = [path + start for tree, start in zip(trees, starts, strict=False) for path in tree.paths]
+    slots = np.repeat(np.arange(len(paths)), [len(path) for path in paths])
+    along = log_probs_E[to_tensor(np.concatenate(paths), log_probs_E.device)]
+    return log_probs_E.new_zeros(len(paths)).index_add(0, to_tensor(slots, log_probs_E.device), along)
+
+
+def to_tensor(numbers: Any, device: torch.device) -> Tensor:
+    """An array where the model is."""
+    return torch.from_numpy(numbers).to(device)
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Where the model's weights are."""
+    return next(model.parameters()).device
+
+
+Row = tuple[TokenTree, ...]
+Rows = tuple[Row, ...]  # what goes through the model at once
+Item = TypeVar("Item")
+
+SIMILAR = 0.87  # the shortest row of a pass over its longest: at most 1 / 0.87 = 1.15 times the tokens needed
+
+
+def longest_row(rows: Rows) -> int:
+    """The length of the longest row, to which the others are padded."""
+    return max(sum(map(len, row)) for row in rows)
+
+
+def pack_into_one_row(trees: Sequence[TokenTree], tokens_per_pass: int) -> list[Rows]:
+    """Passes of one row each, without padding: each tree, longest first, goes into the first with room."""
+    rows: list[list[TokenTree]] = []
+    room: list[int] = []
+    # First fit, the longest first, takes at most 11/9 of the fewest rows possible (Johnson 1973), and a few.
+    for tree in sorted(trees, key=len, reverse=True):
+        fitting = next((i for i, left in enumerate(room) if left >= len(tree)), None)
+        if fitting is None:
+            rows.append([tree])
+            room.append(tokens_per_pass - len(tree))
+        else:
+            rows[fitting].append(tree)
+            room[fitting] -= len(tree)
+    return [(tuple(row),) for row in rows]
+
+
+def pack_into_rows(trees: Sequence[TokenTree], tokens_per_pass: int) -> list[Rows]:
+    """Passes with a row for each tree, of similar lengths: attention is quadratic in the length of a row."""
+    passes: list[list[TokenTree]] = []
+    for tree in sorted(trees, key=len, reverse=True):
+        longest = len(passes[-1][0]) if passes else 0
+        if len(tree) >= SIMILAR * longest and passes and (len(passes[-1]) + 1) * longest <= tokens_per_pass:
+            passes[-1].append(tree)
+        else:
+            passes.append([tree])
+    return [tuple((tree,) for tree in trees) for trees in passes]
+
+
+def pack_chains(problems: Sequence[Sequence[TokenTree]], tokens_per_pass: int) -> list[Rows]:
+    """Passes over single-target trees, one to a row; a problem's rows share a pass if the budget allows."""
+    passes: list[list[Row]] = []
+    for chains in sorted(problems, key=lambda chains: max(map(len, chains)), reverse=True):
+        rows = [(chain,) for chain in sorted(chains, key=len, reverse=True)]
+        at_once = max(1, tokens_per_pass // len(rows[0][0]))
+        # As few parts as possible: a problem in one pass needs no pass to weigh its targets first.
+        for part in batched(rows, at_once):
+            joined = [*passes[-1], *part] if passes else []
+            if joined and len(joined) * max(len(chain) for (chain,) in joined) <= tokens_per_pass:
+                passes[-1] = joined
+            else:
+                passes.append(list(part))
+    return [tuple(rows) for rows in passes]
+
+
+def batched(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
+    """Items in stretches of at most `size`."""
+    return [items[start : start + size] for start in range(0, len(items), size)]

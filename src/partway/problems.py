@@ -1,0 +1,136 @@
+"""Problems from whatever holds rows: partway's own layout is read here, others by a folder that adds them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from partway import registry
+from partway.errors import ConfigError, ProblemError
+from partway.files import atomic_writer, parse_json
+from partway.language import PYTHON, Language
+from partway.problem import Problem, problem_line, problem_of
+
+ProblemSource: TypeAlias = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
+MOST_COLUMNS, MOST_ANSWERS = 8, 3  # in a message
+
+_BEGINS_WITH_NUMBER = re.compile(r"\s*[-+$]{0,2}\.?\d", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """What is wrong with one row of a file, and in which of its fields."""
+
+    file: str
+    line: int
+    field: str
+    reason: str
+    item: int | None = None
+
+    def __str__(self) -> str:
+        item = f" item {self.item}:" if self.item is not None else ""
+        return f"{self.file}:{self.line}:{item} {self.field}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The usable problems of a source and what is wrong with its other rows, in the order of the rows."""
+
+    problems: list[Problem]
+    bad_rows: list[BadRow]
+
+
+def read_problems(
+    source: ProblemSource, *, language: Language = PYTHON, columns: str | Mapping[str, str] | None = None
+) -> Checked:
+    """Everything that `load_problems` would return or complain about."""
+    added = registry.parts("problems").get("files")
+    read = _own_layout if added is None else added.load()
+    checked: Checked = read(source, language=language, columns=columns)
+    return checked
+
+
+def load_problems(
+    source: ProblemSource, *, language: Language = PYTHON, columns: str | Mapping[str, str] | None = None
+) -> list[Problem]:
+    """The problems of a file, a data set of the Hub, a pandas or Hugging Face table, or a list of dicts.
+
+    `columns` says where question, answer, solution, context and id are, if the layout is none that is known.
+
+    >>> load_problems([{"question": "10 ml for each of 2 wheels?", "answer": "20 "}])[0].answer
+    20
+    >>> load_problems([{"q": "2 and 2?", "is": 4}], columns={"question": "q", "answer": "is"})[0].answer
+    4
+    """
+    checked = read_problems(source, language=language, columns=columns)
+    if checked.bad_rows:
+        first, others = checked.bad_rows[0], len(checked.bad_rows) - 1
+        more = f" (and {others} more)" if others else ""
+        see = f"partway data check {first.file}" if isinstance(source, str | os.PathLike) else "read_problems"
+        raise ProblemError(f"{first}{more}; see everything with: {see}")
+    return checked.problems
+
+
+def write_problems(path: str | os.PathLike[str], problems: Iterable[Problem]) -> None:
+    """Write problems as JSONL, whole or not at all; `load_problems` gives equal ones back."""
+    with atomic_writer(path) as stream:
+        stream.writelines(map(problem_line, problems))
+
+
+def _own_layout(source: ProblemSource, *, language: Language, columns: object) -> Checked:
+    """Rows as `write_problems` writes them, with an id, a question, an answer and perhaps a solution."""
+    if columns:
+        raise ConfigError(f"columns is {columns}, but only partway's own are known{registry.missing_parts()}")
+    name = os.fspath(source) if isinstance(source, str | os.PathLike) else "rows"
+    try:
+        rows = _json_rows(Path(source)) if isinstance(source, str | os.PathLike) else source
+        return Checked([problem_of(row, language.parse) for row in rows], [])
+    except OSError as error:
+        raise ProblemError(f"{name}: cannot be read ({error.strerror})") from None
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ProblemError(
+            f"{name}: not partway's own layout ({error!r}){registry.missing_parts()}"
+        ) from None
+
+
+def _json_rows(path: Path) -> list[Any]:
+    return [parse_json(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+
+
+def without_references(problems: Sequence[Problem]) -> str | None:
+    """What to tell whoever wants to learn from problems none of which has a reference; None if one has."""
+    if any(problem.reference is not None for problem in problems):
+        return None
+    unused = list(dict.fromkeys(name for problem in problems for name in problem.meta))
+    named = ", ".join(unused[:MOST_COLUMNS]) + (", ..." if len(unused) > MOST_COLUMNS else "")
+    columns = f"columns not used: {named}" if unused else "there are no other columns"
+    return (
+        f"NONE of the {len(problems):,} problems has a reference: nothing is learned until the model samples "
+        f"a right solution; if a column holds solutions, say so: --columns solution=COLUMN ({columns})"
+    )
+
+
+def numbers_left_text(problems: Sequence[Problem]) -> list[str]:
+    """Answers that begin with a number and are text all the same, so that no number a program gives is right.
+
+    With a reference that gives this very text, it is meant.
+    """
+    texts = (p.answer for p in problems if isinstance(p.answer, str) and p.reference is None)
+    return [text for text in texts if _BEGINS_WITH_NUMBER.match(text)]
+
+
+def without_number(problems: Sequence[Problem]) -> str | None:
+    """What to tell whoever has such answers, None if there are none."""
+    if not (texts := numbers_left_text(problems)):
+        return None
+    distinct = list(dict.fromkeys(texts))
+    named = ", ".join(f"{text!r:.40}" for text in distinct[:MOST_ANSWERS])
+    more = ", ..." if len(distinct) > MOST_ANSWERS else ""
+    return (
+        f"{len(texts):,} of {len(problems):,} answers begin with a number but are text, to which no number "
+        f"is equal: {named}{more}; if the number is the answer, write it alone"
+    )

@@ -1,0 +1,101 @@
+"""Buffers as tables on standard output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from partway.buffer import Verdict
+from partway.cli.table_style import plain_table
+from partway.errors import visible
+
+if TYPE_CHECKING:
+    from partway.reports.buffers import BufferSummary, Explored, Import
+    from partway.reports.rejudging import Rejudged
+
+
+def show_buffers(run: str, summary: BufferSummary, top: int) -> None:
+    """Kinds with their lengths, verdicts, and the two ends of the list of problems."""
+    problems = len(summary.problems)
+    kinds = plain_table("kept", "solutions", "per problem", "steps, mean", "fewest", "most")
+    for kind, count in summary.solutions.items():
+        per_problem = f"{count / max(1, problems):.2f}"
+        kinds.add_row(kind.replace("_", "-"), f"{count:,}", per_problem, *_lengths(summary.lengths[kind]))
+    title = f"{run} at step {summary.step:,}: {problems:,} problems, {summary.references:,} with a reference"
+    _print(title, kinds)
+    _print(f"\n{sum(summary.verdicts.values()):,} self-samples", _verdicts(summary.verdicts))
+    _print("\nmost explored", _explored(summary.problems[:top]))
+    _print("\nleast explored", _explored(summary.problems[::-1][:top]))
+
+
+def show_import(source: Path, imported: Import) -> None:
+    """What became of the solutions."""
+    total = sum(imported.verdicts.values())
+    _print(f"{total:,} solutions of {source}, run again", _verdicts(imported.verdicts))
+    if imported.unknown:
+        _print(f"problems that the new run does not have, left out: {imported.unknown:,}")
+
+
+def _print(title: str, table: Table | None = None) -> None:
+    console = Console()
+    console.print(title, markup=False, highlight=False, soft_wrap=True)
+    if table is not None:
+        console.print(table)
+
+
+def show_rejudged(run: str, rejudged: Sequence[Rejudged]) -> None:
+    """A column for each set of rules: what it keeps, and what becomes of the samples."""
+    table = plain_table("", *(_rules_told(one) for one in rejudged))
+    table.columns[0].no_wrap = True
+    for kind in rejudged[0].per_problem:
+        if any(one.per_problem[kind] for one in rejudged):
+            kept = (f"{one.per_problem[kind]:.2f}" for one in rejudged)
+            table.add_row(f"{kind.replace('_', '-')} kept", *kept)
+    for verdict in Verdict:
+        if not verdict.is_optional or any(one.verdicts[verdict] for one in rejudged):
+            table.add_row(verdict.replace("_", " "), *(f"{one.verdicts[verdict]:,}" for one in rejudged))
+    samples = sum(rejudged[0].verdicts.values())
+    _print(f"{samples:,} self-samples of {run}, judged again; kept solutions are those of one problem", table)
+
+
+def _rules_told(one: Rejudged) -> str:
+    return "\n".join(f"{key}:\n{value}" for key, value in one.settings.items()) or "as it was"
+
+
+def _lengths(counts: Mapping[int, int]) -> tuple[str, str, str]:
+    if not counts:
+        return "", "", ""
+    mean = sum(length * count for length, count in counts.items()) / sum(counts.values())
+    return f"{mean:.1f}", str(min(counts)), str(max(counts))
+
+
+def _verdicts(verdicts: Mapping[Verdict, int]) -> Table:
+    total = max(1, sum(verdicts.values()))
+    table = plain_table("verdict", "count", "share")
+    for verdict in Verdict:
+        count = verdicts.get(verdict, 0)
+        if verdict.is_optional and not count:
+            continue
+        table.add_row(verdict.replace("_", " "), f"{count:,}", f"{100 * count / total:.1f}%")
+    return table
+
+
+def _explored(problems: Sequence[Explored]) -> Table:
+    table = plain_table("problem", "FCS", "PCS", "samples")
+    table.expand = True  # the question takes what room there is
+    table.add_column("question", ratio=1, no_wrap=True, overflow="ellipsis")
+    for problem in problems:
+        counts = (problem.fully_correct, problem.partially_correct, problem.samples)
+        texts = (_plain(problem.problem), *(f"{count:,}" for count in counts), _plain(problem.question))
+        table.add_row(*texts)
+    return table
+
+
+def _plain(text: str) -> str:
+    """Text of others on one line, with nothing in it that styles or steers a terminal."""
+    return escape(visible(" ".join(text.split())))

@@ -1,0 +1,230 @@
+"""Keys and values of the sampling tree's rows, in slots that are copied only when a row splits or moves.
+
+Rows are right-aligned: whatever its length, a row's last cached token stands at index `end - 1`. So one
+forward appends to all of them at once, distances between a row's tokens are distances between indices
+(GPT-Neo's local attention counts those), and what lies to the left of a row is masked.
+
+After a forward that read guessed tokens, those that were not drawn stay behind as gaps, masked too. Then
+indices no longer tell distances, so such rows are for models that go by the positions they are given;
+`close_gaps` aligns them again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from transformers import Cache, DynamicCache, PreTrainedModel
+
+from partway.learning.passes import attention_mask
+
+ROOM = 64  # tokens that can be appended before the window is moved back
+
+Integers = NDArray[np.int64]
+
+
+class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
+    """One slot per row: the first `len(lengths)` slots are live, and `lengths` counts their cached tokens."""
+
+    def __init__(self, slots: int) -> None:
+        super().__init__(layers=[])
+        self.lengths: Integers = np.zeros(0, np.int64)
+        self.slots = slots
+        self.start = self.end = self.width = 0  # what any row sees is at start .. end - 1 of width
+        self.appended = 0  # tokens of each row that came with the last forward
+        self.gaps: NDArray[np.bool_] | None = None  # row, index: what a row does not see though it once began
+        self.stores: list[list[Tensor]] = [[], []]  # keys and values per layer: slot, head, index, dimension
+
+    @property
+    def span(self) -> int:
+        """How many indices the longest row takes."""
+        return self.end - self.start
+
+    def next_mask(self, model: PreTrainedModel, count: int) -> Tensor | None:
+        """Make room for the next `count` tokens of each row; who sees whom, as the model wants it."""
+        self.make_room(count)
+        if count > 1 or self.gaps is not None:
+            return attention_mask(model, self.mask_of_several(count).to(model.device))
+        mask = self.mask()
+        return None if mask is None else mask.to(model.device)
+
+    def mask(self) -> Tensor | None:
+        """Which tokens each row sees, its next one included; None if all rows are equally long."""
+        assert self.gaps is None, "rows with gaps have a mask of their own"
+        if (self.lengths == self.lengths[0]).all():
+            return None
+        starts_R1 = torch.from_numpy(self.end - self.lengths)[:, None]
+        return torch.arange(self.start, self.end + 1) >= starts_R1
+
+    def mask_of_several(self, count: int) -> Tensor:
+        """Which indices the next `count` tokens of each row see: row, 1, token, index."""
+        seen_RW = np.concatenate([self._seen(), np.zeros((len(self.lengths), count), bool)], 1)
+        mask_RQW = np.repeat(seen_RW[:, None], count, 1)
+        # The new tokens stand side by side at the end, and each sees those before it.
+        mask_RQW[:, :, -count:] = np.tri(count, dtype=bool)
+        return torch.from_numpy(mask_RQW)[:, None]
+
+    def admit(
+        self, prefilled: DynamicCache, lengths: Integers, starts: Integers | None = None, ahead: int = 0
+    ) -> None:
+        """Add rows whose first `lengths` tokens were just computed in `prefilled`.
+
+        A row's first token stands at `starts` of the flattened batch; by default each row has its own in it.
+        The `ahead` tokens that follow are taken too, and are counted by `step`.
+        """
+        first, last, longest = len(self.lengths), len(self.lengths) + len(lengths), int(lengths.max())
+        self.close_gaps()
+        self.make_room(count=max(ahead, 1), longest=longest)
+        before = self.end - longest
+        for number, layer in enumerate(prefilled.layers):
+            for store, new in zip(self.stores, (layer.keys, layer.values), strict=True):
+                slots = self._slots(store, number, new)
+                slots[first:last, :, :before] = 0  # what is masked must still be finite
+                slots[:first, :, before : self.start] = 0
+                slots[first:last, :, before : self.end + ahead] = aligned(new, lengths, starts, ahead)
+        self._set_lengths(np.concatenate([self.lengths, lengths]))
+
+    def select(self, parents: Integers) -> None:
+        """Let slot i continue the row in slot `parents[i]`; what already stands in its slot is not touched.
+
+        No slot is both written and read: see `place`.
+        """
+        if self.gaps is not None:
+            self.gaps = self.gaps[parents]
+        self._set_lengths(self.lengths[parents])
+        moved = np.flatnonzero(parents != np.arange(len(parents)))
+        if len(moved) == 0:
+            return
+        to, source = torch.from_numpy(moved), torch.from_numpy(parents[moved])
+        window = slice(self.start, self.end)
+        for slots in (*self.stores[0], *self.stores[1]):
+            to, source = to.to(slots.device), source.to(slots.device)  # copied once, for the first layer
+            slots[to, :, window] = slots[source, :, window]
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: object, **kwargs: object
+    ) -> tuple[Tensor, ...]:
+        """Append tokens' keys and values to every row and return all of them (called by the model)."""
+        rows, end = len(self.lengths), self.end + key_states.shape[2]
+        views = []
+        for store, new in zip(self.stores, (key_states, value_states), strict=True):
+            slots = self._slots(store, layer_idx, new)[:rows]
+            slots[:, :, self.end : end] = new
+            views.append(slots[:, :, self.start : end])
+        return tuple(views)
+
+    def step(self, count: int) -> None:
+        """Count the tokens that a forward has just appended to every row."""
+        self.lengths = self.lengths + count
+        self.end += count
+        self.appended = count
+
+    def keep(self, counts: Integers) -> None:
+        """Of the tokens that the last forward appended keep the first `counts` of each row."""
+        if (counts == self.appended).all():
+            return
+        if self.gaps is None:
+            self.gaps = np.zeros((len(counts), self.width), bool)
+        self.gaps[:, self.end - self.appended : self.end] = np.arange(self.appended) >= counts[:, None]
+        self._set_lengths(self.lengths - self.appended + counts)
+
+    def close_gaps(self) -> None:
+        """Align all rows to the right again."""
+        if self.gaps is None:
+            return
+        indices_RL = np.zeros((len(self.lengths), int(self.lengths.max(initial=0))), np.int64)
+        for row, (seen, length) in enumerate(zip(self._seen(), self.lengths, strict=True)):
+            # What is padded repeats the first index: masked, but finite.
+            indices_RL[row] = self.start
+            indices_RL[row, len(indices_RL[row]) - length :] = self.start + np.flatnonzero(seen)
+        rows_R1, indices = torch.arange(len(indices_RL))[:, None], torch.from_numpy(indices_RL)
+        for store in self.stores:
+            for slots in store:
+                at = rows_R1.to(slots.device), slice(None), indices.to(slots.device)
+                slots[: len(indices), :, : indices.shape[1]] = slots[at].transpose(1, 2)
+        self.gaps = None
+        self.end = indices_RL.shape[1]
+        self._set_lengths(self.lengths)
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        """How many indices the model sees before the next token (called by the model)."""
+        return self.end - self.start
+
+    def get_mask_sizes(self, query_length: int, layer_idx: int) -> tuple[int, int]:
+        """How long the mask is and where it starts (called by the model)."""
+        return self.end - self.start + query_length, 0
+
+    def make_room(self, count: int = 1, longest: int = 0) -> None:
+        """Have `longest` indices before `end` and `count` after it; move the window if need be."""
+        if len(self.lengths) == 0:
+            self.start = self.end = longest
+        if longest <= self.end <= self.width - count:
+            return
+        rows, length, window = len(self.lengths), self.end - self.start, slice(self.start, self.end)
+        # Moving costs a copy of everything, so there is room for many tokens before the next time.
+        self.end = max(length, longest)
+        self.start, self.width = self.end - length, self.end + max(ROOM, count)
+        if self.gaps is not None:
+            moved = np.zeros((rows, self.width), bool)
+            moved[:, self.start : self.end] = self.gaps[:, window]
+            self.gaps = moved
+        for store in self.stores:
+            for layer, old in enumerate(store):
+                store[layer] = old.new_empty(self.slots, old.shape[1], self.width, old.shape[3])
+                store[layer][:rows, :, self.start : self.end] = old[:rows, :, window]
+
+    def _seen(self) -> NDArray[np.bool_]:
+        """What each row sees of the window."""
+        gaps_RW = np.zeros((len(self.lengths), self.end - self.start), bool)
+        if self.gaps is not None:
+            gaps_RW = self.gaps[:, self.start : self.end]
+        behind_RW = np.cumsum(~gaps_RW[:, ::-1], 1)[:, ::-1]  # tokens of the row from here on, gaps apart
+        return ~gaps_RW & (behind_RW <= self.lengths[:, None])
+
+    def _slots(self, store: list[Tensor], layer: int, like: Tensor) -> Tensor:
+        if layer == len(store):
+            store.append(like.new_empty(self.slots, like.shape[1], self.width, like.shape[3]))
+        return store[layer]
+
+    def _set_lengths(self, lengths: Integers) -> None:
+        self.lengths = lengths
+        spans = lengths
+        if self.gaps is not None and len(lengths):
+            # A row with gaps takes more indices than it has tokens: count from the end until all are found.
+            before_RW = np.cumsum(~self.gaps[:, : self.end][:, ::-1], 1)
+            spans = (before_RW < lengths[:, None]).sum(1) + 1
+        self.start = self.end - int(spans.max(initial=0))
+
+
+def aligned(states: Tensor, lengths: Integers, starts: Integers | None, ahead: int) -> Tensor:
+    """Of each row the `lengths` tokens from its start on and those ahead: row, head, index, dimension.
+
+    What stands before and behind them is any other token's.
+    """
+    batch, heads, width, features = states.shape
+    starts = np.arange(batch) * width if starts is None else starts
+    longest = int(lengths.max())
+    places_RW = (starts - longest + lengths)[:, None] + np.arange(longest + ahead)
+    places = torch.from_numpy(places_RW.clip(0, batch * width - 1).flatten()).to(states.device)
+    flat = states.transpose(0, 1).flatten(1, 2)
+    return flat.index_select(1, places).view(heads, *places_RW.shape, features).transpose(0, 1)
+
+
+def place(parents_C: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Slots for children, sorted by parent: 0 .. len-1, with as few moves as possible.
+
+    The first child of a parent stays in the parent's slot unless that is dropped; the others fill the gaps.
+
+    >>> place(np.array([0, 2, 2, 2])), place(np.array([1, 3]))
+    (array([0, 2, 1, 3]), array([1, 0]))
+    """
+    count = len(parents_C)
+    stays_C = np.diff(parents_C, prepend=-1) > 0
+    # There are only `count` slots: who stands beyond them moves, though it is a first child.
+    stays_C &= parents_C < count
+    slots_C = np.where(stays_C, parents_C, -1)
+    is_free = np.ones(count, bool)
+    is_free[slots_C[stays_C]] = False
+    slots_C[~stays_C] = np.flatnonzero(is_free)
+    return slots_C

@@ -1,0 +1,177 @@
+"""The default engine, a model in this process: exactly n independent samples at the cost of distinct ones.
+
+Samples are drawn on the tree of their distinct prefixes. A row is a distinct live prefix and holds the
+samples that have drawn it. One forward extends all rows by a token, every sample draws its next token from
+its row's distribution, and a row becomes its distinct children. See docs/sampling.md for why this is exact
+and what is reproducible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from partway.errors import ModelError
+from partway.language import PYTHON, Language
+from partway.learning.layout_check import evaluating
+from partway.learning.layouts import Layout, Tree, TreeRows
+from partway.models.engine import Engine, Request, SamplingSettings
+from partway.models.loading import LanguageModel, as_list
+from partway.sample import Sample
+from partway.sampling.drawing import streams
+from partway.sampling.frontier import Ended
+from partway.sampling.guessing import Drafts, Guesser
+from partway.sampling.samplers import Sampler, checked_sampler
+from partway.sampling.sampling_task import AnswerWatch, SamplingTask, token_bytes
+
+GIB = 1 << 30  # bytes of keys, values and logits on a CPU, if nothing else is said
+MAX_DEFAULT_ROWS = 1024
+
+
+class LocalEngine(Engine):
+    """Completes beginnings of solutions with one model, holding at most `row_budget` rows at a time.
+
+    Without a budget there are as many as fit in `memory` GiB, by default 1, on a GPU a third of what is free,
+    since learning needs the rest. A completion ends at an end-of-text token, at the line that ends a solution
+    of `language` (None: none does), or at a length.
+
+    With a `layout` that is right for the model, tokens are read ahead where the requests' drafts tell what
+    probably follows. What is drawn stays the same but for rounding.
+    """
+
+    works_ahead = False  # the model that learns draws
+
+    def __init__(
+        self,
+        language_model: LanguageModel,
+        *,
+        row_budget: int | None = None,
+        memory: float | None = None,
+        language: Language | None = PYTHON,
+        layout: Layout | None = None,
+    ) -> None:
+        self.model, self.codec = language_model.model, language_model.codec
+        self.context_length = language_model.context_length
+        self._question = lru_cache(maxsize=1 << 16)(self.codec.prompt)  # a run asks the same ones again
+        self.row_budget = row_budget
+        self.bytes = None if memory is None else int(memory * GIB)
+        # What lets a tree be scored in one row lets a row be read with guesses: positions and masks count.
+        self.longest = layout.longest if isinstance(layout, Tree | TreeRows) else 0
+        self.longest_packed = layout.longest if isinstance(layout, Tree) else 0
+        self.check()
+        vocabulary = self.model.config.get_text_config(decoder=True).vocab_size
+        self.is_end = np.zeros(vocabulary, bool)
+        self.is_end[end_ids(language_model)] = True
+        self.watch = None if language is None else AnswerWatch(self.codec, vocabulary, language)
+        self.tokens_computed = 0  # by all calls so far, prompts included
+
+    def complete(
+        self, requests: Sequence[Request], settings: SamplingSettings, seed: int
+    ) -> list[list[Sample]]:
+        """For every request its distinct samples, the most frequent first.
+
+        Randomness belongs to a request's problem, not to its place among the requests.
+        """
+        prompts = [self._prompt(request) for request in requests]
+        limits = [min(settings.max_completion_length, self.context_length - len(p)) for p in prompts]
+        needed = sum(request.count for request in requests)
+        rows, of_prompts = self._budgets(prompts, limits)
+        task = SamplingTask(
+            prompts,
+            [streams(seed, request.problem.id, request.count) for request in requests],
+            limits,
+            settings,
+            budget=min(rows, max(needed, 1)),
+            is_end=self.is_end,
+            watch=self.watch,
+            guesser=self._guesser(requests),
+            longest_packed=self.longest_packed,
+            prompt_budget=of_prompts,
+        )
+        with evaluating(self.model), torch.no_grad():
+            found, tokens_computed = self.sampler.complete(self.model, task)
+        self.tokens_computed += tokens_computed
+        return [self._samples(request, ended) for request, ended in zip(requests, found, strict=True)]
+
+    def update(self, weights: PreTrainedModel, version: int) -> None:
+        """Draw with this model from now on; what was learned in place needs no telling."""
+        if weights is not self.model:
+            self.model = weights
+            self.check()
+
+    def check(self) -> None:
+        """Find the sampler that is right for the model; again, if it was given other weights."""
+        with evaluating(self.model):
+            self.sampler: Sampler = checked_sampler(self.model, pad_id=self.codec.pad_id)
+
+    def _prompt(self, request: Request) -> list[int]:
+        tokens = self._question(request.problem.question) + self.codec.steps(request.prefix)
+        if len(tokens) >= self.context_length:
+            raise ModelError(
+                f"{request.problem.id}: a prompt of {len(tokens)} tokens leaves no room in the context of"
+                f" {self.context_length} tokens; shorten the question or use a model with a longer context"
+            )
+        return tokens
+
+    def _guesser(self, requests: Sequence[Request]) -> Guesser | None:
+        if not (self.longest and any(request.drafts for request in requests)):
+            return None
+        drafts = Drafts(
+            [self.codec.steps(request.prefix) for request in requests],
+            [[tuple(self.codec.steps(draft)) for draft in request.drafts] for request in requests],
+        )
+        return Guesser(drafts, self.longest, self.is_end, self.watch)
+
+    def _samples(self, request: Request, ended: Ended) -> list[Sample]:
+        """A sample for each distinct completion, the most frequent first."""
+        ordered = sorted(
+            ended.items(), key=lambda item: (-item[1][0], self._written(item[0][0]), item[0][1], item[0][0])
+        )
+        return [
+            request.sample(
+                self.codec.solution_text(self._written(tokens)),
+                count,
+                finished=finished,
+                tokens=tokens,
+                log_prob=log_prob,
+                drafted=drafted,
+            )
+            for (tokens, finished), (count, log_prob, drafted) in ordered
+        ]
+
+    def _written(self, tokens: tuple[int, ...]) -> tuple[int, ...]:
+        """The tokens without the one that ends them."""
+        return tokens[:-1] if self.is_end[tokens[-1]] else tokens
+
+    def _budgets(self, prompts: Sequence[Sequence[int]], limits: Sequence[int]) -> tuple[int, int | None]:
+        """How many rows to hold, and of how many prompts: as many as memory allows, unless it is said.
+
+        Where prompts are shared, half of it is for them and half for what the rows draw.
+        """
+        if self.row_budget:
+            return self.row_budget, None
+        if self.bytes is None:  # asked once, so that a run's passes stay as large as the first
+            device = self.model.device
+            self.bytes = GIB if device.type != "cuda" else torch.cuda.mem_get_info(device)[0] // 3
+        each, lengths = token_bytes(self.model), [len(prompt) for prompt in prompts]
+        # Drawing makes copies of the logits: scaled, as probabilities, summed up.
+        logits = 4 * len(self.is_end) * torch.float32.itemsize
+        if getattr(self.sampler, "shares_prompts", False):
+            rows = _within(self.bytes // 2, each * max(limits, default=1) + logits)
+            return rows, _within(self.bytes // 2, each * max(lengths, default=1))
+        whole = (length + limit for length, limit in zip(lengths, limits, strict=True))
+        return _within(self.bytes, each * max(whole, default=1) + logits), None
+
+
+def _within(total: int, each: int) -> int:
+    return min(max(total // each, 1), MAX_DEFAULT_ROWS)
+
+
+def end_ids(language_model: LanguageModel) -> list[int]:
+    """The codec's end-of-text token and those the model's own generation settings stop at."""
+    settings = getattr(language_model.model, "generation_config", None)
+    return sorted({language_model.codec.eos_id, *as_list(getattr(settings, "eos_token_id", None))})

@@ -1,0 +1,217 @@
+"""How samples are drawn from a model in this process: the sampling tree, or what a folder adds in its place.
+
+A sampler is checked at start: its log-probs must be those of one text at a time.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from partway import registry
+from partway.learning.layout_check import REFUSALS, agrees, refusal
+from partway.learning.layouts import Bundle, Flat, score, takes_masks
+from partway.learning.token_tree import Targets, grow
+from partway.models.engine import SamplingSettings
+from partway.sampling.cache import RowCache
+from partway.sampling.drawing import streams
+from partway.sampling.frontier import Ended, Frontier, Streams
+from partway.sampling.sampling_task import SamplingTask
+
+Drawn = tuple[list[Ended], int]  # what has ended of each prompt, and how many tokens the model read
+Waiting = tuple[int, Streams]  # a prompt's number, with the streams of its samples that have no row
+
+
+class Sampler(Protocol):
+    """A way of drawing samples."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages and reports."""
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether it may be wrong for a model."""
+
+    @property
+    def fallback(self) -> Sampler:
+        """What to try for a model for which this is wrong."""
+
+    def complete(self, model: PreTrainedModel, task: SamplingTask) -> Drawn:
+        """Every sample that the task asks for; the model is in evaluation mode, without gradients."""
+
+
+@dataclass(frozen=True)
+class TreeSampler:
+    """The sampling tree: rows of all lengths together, keys and values in a cache for so many rows.
+
+    If it `shares_prompts`, those of a prompt are kept once for all of its rows.
+    """
+
+    cache: Callable[[int], Any] = RowCache
+    name = "tree"
+    is_checked = True
+
+    @property
+    def shares_prompts(self) -> bool:
+        """Whether rows are not whole."""
+        return self.cache is not RowCache
+
+    @property
+    def fallback(self) -> Sampler:
+        """Whole rows, then rows in step."""
+        if self.shares_prompts:
+            return TreeSampler()
+        in_step: Sampler = registry.part("samplers", "own_cache")
+        return in_step
+
+    def complete(self, model: PreTrainedModel, task: SamplingTask) -> Drawn:
+        """Rows are admitted as others end."""
+        frontier = Frontier(model, task, self.cache(task.budget))
+        admission = Admission(task)
+        while admission.waiting or len(frontier.rows):
+            frontier.admit(admission.admissible(frontier))
+            admission.return_evicted(frontier.advance())
+        return frontier.ended, frontier.tokens_computed
+
+
+class Admission:
+    """Admits as many prompts as will probably fit into the budget of rows, the longest prompts first.
+
+    What waits are all samples at first, and again those whose rows had to make room. A prompt needs about one
+    row per distinct completion. Their share is estimated from those that ended, and from the paper's regime
+    as if that were a hundred samples more.
+    """
+
+    def __init__(self, task: SamplingTask) -> None:
+        self.budget = task.budget
+        self.prompt_budget = task.budget if task.prompt_budget is None else task.prompt_budget
+        self.waiting = deque(sorted(enumerate(task.streams), key=lambda one: -len(task.prompts[one[0]])))
+
+    def admissible(self, frontier: Frontier) -> list[Waiting]:
+        """What to admit now; at least one if there are no rows."""
+        if not self.waiting:
+            return []
+        # The paper's regime: of 100 samples of a fine-tuned model about 30 are distinct.
+        share = (30 + frontier.distinct) / (100 + frontier.drawn)
+        room = self.budget - frontier.expected_rows(share)
+        admitted: list[Waiting] = []
+        if len(frontier.rows) and room < self.budget / 4:  # a few large forwards beat many small ones
+            return admitted
+        prompts = self.prompt_budget - frontier.live_prompts
+        while self.waiting and (len(admitted) < prompts or not (admitted or len(frontier.rows))):
+            need = max(1, math.ceil(share * len(self.waiting[0][1])))
+            if need > room and (admitted or len(frontier.rows)):
+                break
+            admitted.append(self.waiting.popleft())
+            room -= need
+        return admitted
+
+    def return_evicted(self, evicted: Iterable[Waiting]) -> None:
+        """Let evicted samples start again; as their numbers are their own, they will draw the same tokens."""
+        self.waiting.extendleft(evicted)
+
+
+LENGTHS = (3, 12, 40)  # of prompts; together in one batch, a sampler must tell them apart
+SAMPLES, LENGTH = 2, 6  # so that rows split, and go on after tokens they drew
+LONGEST_WINDOW = 1024  # longer ones are not filled for a check
+
+logger = logging.getLogger(__name__)
+
+
+def checked_sampler(model: PreTrainedModel, wanted: Sampler | None = None, *, pad_id: int = 0) -> Sampler:
+    """The first of `wanted` (default: the fastest) and its fallbacks that is right for the model.
+
+    The model is in evaluation mode.
+    """
+    sharing = registry.parts("samplers").get("shared_prompts")
+    wanted = wanted or (sharing and sharing.load()(model)) or TreeSampler()
+    sampler, flaws = wanted, []
+    while sampler.is_checked and (flaw := _flaw(model, sampler, pad_id)):
+        flaws.append(flaw)
+        sampler = sampler.fallback
+    if sampler.name != wanted.name:
+        logger.warning(
+            "%s cannot be sampled on a tree of shared beginnings (it %s); using %s instead: the same "
+            "distribution, but slower",
+            type(model).__name__,
+            flaws[0],
+            "rows in step after the model's own cache" if sampler.is_checked else "whole texts at every step",
+        )
+    return sampler
+
+
+def _flaw(model: PreTrainedModel, sampler: Sampler, pad_id: int) -> str | None:
+    """Why not to use the sampler, if it says of its draws something else than one text at a time does."""
+    if isinstance(sampler, TreeSampler) and not takes_masks(model):
+        return f"has {model.config._attn_implementation}"
+    prompts = _prompts(model)
+    try:
+        with torch.no_grad():
+            ended, _ = sampler.complete(model, _task(model, prompts))
+            drawn = [{tokens: kept[1] for (tokens, _), kept in of_prompt.items()} for of_prompt in ended]
+            found = torch.tensor([log_prob for of_prompt in drawn for log_prob in of_prompt.values()])
+            texts = [Targets.of(tuple(p), tuple(of)) for p, of in zip(prompts, drawn, strict=True)]
+            others = [
+                Targets.of(tuple(p), tuple(of)) for p, of in zip(_prompts(model, 1), drawn, strict=True)
+            ]
+
+            def plain() -> Tensor:
+                return _one_at_a_time(model, texts, pad_id)
+
+            same = agrees(model, found, plain, (_one_at_a_time(model, others, pad_id) - plain()).norm())
+    except REFUSALS as error:
+        return f"fails: {refusal(error)}"
+    return None if same else "draws otherwise than one text at a time"
+
+
+def windows(model: PreTrainedModel) -> list[int]:
+    """How far local attention sees, if any."""
+    names = ("sliding_window", "window_size", "attention_window_size")
+    found = (getattr(_config(model), name, None) for name in names)
+    return [window for window in found if isinstance(window, int) and window > 0]
+
+
+def _task(model: PreTrainedModel, prompts: list[list[int]]) -> SamplingTask:
+    """Completions of a few tokens that nothing but their length ends."""
+    return SamplingTask(
+        prompts,
+        [streams(0, str(number), SAMPLES) for number in range(len(prompts))],
+        [LENGTH] * len(prompts),
+        SamplingSettings(temperature=1.0, max_completion_length=LENGTH),
+        budget=SAMPLES * len(prompts),
+        is_end=np.zeros(_config(model).vocab_size, bool),
+    )
+
+
+def _prompts(model: PreTrainedModel, seed: int = 0) -> list[list[int]]:
+    """Random prompts of different lengths, the last one longer than the window of local attention, if any."""
+    config = _config(model)
+    window = min((window for window in windows(model) if window <= LONGEST_WINDOW), default=0)
+    room = (getattr(config, "max_position_embeddings", None) or LONGEST_WINDOW) - LENGTH
+    lengths = [*LENGTHS[:-1], max(LENGTHS[-1], window + LENGTH)]
+    rng = random.Random(seed)
+    return [[rng.randrange(config.vocab_size) for _ in range(max(1, min(n, room)))] for n in lengths]
+
+
+def _one_at_a_time(model: PreTrainedModel, texts: list[Targets], pad_id: int) -> Tensor:
+    """log P of every completion; those of one prompt, all of one length, are rows of one pass."""
+    passes = [
+        Bundle(Flat(), tuple((grow(text, [k], index=index),) for k in range(len(text.targets))))
+        for index, text in enumerate(texts)
+    ]
+    return torch.cat(score(model, passes, texts, pad_id)).cpu()
+
+
+def _config(model: PreTrainedModel) -> Any:
+    return model.config.get_text_config(decoder=True)

@@ -1,0 +1,41 @@
+"""General programs, run by `stepbox` and told in the words of traces."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import stepbox
+from partway.errors import SandboxError
+from partway.language.traces import Execution, Failure
+
+ALLOW_WEAK = "PARTWAY_ALLOW_WEAK_SANDBOX"  # an environment variable: 1 accepts systems without the walls
+
+
+def run(programs: Sequence[tuple[str, ...]], *, until: str, second: bool = False) -> list[Execution]:
+    """The room `isolated`: the first program starts its workers."""
+    with _in_our_words():
+        found = stepbox.run(programs, until=until, second=second, allow_weak=weak_is_allowed())
+    return [Execution(one.changes, _failure(one.failure)) for one in found]
+
+
+def weak_is_allowed() -> bool:
+    """Whether the user accepts a sandbox without the kernel's walls."""
+    return os.environ.get(ALLOW_WEAK, "") not in ("", "0")
+
+
+@contextmanager
+def _in_our_words() -> Iterator[None]:
+    try:
+        yield
+    except stepbox.WeakBox as error:
+        raise SandboxError(
+            f"{error}; --allow-weak-sandbox or {ALLOW_WEAK}=1 accepts that risk: partway doctor"
+        ) from None
+    except stepbox.BoxError as error:
+        raise SandboxError(f"{error}: partway doctor") from None
+
+
+def _failure(found: stepbox.Failure | None) -> Failure | None:
+    return None if found is None else Failure(found.kind, found.message, found.step, found.is_own)

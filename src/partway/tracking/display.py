@@ -1,0 +1,199 @@
+"""What a run shows while it trains: one live line with a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Column
+from transformers import PrinterCallback, ProgressCallback
+
+from partway.buffer import Verdict
+from partway.evaluation import EvaluationProgress
+from partway.training.callbacks import Watcher
+
+if TYPE_CHECKING:
+    from partway.training import SelfSamplingTrainer
+
+TRAINING, BAR = "training", 20
+SHORT = {
+    Verdict.NEW_FULLY_CORRECT: "new full",
+    Verdict.KNOWN_FULLY_CORRECT: "known full",
+    Verdict.NEW_PARTIALLY_CORRECT: "new part",
+    Verdict.KNOWN_PARTIALLY_CORRECT: "known part",
+    Verdict.TOO_LONG: "too long",
+    Verdict.SPURIOUS: "by luck",
+    Verdict.INCORRECT: "wrong",
+    Verdict.NOT_EXECUTABLE: "crash",
+}
+
+
+class Display(Watcher):
+    """Shows nothing; the displays below show more."""
+
+    def __init__(self) -> None:
+        self.latest: dict[str, Any] = {}
+        self.first_step, self.started = 0, time.monotonic()
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.first_step, self.started = state.global_step, time.monotonic()
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any], **_: Any) -> None:
+        self.latest |= logs
+
+    def pace(self, state: Any) -> tuple[str, str]:
+        """The time left, and steps per second."""
+        done = state.global_step - self.first_step  # a resumed run did the others in another life
+        rate = done / max(time.monotonic() - self.started, 1e-9)
+        left = (state.max_steps - state.global_step) / rate if rate else 0.0
+        return f"{duration(left)} left", f"{rate:.2f} steps/s"
+
+
+class PlainDisplay(Display):
+    """One line per line of metrics, on standard error."""
+
+    def say(self, line: str) -> None:
+        print(f"partway: {line}", file=sys.stderr, flush=True)
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any], **_: Any) -> None:
+        super().on_log(args, state, control, logs)
+        if text := describe(logs):
+            head = f"step {state.global_step}/{state.max_steps}"
+            left, rate = self.pace(state)
+            tail = f"  ({rate}, {left})" if "loss" in logs else ""
+            print(f"{head}  {text}{tail}", file=sys.stderr, flush=True)
+
+
+class LiveDisplay(Display):
+    """A bar that stays in place, for a terminal; above it lines that stay: every evaluation, and the end."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        text = TextColumn("{task.fields[text]}", table_column=Column(no_wrap=True))
+        columns = (TextColumn("{task.description}"), BarColumn(BAR), text)
+        self.bar = Progress(*columns, console=console)
+        self.task = self.bar.add_task(TRAINING, text="")
+
+    def __enter__(self) -> Self:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def say(self, line: str) -> None:
+        self.bar.console.print(f"partway: {line}", highlight=False)
+
+    def evaluating(self, progress: EvaluationProgress) -> None:
+        text = f"{progress.done:,} of {progress.total:,} samples drawn"
+        self.bar.update(self.task, description="evaluating", text=text)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._show(state)
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any], **_: Any) -> None:
+        super().on_log(args, state, control, logs)
+        if any(key.startswith("eval_pass@") for key in logs):
+            self._keep(state, self.latest)
+        elif "train_loss" in logs:
+            self._keep(state, logs)
+        self._show(state)
+
+    def _keep(self, state: Any, metrics: Mapping[str, Any]) -> None:
+        line = f"step {state.global_step}/{state.max_steps}  {describe(metrics)}"
+        self.bar.console.print(line, highlight=False, markup=False)
+
+    def _show(self, state: Any) -> None:
+        left, rate = self.pace(state)
+        # What is left out first on a narrow terminal comes last.
+        parts = [f"step {state.global_step}/{state.max_steps}", left, *glances(self.latest), rate]
+        room = self.bar.console.width - len(TRAINING) - BAR - 2  # a space on either side of the bar
+        self.bar.update(
+            self.task,
+            description=TRAINING,
+            total=state.max_steps,
+            completed=state.global_step,
+            text=fitting(parts, room),
+        )
+
+
+class Relay(Display):
+    """Tells a function how far training is: steps done, steps in all, what the latest line says."""
+
+    def __init__(self, tell: Callable[[int, int, str], None]) -> None:
+        super().__init__()
+        self.tell = tell
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.tell(state.global_step, state.max_steps, describe(self.latest))
+
+
+def of_trainer(trainer: SelfSamplingTrainer) -> Display:
+    """The display of a training; it shows what transformers' own would."""
+    trainer.remove_callback(PrinterCallback)
+    trainer.remove_callback(ProgressCallback)
+    return display(quiet=bool(trainer.args.disable_tqdm) or trainer.args.process_index > 0)
+
+
+def display(quiet: bool, console: Console | None = None) -> Display:
+    """The display that fits where standard error goes."""
+    console = console or Console(stderr=True)
+    if quiet:
+        return Display()
+    return LiveDisplay(console) if console.is_terminal else PlainDisplay()
+
+
+def describe(metrics: Mapping[str, Any]) -> str:
+    """The metrics worth a glance, in one line."""
+    return "  ".join(glances(metrics))
+
+
+def fitting(parts: Sequence[str], room: int) -> str:
+    """As many of the parts as fit whole, the first ones first.
+
+    >>> fitting(["step 10/100", "1:15 left", "samples: new full 25%", "loss 1.2"], 35)
+    'step 10/100  1:15 left  loss 1.2'
+    """
+    line = ""
+    for part in parts:
+        longer = f"{line}  {part}" if line else part
+        line = longer if len(longer) <= room else line  # a shorter part may still fit
+    return line
+
+
+def glances(metrics: Mapping[str, Any]) -> list[str]:
+    """The metrics worth a glance, what matters most first."""
+    parts = []
+    if "loss" in metrics:
+        parts.append(f"loss {metrics['loss']:.3f}")
+    if passes := [f"{key[5:]} {value:.1%}" for key, value in metrics.items() if key.startswith("eval_pass@")]:
+        parts.append(", ".join(passes))
+    if "buffer/problems_with_a_solution" in metrics:
+        parts.append(f"{metrics['buffer/problems_with_a_solution']:,} problems solved")
+    if "buffer/fcs_per_problem" in metrics:
+        full, partial = metrics["buffer/fcs_per_problem"], metrics["buffer/pcs_per_problem"]
+        parts.append(f"kept {full:.2f} full + {partial:.2f} part per problem")
+    # In the order of verdicts, best first; what did not occur is left out.
+    shares = {short: metrics.get(f"samples/frac_{verdict}") for verdict, short in SHORT.items()}
+    if shown := [f"{short} {share:.0%}" for short, share in shares.items() if share]:
+        parts.append("samples: " + ", ".join(shown))
+    if "train_loss" in metrics:
+        parts.append(
+            f"finished; final/ is step {metrics['final_step']}" if "final_step" in metrics else "finished"
+        )
+    return parts
+
+
+def duration(seconds: float) -> str:
+    """Hours, minutes and seconds.
+
+    >>> duration(75), duration(7384)
+    ('1:15', '2:03:04')
+    """
+    minutes, seconds = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

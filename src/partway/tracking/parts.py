@@ -1,0 +1,18 @@
+"""What tracking adds to the method: watchers of a training, and ways for its model to leave."""
+
+from partway.registry import Part, Parts
+
+PARTS: Parts = {
+    "commands": {
+        "export": Part("partway.tracking.commands:export", "Write a run's model whole, an adapter merged.")
+    },
+    "callbacks": {
+        "display": Part("partway.tracking.display:of_trainer", "A live bar, or plain lines."),
+        "tables": Part("partway.tracking.sample_tables:of_trainer", "Samples, for trackers."),
+        "card": Part("partway.tracking.publishing:Card", "The final model's README.md."),
+    },
+    "hub": {
+        "open": Part("partway.tracking.publishing:reaching_hub", "Says at once that the Hub cannot be used."),
+        "upload": Part("partway.tracking.publishing:upload", "Uploads the final model."),
+    },
+}

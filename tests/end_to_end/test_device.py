@@ -1,0 +1,176 @@
+"""On a simulated CUDA device a run is what it is on a CPU; where nothing simulates one, this is skipped.
+
+The simulator computes with the CPU's kernels and memory, but refuses what a GPU refuses: tensors of two
+devices in one operation, an index out of bounds. It says nothing of speed, nor of the
+order in which a GPU adds.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from training_cases import apples, tiny_gpt_neo
+
+from partway.problems import write_problems
+from partway.runs import Run
+
+STEPS = {"max_steps": 3, "effective_batch_size": 4, "num_generations": 3, "logging_steps": 1, "eval_steps": 3}
+SMALL = STEPS | {"save_steps": 3, "eval_samples": 2, "max_completion_length": 12, "warmup_steps": 0}
+Partway = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def simulator() -> dict[str, str]:
+    """The environment in which `python -m simcuda` has simulated devices."""
+    folder = Path(os.environ.get("PARTWAY_SIMCUDA", Path(__file__).parents[3] / "shared" / "simcuda"))
+    if not (folder / "simcuda").is_dir():
+        pytest.skip(f"no simulated CUDA device at {folder}; set PARTWAY_SIMCUDA to its folder")
+    if shutil.which("g++") is None:
+        pytest.skip("the simulated CUDA device has to be compiled, and there is no g++")
+    build = Path(tempfile.gettempdir()) / f"simcuda-{torch.__version__}"
+    found = {"PYTHONPATH": str(folder), "SIMCUDA_BUILD": str(build)}
+    words = [sys.executable, "-c", "import simcuda; simcuda.enable()"]
+    if subprocess.run(words, env=os.environ | found, check=False).returncode:
+        pytest.skip("the simulated CUDA device cannot be compiled for this torch")
+    return os.environ | found
+
+
+@pytest.fixture(scope="module")
+def partway(simulator, tmp_path_factory) -> Partway:
+    """Runs a command on so many simulated devices, in a folder with problems and the model `neo`."""
+    folder = tmp_path_factory.mktemp("device")
+    problems = apples(8)
+    write_problems(folder / "train.jsonl", problems)
+    write_problems(folder / "dev.jsonl", apples(2, seed=1))
+    language_model = tiny_gpt_neo(problems, dropout=0.0)
+    language_model.model.save_pretrained(folder / "neo")
+    language_model.codec.tokenizer.save_pretrained(folder / "neo")
+
+    def run(*words: object, devices: int = 1, **variables: object) -> subprocess.CompletedProcess[str]:
+        more = {"SIMCUDA_DEVICES": str(devices)} | {key: str(value) for key, value in variables.items()}
+        return subprocess.run(
+            [sys.executable, "-m", "simcuda", "-m", "partway", *map(str, words)],
+            env=simulator | more,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    run.folder, run.environment = folder, simulator  # type: ignore[attr-defined]
+    return run
+
+
+def trained(partway: Partway, name: str, devices: int = 1, **settings: object) -> tuple[Run, str]:
+    """The run of a few steps, and what was told of it."""
+    given = SMALL | {"train_file": "train.jsonl", "eval_file": "dev.jsonl", "output_dir": name} | settings
+    pairs = [word for key, value in given.items() for word in (f"--{key}", value)]
+    done = partway("train", *pairs, devices=devices)
+    assert done.returncode == 0, done.stderr
+    return Run(partway.folder / name), done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def alone(partway) -> Run:
+    """The run on one device."""
+    return trained(partway, "alone")[0]
+
+
+def told(run: Run) -> list[dict[str, object]]:
+    """What is the same however long it took."""
+    return [{key: value for key, value in row.items() if "second" not in key} for row in run.metrics()]
+
+
+def test_with_two_devices_and_one_process_one_is_used_and_the_user_is_told(partway, alone):
+    run, said = trained(partway, "two", devices=2)
+    assert told(run) == told(alone)
+    assert run.environment["device"] == "cuda"
+    assert "one of 2 GPUs is used, cuda:0; to use all: accelerate launch -m partway train" in said
+
+
+def test_a_gpu_learns_what_a_cpu_learns(partway, alone):
+    run, said = trained(partway, "cpu", use_cpu=True)
+    assert "GPU" not in said
+    for found, expected in zip(told(alone), told(run), strict=True):
+        assert found == pytest.approx(expected, rel=1e-4)
+
+
+def test_full_determinism_is_refused_before_the_start(partway):
+    done = partway("train", "--train_file", "train.jsonl", "--full_determinism", "true", "--output_dir", "d")
+    assert done.returncode == 1
+    assert done.stderr.startswith("partway: error: full_determinism is true, but drawing needs cumsum")
+
+
+def test_another_precision_of_the_launcher_is_noticed_at_resume(partway, alone):
+    done = partway("train", "--output_dir", "alone", "--resume", ACCELERATE_MIXED_PRECISION="bf16")
+    assert done.returncode == 1
+    assert "precision was no, is bf16" in done.stderr
+
+
+def test_out_of_memory_says_which_keys_to_turn(partway):
+    words = ["--train_file", "train.jsonl", "--output_dir", "full", "--num_generations", 3]
+    done = partway("train", *words, SIMCUDA_LIMIT=9_000_000)
+    assert done.returncode == 1
+    assert "out of memory" in done.stderr
+    assert "a smaller tokens_per_pass, gradient_checkpointing: true, use_peft: true" in done.stderr
+    assert "bug" not in done.stderr
+    assert "scores differently" not in done.stdout + done.stderr
+
+
+def test_tf32_keeps_the_fast_layout_and_sampler(partway, alone):
+    run, said = trained(partway, "tf32", tf32=True)
+    assert run.environment["layout"] == alone.environment["layout"] == "tree"
+    assert "using" not in said
+    assert told(run) == told(alone)
+
+
+def scripted(partway: Partway, code: str) -> None:
+    """Run a script on a simulated device."""
+    opening = "from partway.models.loading import load_model\n"
+    opening += (
+        "from partway.sampling.local_engine import LocalEngine\nengine = LocalEngine(load_model('neo'))\n"
+    )
+    (partway.folder / "script.py").write_text(opening + code)
+    words = [sys.executable, "-m", "simcuda", "script.py"]
+    subprocess.run(words, env=partway.environment, cwd=partway.folder, check=True)
+
+
+def test_sampling_holds_a_third_of_the_memory_that_is_free(partway):
+    scripted(
+        partway,
+        """
+import torch
+free = torch.cuda.mem_get_info()[0]
+engine._budgets([[0]], [1])
+assert engine.bytes == free // 3, (engine.bytes, free)
+""",
+    )
+
+
+def test_where_rows_split_places_are_copied_to_the_device_once_for_all_layers(partway):
+    scripted(
+        partway,
+        """
+import simcuda
+from partway.models.engine import Request, SamplingSettings
+from partway.problems import load_problems
+from partway.sampling.cache import RowCache
+from partway.solution import EMPTY
+select, moves = RowCache.select, []
+def watched(cache, parents):
+    moves.append(any(parent != place for place, parent in enumerate(parents)))
+    select(cache, parents)
+RowCache.select = watched
+requests = [Request(problem, EMPTY, 8) for problem in load_problems("train.jsonl")]
+with simcuda.counted() as found:
+    engine.complete(requests, SamplingSettings(max_completion_length=8), 0)
+copies = sum(count for place, count in found.where.items() if place.endswith(" select"))
+assert 0 < copies <= 2 * sum(moves), (copies, sum(moves))
+""",
+    )

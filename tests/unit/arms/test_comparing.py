@@ -1,0 +1,112 @@
+"""Arms and the rules by which their models are chosen."""
+
+import pytest
+
+from partway.arms.arms import SHIPPED, Arm, load_arms, read_arm, shipped_arms
+from partway.arms.experiment import Experiment
+from partway.arms.outcomes import Outcome, Spent, gains, means
+from partway.arms.selecting import BEST_PER_K, LAST, SELECTED, Candidate, Choice, choices
+from partway.arms.side_by_side import arms_at_once
+from partway.arms.tables import headline, scores_table
+from partway.cli.parallel import cores
+from partway.errors import ConfigError
+
+
+def candidate(name: str, measured: list[str], **dev: float) -> Candidate:
+    def measure():
+        measured.append(name)
+        return {"pass@1": [dev["one"]], "pass@100": [dev["many"]], "unique": [0.5]}
+
+    return Candidate(name, {"pass@1": dev["one"], "pass@20": dev["many"]}, measure)
+
+
+def test_the_selected_model_is_best_at_pass_1_and_of_equal_ones_at_the_largest_k():
+    measured = []
+    steps = [("step 1", 0.2, 0.9), ("step 2", 0.3, 0.7), ("step 3", 0.3, 0.5), ("step 4", 0.1, 0.6)]
+    candidates = [candidate(name, measured, one=one, many=many) for name, one, many in steps]
+    tables = choices(candidates, candidates[-1], ("pass@1", "pass@100"), measures_all=True)
+    assert tables[SELECTED].chosen == "step 2"
+    assert tables[LAST].chosen == "step 4"
+    assert tables[BEST_PER_K].chosen == "step 2, step 1"
+    assert tables[BEST_PER_K].scores == {"pass@1": [0.3], "pass@100": [0.9]}
+    assert set(measured) == {"step 1", "step 2", "step 4"}, "what no table shows is not measured"
+
+
+def test_without_the_other_tables_only_the_selected_model_is_measured():
+    measured = []
+    candidates = [candidate(name, measured, one=0.2, many=0.2) for name in ("step 1", "step 2")]
+    assert list(choices(candidates, candidates[-1], ("pass@1",), measures_all=False)) == [SELECTED]
+    assert measured == ["step 2"], "of equal ones the later"
+
+
+def test_what_came_out_is_told_first_in_words_and_differences_have_their_sign():
+    arms = shipped_arms()
+    experiment = Experiment(tuple(arms[name] for name in ("mle", "fcs", "fcs+pcs")), test_samples=5)
+    solved = {"mle": [1.0, 0.0, 0.0, 0.0], "fcs": [1.0, 1.0, 1.0, 1.0], "fcs+pcs": [1.0, 1.0, 0.0, 0.0]}
+    outcomes = [
+        outcome(arms[name], seed=0, scores=dict.fromkeys(experiment.metrics, one))
+        for name, one in solved.items()
+    ]
+    best, second = headline(experiment, outcomes)
+    assert best.startswith("FCS has 75.0 points more of pass@5 than MLE (95% interval +")
+    assert second.startswith("FCS+PCS has 25.0 points more of pass@5 than MLE (95% interval ")
+    assert second.endswith("The interval includes 0: these runs do not tell the two apart.")
+    table = scores_table(experiment, outcomes, SELECTED)
+    assert table.columns[-1].shown(table.rows[1][-1].value) == "+75.0"
+
+
+def outcome(arm, seed, scores, measured_on=tuple("abcd")) -> Outcome:
+    return Outcome(arm, seed, None, {SELECTED: Choice("step 1", scores)}, Spent(), measured_on)
+
+
+def test_seeds_with_the_same_problems_know_less_than_seeds_with_their_own():
+    arm, scores = shipped_arms()["mle"], {"pass@1": [1.0, 0.0, 0.0, 0.0] * 9}
+    own, same = (
+        [outcome(arm, seed, scores, measured_on=tuple(f"{ids}{n}" for n in range(36))) for seed, ids in pairs]
+        for pairs in (enumerate("abcd"), enumerate("aaaa"))
+    )
+    alone = means(same[:1])["pass@1"]
+    assert width(means(same)["pass@1"]) == pytest.approx(width(alone), rel=0.1)
+    assert width(means(own)["pass@1"]) == pytest.approx(width(alone) / 2, rel=0.1)
+    less = [outcome(arm, seed, {"pass@1": [0.0] * 36}) for seed in range(4)]
+    assert width(gains(same, less)["pass@1"]) == pytest.approx(width(alone), rel=0.1)
+    assert width(gains(own, less)["pass@1"]) == pytest.approx(width(alone) / 2, rel=0.1)
+
+
+def width(estimate) -> float:
+    return estimate.high - estimate.low
+
+
+def test_every_shipped_arm_says_where_it_is_from():
+    arms = shipped_arms()
+    assert {"mle", "fcs", "fcs+pcs"} <= arms.keys()
+    assert [name for name, arm in arms.items() if not arm.source or arm.label == name] == []
+    assert len({arm.label for arm in arms.values()}) == len(arms)
+
+
+@pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_settings_of_every_shipped_arm_are_settings_of_training(path, tmp_path):
+    from partway.arms import Experiment
+
+    arm = read_arm(path)
+    experiment = Experiment((arm,))
+    config = experiment.training_config(arm, 0, tmp_path)
+    assert {key: getattr(config, key) for key in arm.settings} == dict(arm.settings)
+    assert config.problems_per_step * config.num_generations == experiment.batch_size
+
+
+def test_an_arm_cannot_set_what_the_comparison_gives_to_all():
+    with pytest.raises(ConfigError, match="num_generations belongs to the comparison"):
+        Arm("greedy", "Greedy", settings={"num_generations": 8})
+
+
+def test_two_arms_of_one_name_are_refused(tmp_path):
+    (tmp_path / "mle.yaml").write_text("label: other\n")
+    with pytest.raises(ConfigError, match="two different arms are called mle"):
+        load_arms(["mle", "./mle.yaml"], tmp_path)
+
+
+def test_arms_share_cores_but_not_a_gpu(monkeypatch):
+    for is_available, expected in ((False, cores()), (True, 1)):
+        monkeypatch.setattr("torch.accelerator.is_available", lambda found=is_available: found)
+        assert arms_at_once() == expected

@@ -1,0 +1,62 @@
+"""Arms without training of their own: dev chooses among mixes and temperatures, test is asked of one."""
+
+import pytest
+from training_cases import apples
+
+from partway.arms import deriving
+from partway.arms.arms import Arm, shipped_arms
+from partway.arms.experiment import SHARES, TEMPERATURES, Experiment
+from partway.arms.selecting import LAST, SELECTED, choices
+from partway.arms.trials import Trial
+from partway.runs import Run
+
+PROBLEMS = dict(zip(("dev", "test"), [[problem] for problem in apples(2)], strict=True))
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What is measured, in order: the model, the split, the plan; the second candidate is best on dev."""
+    asked = []
+
+    def measured(trial, load, summary, problems, plan):
+        [split] = [name for name, given in PROBLEMS.items() if given == problems]
+        asked.append((load(), split, plan))
+        score = float(len(asked) == 2)
+        return {"pass@1": [score], "pass@20": [score]}
+
+    monkeypatch.setattr(Trial, "measured", measured)
+    monkeypatch.setattr(deriving, "loaded", str)
+    monkeypatch.setattr("partway.arms.mixing.mixed", lambda *models_and_share: models_and_share)
+    return asked
+
+
+def chosen(arm: Arm, tmp_path, run: Run | None):
+    experiment = Experiment((arm,), model="first")
+    trial = Trial(experiment, arm, 0, tmp_path, lambda stage: None)
+    candidates, default = deriving.candidates(trial, run, PROBLEMS)
+    return choices(candidates, default, ["pass@1"], measures_all=True)
+
+
+def test_mixes_are_chosen_on_dev_and_half_and_half_is_what_one_has_unchosen(asked, tmp_path):
+    run = Run(tmp_path / "tuned")
+    tables = chosen(shipped_arms()["wise-mle"], tmp_path, run)
+    on_dev = [model for model, split, _ in asked if split == "dev"]
+    assert on_dev == [("first", str(run.final), share) for share in SHARES]
+    assert (tables[SELECTED].chosen, tables[LAST].chosen) == ("mix 0.25", "mix 0.5")
+    assert [model[2] for model, split, _ in asked if split == "test"] == [0.25, 0.5, 0.25]
+    assert all(plan.settings.temperature == 0.8 and plan.pass1_samples == 1 for _, _, plan in asked)
+
+
+def test_temperatures_are_chosen_on_dev_also_for_pass_1(asked, tmp_path):
+    run = Run(tmp_path / "tuned")
+    tables = chosen(shipped_arms()["mle-temperature"], tmp_path, run)
+    assert [plan.settings.temperature for _, split, plan in asked if split == "dev"] == list(TEMPERATURES)
+    assert (tables[SELECTED].chosen, tables[LAST].chosen) == ("T=0.4", "T=0.8")
+    assert [plan.settings.temperature for _, split, plan in asked if split == "test"] == [0.4, 0.8, 0.4]
+    assert all(model == str(run.final) and plan.pass1_samples == 0 for model, _, plan in asked)
+
+
+def test_the_untrained_arm_is_the_first_model_itself(asked, tmp_path):
+    tables = chosen(Arm("untrained", "Untrained", method="untrained"), tmp_path, None)
+    assert tables[SELECTED].chosen == tables[LAST].chosen == "first weights"
+    assert {model for model, _, _ in asked} == {"first"}

@@ -1,0 +1,204 @@
+"""Right by luck: solutions that differ from the reference once the question's numbers are changed."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from languages import Expressions
+
+from mathdata.gsm8k import convert_gsm8k
+from mathdata.mathqa import convert_mathqa
+from mathdata.raw import GSM8K, MATHQA, read_raw
+from partway import PYTHON, Problem, Solution, SolutionBuffer, Verdict, trace
+from partway.beyond import variation
+from partway.beyond.luck import audit_together
+from partway.beyond.variation import numbers_in, strange_literals
+from partway.buffer import Rules
+from partway.language.language import language_of
+
+PENS = "50 pens cost 3 dollars each and 8 books 4; what do the pens cost?"
+REFERENCE = "n0=50\nn1=3\nanswer=n0*n1"
+
+
+def audit(question: str, reference: str, solution: str) -> tuple[str, str]:
+    problem = Problem("p", question, None, reference)
+    found = variation.audit(problem, Solution.parse(solution), PYTHON)
+    return found.verdict, found.reason
+
+
+@pytest.mark.parametrize(
+    ("question", "reference", "solution", "verdict"),
+    [
+        (PENS, REFERENCE, "a=50\nanswer=a+a+a", "confirmed"),
+        (PENS, REFERENCE, "n0=30\nn1=5\nanswer=n0*n1", "spurious"),  # numbers that stand nowhere
+        (PENS, REFERENCE, "answer=150", "spurious"),
+        (PENS, REFERENCE, "a=50\nb=8\nanswer=a*(b-5)", "confirmed"),  # 8 is no input of the reference
+        ("10 of 4", "a=10\nb=4\nanswer=a-b", "a=10\nb=4\nanswer=b+2", "spurious"),
+        ("10 of 2", "a=10\nb=2\nanswer=a*b", "a=10\nanswer=a+a", "confirmed"),  # 1, 2 and 3 stay
+        ("10 apples", "a=10\nanswer=a", "a=10\nanswer=a*1", "confirmed"),
+        ("60 km in 4 hours", "a=60\nb=4\nanswer=a/b", "a=60\nb=4\nanswer=a//b", "confirmed"),
+        ("5 boxes of 5 pens", "a=5\nb=5\nanswer=a*b+a", "x=5\ny=5\nanswer=y+y*x", "confirmed"),
+        ("5 boxes of 5 pens", "a=5\nb=5\nanswer=a*b", "x=5\nanswer=x*x", "undecided"),
+        ("5 boxes of 5 pens", "a=5\nb=5\nanswer=a*b", "x=5\nanswer=x+20", "spurious"),
+        ("5 boxes, each 6", "answer=5*6+5*6", "x=5\ny=6\nanswer=x*y*2", "confirmed"),  # the 5 stands once
+        ("20% of 40", "answer=40*0.2", "a=20\nb=40\nanswer=b*a/100", "confirmed"),
+        ("20% more than 40", "answer=40+40*20/100", "answer=40*1.2", "confirmed"),
+        ("8 cm in 4 weeks", "answer=8*6/4", "a=8\nanswer=a*6*0.25", "confirmed"),
+        ("8 cm in 4 weeks", "answer=8*6/4", "a=8\nanswer=a*6*0.5*0.5", "spurious"),
+        ("a dozen for 7 days", "answer=12*7", "answer=7*12", "confirmed"),
+        ("half of it", "answer=0.5*2", "answer=1.0", "undecided"),
+        ("9 and 4", "import math\nanswer=math.sqrt(9-4)", "answer=(9-4)**0.5", "confirmed"),
+        ("9 and 4", "answer=36/(9-4)", "answer=36/(9-5+1)", "spurious"),
+    ],
+)
+def test_what_other_numbers_tell(question: str, reference: str, solution: str, verdict: str):
+    assert audit(question, reference, solution)[0] == verdict
+
+
+def test_the_reason_names_the_numbers():
+    verdict, reason = audit("He has 10 and gives 4", "a=10\nb=4\nanswer=a-b", "a=10\nb=4\nanswer=b+2")
+    assert verdict == "spurious"
+    assert reason.startswith("with ")
+    assert " instead of 10 it gives 6, the reference " in reason
+    assert audit("half", "answer=1", "answer=1")[1].startswith("the reference takes no number")
+
+
+def test_numbers_are_read_as_people_write_them():
+    known = numbers_in("Twenty-one of 1,200 at $2.50, 15% off, in 2010. Seven?")
+    assert dict(known.counts) == {21: 1, 1200: 1, 2.5: 1, 15: 1, 2010: 1, 7: 1}
+    assert known.percents == {15}
+    assert strange_literals(Solution.parse("a=0.85\nb=1200\nc=9\nanswer=100*3"), "1,200 at 15% off") == (9,)
+
+
+def test_a_language_or_a_checker_that_cannot_be_varied_is_undecided():
+    solution = Solution(("1 + 1",))
+    for language in (Expressions(), language_of({"language": "python-tests"})):
+        problem = Problem("p", "1", 2, solution)
+        assert variation.audit(problem, solution, language).verdict == "undecided"
+
+
+def judge(rules: Rules, text: str, reference: str | None = REFERENCE) -> tuple[Verdict, SolutionBuffer]:
+    buffer = SolutionBuffer.seeded(Problem("pens", PENS, 150, reference), rules)
+    return buffer.consider(trace(text)), buffer
+
+
+def test_spurious_solutions_are_kept_flagged_or_dropped():
+    lucky = "n0=30\nn1=5\nanswer=n0*n1"
+    assert judge(Rules(), lucky)[0] is Verdict.NEW_FULLY_CORRECT
+    verdict, buffer = judge(Rules.of({"spurious": "flag"}), lucky)
+    assert verdict is Verdict.NEW_FULLY_CORRECT
+    assert list(buffer.doubts) == [Solution.parse(lucky)]
+    assert len(buffer.learned) == 2
+    restored = SolutionBuffer.from_json(buffer.problem, buffer.to_json())
+    assert restored.doubts == buffer.doubts
+    verdict, buffer = judge(Rules.of({"spurious": "drop"}), lucky)
+    assert verdict is Verdict.SPURIOUS
+    assert len(buffer) == 1
+    assert judge(Rules.of({"spurious": "drop"}), "a=3\nb=50\nanswer=a*b")[0] is Verdict.NEW_FULLY_CORRECT
+
+
+def test_the_beginnings_of_a_spurious_solution_are_considered():
+    verdict, buffer = judge(Rules.of({"spurious": "drop"}), "a=50\nb=100\nanswer=a+b")
+    assert verdict is Verdict.NEW_PARTIALLY_CORRECT
+    assert buffer.partially_correct == (Solution.parse("a=50"),)
+
+
+def test_without_a_reference_numbers_from_nowhere_are_doubted_and_the_largest_group_believed():
+    lucky = "n0=30\nn1=5\nanswer=n0*n1"
+    _, buffer = judge(Rules.of({"spurious": "flag"}), lucky, None)
+    assert "30, 5 stands nowhere" in next(iter(buffer.doubts.values()))
+    verdict, buffer = judge(Rules.of({"spurious": "drop"}), lucky, None)
+    assert verdict is Verdict.SPURIOUS
+    assert len(buffer) == 0
+    for text in ("a=50\nb=3\nanswer=a*b", "a=50\nanswer=a+100", "b=3\na=50\nanswer=b*a"):
+        assert buffer.consider(trace(text)) is Verdict.NEW_FULLY_CORRECT
+    assert set(buffer.learned) == {
+        Solution.parse("a=50\nb=3\nanswer=a*b"),
+        Solution.parse("b=3\na=50\nanswer=b*a"),
+    }
+
+
+def together(*texts: str) -> list[tuple[str, str]]:
+    found = audit_together(Problem("pens", PENS, 150), tuple(map(Solution.parse, texts)), PYTHON)
+    return [(one.verdict, one.reason) for one in found.values()]
+
+
+def test_solutions_without_a_reference_are_audited_by_what_most_of_them_answer():
+    times, turned, plus = "a=50\nb=3\nanswer=a*b", "b=3\na=50\nanswer=b*a", "a=50\nanswer=a+100"
+    assert [verdict for verdict, _ in together(times, plus, turned)] == ["confirmed", "spurious", "confirmed"]
+    assert together(times, plus, turned)[1][1] == "2 others answer differently for other numbers"
+    assert together(times) == [
+        ("undecided", "there is neither a reference nor another solution to compare with")
+    ]
+    assert [verdict for verdict, _ in together(times, plus)] == ["undecided"] * 2
+    pairs = together(times, plus, turned, "b=50\nanswer=100+b")
+    assert pairs == [("undecided", "as many others answer differently for other numbers")] * 4
+    lucky = together(times, turned, "answer=151-1")
+    assert lucky[2] == ("spurious", "151 stands nowhere in the question")
+    assert together() == []
+
+
+def test_where_groups_are_as_large_none_is_doubted():
+    _, buffer = judge(Rules.of({"spurious": "drop"}), "a=50\nb=3\nanswer=a*b", None)
+    assert buffer.consider(trace("a=50\nanswer=a+100")) is Verdict.NEW_FULLY_CORRECT
+    assert len(buffer.learned) == 2
+
+
+@pytest.fixture(scope="module")
+def references(real_data: Path) -> list[Problem]:
+    """One in `PARTWAY_EVERY` (12 unless told otherwise) of the rows; 1 takes all of them, in a minute."""
+    every = int(os.environ.get("PARTWAY_EVERY", "12"))
+    gsm8k = read_raw(GSM8K, real_data / "gsm8k")
+    mathqa = {split: list(rows) for split, rows in read_raw(MATHQA, real_data / "mathqa").items()}
+    converted = [
+        convert_gsm8k(list(gsm8k["train"])[::every], list(gsm8k["test"])[::every]),
+        convert_mathqa({name: rows[:: every * every] for name, rows in mathqa.items()}),
+    ]
+    problems = [p for one in converted for split in one.splits.values() for p in split]
+    return [problem for problem in problems if problem.reference is not None]
+
+
+@pytest.mark.slow
+def test_no_reference_of_real_data_is_right_by_luck(references: list[Problem]):
+    found = [variation.audit(p, p.reference, PYTHON) for p in references]
+    assert "spurious" not in {audit.verdict for audit in found}
+    assert all(audit.reason for audit in found if audit.verdict == "undecided")
+    assert sum(audit.verdict == "confirmed" for audit in found) > 0.9 * len(found)
+
+
+FIVE = Problem(
+    id="p", question="5 boxes of 7 pens, 20% red", answer=36, reference="n0=5\nn1=7\nanswer=n0*n1+1"
+)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"x={'9' * 400}\nanswer=36",
+        f"x={'9' * 4000}\nanswer=36",
+        "from fractions import Fraction\nanswer=Fraction(36)",
+        "from decimal import Decimal\nx=Decimal('NaN')\nanswer=36",
+        "n0=5\nwhile n0!=4+1:\n    n0=n0\nanswer=36",
+    ],
+)
+def test_no_right_solution_however_odd_stops_an_audit(code: str):
+    seeded = {"rules": Rules.of({"spurious": "flag", "dedup": "alpha"})}
+    found = trace(code)
+    assert found.answer == 36
+    for problem in (FIVE, Problem(id="p", question=FIVE.question, answer=36)):
+        buffer = SolutionBuffer.seeded(problem, **seeded)
+        assert buffer.consider(found) is not Verdict.INCORRECT
+        assert set(buffer.doubts) <= {found.solution}
+
+
+def test_a_solution_that_never_ends_for_other_numbers_is_given_up_at_once():
+    started = time.monotonic()
+    verdict, reason = audit("50 pens", "n0=50\nanswer=n0", "n0=50\nwhile n0!=49+1:\n    n0=n0\nanswer=n0")
+    assert (verdict, reason) == ("undecided", "with other numbers it takes too long")
+    assert time.monotonic() - started < 20  # of a hundred
+
+
+def test_numbers_of_a_question_may_have_any_number_of_digits():
+    assert numbers_in(f"{'9' * 5000} or {'9' * 400}.5 or 7").counts == {7: 1}
+    assert strange_literals(Solution.parse(f"answer={'9' * 400}"), "5% of 7") == (int("9" * 400),)

@@ -1,0 +1,208 @@
+"""The check at start: models for which a layout is wrong, on purpose or by their nature, get another."""
+
+from __future__ import annotations
+
+import logging
+import random
+from copy import deepcopy
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+import torch
+from scoring_cases import CONFIGS, alone, branching, tiny
+from transformers import (
+    GPTNeoConfig,
+    GPTNeoForCausalLM,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+)
+
+from partway.learning.layout_check import checked_layout, is_exact
+from partway.learning.layouts import LONGEST, Tree, TreeRows
+from partway.learning.scoring import Scorer
+
+
+class IgnoresPositions(LlamaForCausalLM):
+    """Counts by place in the row, whatever positions it is given: wrong on trees, right behind a cache."""
+
+    def forward(self, *args: Any, position_ids: Any = None, **inputs: Any) -> Any:
+        return super().forward(*args, **inputs)
+
+
+class IgnoresMasks(LlamaForCausalLM):
+    """Sees everything before it in the row: wrong on trees, right behind a cache."""
+
+    def forward(self, *args: Any, attention_mask: Any = None, **inputs: Any) -> Any:
+        return super().forward(*args, **inputs)
+
+
+class ForgetsGradients(IgnoresPositions):
+    """Its cache has the right values and no gradients, so targets would not teach it to read the prompt."""
+
+    def forward(self, *args: Any, **inputs: Any) -> Any:
+        output = super().forward(*args, **inputs)
+        if output.past_key_values is not None:
+            for layer in output.past_key_values.layers:
+                layer.keys, layer.values = layer.keys.detach(), layer.values.detach()
+        return output
+
+
+class RefusesCaches(IgnoresPositions):
+    """Has no cache to share a prompt with."""
+
+    def forward(self, *args: Any, use_cache: bool = False, **inputs: Any) -> Any:
+        return super().forward(*args, use_cache=False, **inputs)
+
+
+def made(kind: type[LlamaForCausalLM]) -> LlamaForCausalLM:
+    torch.manual_seed(0)
+    return kind(deepcopy(CONFIGS["llama"])).eval()
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama", "qwen3", "gpt_neox"])
+def test_trees_are_right_for_ordinary_models(family: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert checked_layout(tiny(family)) == Tree(LONGEST)
+    assert not caplog.records
+
+
+def test_other_attention_than_that_of_pytorch_gets_rows() -> None:
+    assert checked_layout(tiny("llama", "eager")) == TreeRows(LONGEST)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (IgnoresPositions, "shared_prompt"),
+        (IgnoresMasks, "shared_prompt"),
+        (ForgetsGradients, "flat"),
+        (RefusesCaches, "flat"),
+    ],
+)
+def test_a_model_wrong_on_purpose_gets_a_layout_that_is_right_and_says_so(
+    kind: type[LlamaForCausalLM], expected: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = made(kind)
+    assert checked_layout(model).name == expected
+    (message,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    flaw = "scores differently than one sequence at a time"
+    assert message == f"{kind.__name__} {flaw} with the layout tree; using {expected}"
+    scorer = Scorer(model, 0, tokens_per_pass=512)
+    problem = branching(random.Random(0), 12, 4, 10)
+    (found,) = scorer.log_probs(model, [problem])
+    expected_log_probs = [alone(model, problem.prompt, target) for target in problem.sequences]
+    torch.testing.assert_close(found, torch.stack(expected_log_probs).detach())
+
+
+@pytest.mark.parametrize(("family", "longest"), [("gpt_neo", 56), ("mistral", 56), ("gemma2", 56)])
+def test_local_attention_limits_trees_to_its_window(
+    family: str, longest: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    layout = checked_layout(tiny(family))
+    assert layout.name in ("tree", "tree_rows")
+    assert layout.longest == longest
+    (record,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert record.getMessage().endswith("using trees of at most 56 tokens")
+
+
+def test_trees_are_checked_at_more_than_the_length_they_are_allowed() -> None:
+    torch.manual_seed(0)
+    config = GPTNeoConfig(**{**CONFIGS["gpt_neo"].to_dict(), "window_size": 58})
+    assert checked_layout(GPTNeoForCausalLM(config).eval()).longest == 28, "56 would be right, but only just"
+
+
+def test_the_window_of_gpt_neo_as_published_allows_trees_of_224_tokens() -> None:
+    torch.manual_seed(0)
+    config = GPTNeoConfig(
+        vocab_size=61, hidden_size=32, num_layers=2, num_heads=4, attention_types=[[["global", "local"], 1]]
+    )
+    assert config.window_size == 256
+    assert checked_layout(GPTNeoForCausalLM(config).eval()) == TreeRows(224)
+
+
+def test_a_model_that_cannot_take_a_mask_of_ours_shares_prompts() -> None:
+    assert checked_layout(tiny("bloom")).name == "shared_prompt"
+
+
+def test_a_model_without_attention_is_scored_flat() -> None:
+    assert checked_layout(tiny("mamba")).name == "flat"
+
+
+def test_the_check_leaves_the_model_in_the_mode_it_found_it_in() -> None:
+    model = tiny("llama").train()
+    checked_layout(model)
+    assert model.training
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_the_check_is_the_same_in_training_mode_with_dropout() -> None:
+    torch.manual_seed(0)
+    config = GPTNeoConfig(**{**CONFIGS["gpt_neo"].to_dict(), "resid_dropout": 0.5})
+    assert checked_layout(GPTNeoForCausalLM(config).train()).longest == 56
+
+
+def test_a_frozen_model_can_be_checked() -> None:
+    assert checked_layout(tiny("llama").requires_grad_(False)).name == "tree"
+
+
+def sliding(window: int | None, dtype: torch.dtype) -> MistralForCausalLM:
+    """A model deep enough that rounding adds up, and whose attention ends after `window` tokens."""
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 100, "hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 8}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
+    return MistralForCausalLM(MistralConfig(**sizes, **heads, sliding_window=window)).to(dtype).eval()
+
+
+def test_in_bfloat16_a_layout_may_differ_by_what_rounding_does_to_plain_rows() -> None:
+    assert checked_layout(sliding(None, torch.bfloat16)) == Tree(LONGEST)
+    assert checked_layout(sliding(600, torch.bfloat16)) == Tree(LONGEST // 2)
+
+
+@pytest.mark.parametrize("family", ["gpt_neo", "mistral", "gemma2"])
+def test_in_bfloat16_local_attention_limits_trees_as_in_float32(family: str) -> None:
+    assert checked_layout(tiny(family).bfloat16()) == checked_layout(tiny(family))
+
+
+def test_in_float64_the_check_is_as_strict_as_in_float32() -> None:
+    assert checked_layout(tiny("gpt_neo").double()) == checked_layout(tiny("gpt_neo"))
+
+
+@pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed")
+def test_a_fresh_adapter_whose_first_gradient_is_zero_does_not_hide_a_cache_without_gradients() -> None:
+    from peft import LoraConfig, get_peft_model
+
+    adapter = LoraConfig(target_modules=["q_proj", "v_proj"])
+    assert checked_layout(get_peft_model(made(ForgetsGradients), adapter)).name == "flat"
+    assert checked_layout(get_peft_model(made(IgnoresPositions), adapter)).name == "shared_prompt"
+
+
+def test_a_check_that_runs_out_of_memory_does_not_choose_a_slower_layout() -> None:
+    model = tiny("llama")
+
+    def full(*_: object, **__: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    model.forward = full
+    with pytest.raises(torch.OutOfMemoryError):
+        checked_layout(model)
+
+
+def test_layouts_with_masks_of_queries_are_not_tried_with_flash_attention() -> None:
+    model = tiny("llama")
+    model.config._attn_implementation = "flash_attention_2"
+    assert not Tree().suits(model)
+    assert not TreeRows().suits(model)
+
+
+def test_shortened_products_are_known_however_they_were_asked_for() -> None:
+    model = tiny("llama")
+    assert is_exact(model)
+    torch.backends.fp32_precision = "tf32"  # as transformers does
+    assert not is_exact(model)
+    torch.backends.fp32_precision = "none"
+    torch.set_float32_matmul_precision("high")
+    assert not is_exact(model)
+    torch.set_float32_matmul_precision("highest")
+    assert is_exact(model)

@@ -1,0 +1,39 @@
+"""The paper's prompt for models that were not fine-tuned."""
+
+import pytest
+
+from partway.errors import ProblemError
+from partway.models.prompts import FewShotPrompt
+from partway.problem import Problem
+
+
+def examples(count):
+    return [
+        Problem(f"e{n}", f"How many is\n  {n} and 1?", n + 1, f"n0 = {n}\nanswer = n0 + 1")
+        for n in range(count)
+    ]
+
+
+def test_the_prompt_has_the_task_line_four_examples_and_the_question():
+    assert FewShotPrompt.of(examples(6)).text(" What is\u2028the sum? ").split("\n") == [
+        "# Generate Python code to solve the following math word problems:",
+        "",
+        *(
+            line
+            for n in range(4)
+            for line in (f"# How many is {n} and 1?", f"n0 = {n}", "answer = n0 + 1", "")
+        ),
+        "# What is the sum?",
+        "",
+    ]
+
+
+def test_without_examples_the_prompt_is_that_of_a_fine_tuned_model():
+    assert FewShotPrompt().text("How many?") == "# How many?\n"
+
+
+def test_too_few_examples_and_examples_without_solutions_are_refused():
+    with pytest.raises(ProblemError, match="4 examples wanted and 3 given"):
+        FewShotPrompt.of(examples(3))
+    with pytest.raises(ProblemError, match="example weak has no solution"):
+        FewShotPrompt.of([*examples(3), Problem("weak", "?", 1)])

@@ -1,0 +1,99 @@
+"""What a run shows: a live bar on a terminal, plain lines elsewhere, nothing when quiet."""
+
+import io
+from types import SimpleNamespace
+
+from rich.console import Console
+
+from partway.evaluation import EvaluationProgress
+from partway.tracking.display import Display, LiveDisplay, PlainDisplay, describe, display
+
+LINE = {
+    "loss": 12.3456,
+    "samples/frac_new_fully_correct": 0.25,
+    "samples/frac_incorrect": 0.75,
+    "samples/frac_too_long": 0.0,
+    "buffer/fcs_per_problem": 1.5,
+    "buffer/pcs_per_problem": 0.25,
+}
+
+
+def state(step: int) -> SimpleNamespace:
+    return SimpleNamespace(global_step=step, max_steps=100)
+
+
+def shown_by(shows: Display) -> None:
+    with shows:
+        shows.on_train_begin(None, state(0), None)
+        shows.on_step_end(None, state(10), None)
+        shows.on_log(None, state(10), None, logs=LINE)
+        shows.evaluating(EvaluationProgress(5, 20, 0))
+        shows.on_log(None, state(10), None, logs={"eval_pass@1": 0.5, "eval_maj@5": 0.5})
+        shows.say("resuming from checkpoint-5")
+
+
+def test_a_line_has_loss_buffers_verdicts_and_pass_at_k():
+    assert (
+        describe(LINE)
+        == "loss 12.346  kept 1.50 full + 0.25 part per problem  samples: new full 25%, wrong 75%"
+    )
+    assert describe({"eval_pass@1": 0.5, "eval_maj@5": 0.5}) == "pass@1 50.0%"
+    solved = {"loss": 1.0, "buffer/problems_with_a_solution": 1234}
+    assert describe(solved) == "loss 1.000  1,234 problems solved"
+
+
+def test_plain_lines_go_to_standard_error(capsys):
+    shown_by(display(quiet=False, console=Console(file=io.StringIO())))
+    output = capsys.readouterr()
+    assert output.out == ""
+    lines = output.err.splitlines()
+    assert lines[0].startswith("step 10/100  loss 12.346")
+    assert lines[0].endswith("left)")
+    assert lines[1:] == ["step 10/100  pass@1 50.0%", "partway: resuming from checkpoint-5"]
+
+
+def test_a_terminal_gets_a_bar_that_leaves_it_as_it_was():
+    console = Console(file=io.StringIO(), force_terminal=True, width=200, color_system=None)
+    live = display(quiet=False, console=console)
+    assert isinstance(live, LiveDisplay)
+    shown_by(live)
+    output = console.file.getvalue()
+    assert "step 10/100" in output
+    assert "pass@1 50.0%" in output
+    assert output.count("\x1b[?25l") == output.count("\x1b[?25h") == 1, "the cursor is shown again"
+
+
+def test_every_evaluation_leaves_a_line_above_the_bar_and_nothing_is_cut_at_80_columns():
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
+    live = LiveDisplay(console)
+    with live:
+        live.on_train_begin(None, state(0), None)
+        for step, share in ((10, 0.25), (20, 0.5)):
+            live.on_log(None, state(step), None, logs=LINE)
+            live.on_log(None, state(step), None, logs={"eval_pass@1": share, "eval_pass@100": 0.75})
+        shown = live.bar.tasks[0].fields["text"]
+        live.on_log(None, state(20), None, logs={"train_loss": 1.0, "final_step": 10})
+    assert shown.startswith("step 20/100  ")
+    assert " left  loss 12.346" in shown
+    assert len(shown) <= 80 - len("training ") - 21
+    output = console.file.getvalue()
+    assert "step 10/100  loss 12.346  pass@1 25.0%, pass@100 75.0%" in output
+    assert "step 20/100  loss 12.346  pass@1 50.0%, pass@100 75.0%" in output
+    assert "step 20/100  finished; final/ is step 10\n" in output
+    assert "\u2026" not in output, "nothing is cut"
+
+
+def test_the_bar_says_how_far_an_evaluation_is():
+    live = LiveDisplay(Console(file=io.StringIO(), force_terminal=True))
+    live.evaluating(EvaluationProgress(5, 20, 0))
+    assert (live.bar.tasks[0].description, live.bar.tasks[0].fields["text"]) == (
+        "evaluating",
+        "5 of 20 samples drawn",
+    )
+
+
+def test_quiet_shows_nothing(capsys):
+    shows = display(quiet=True)
+    assert not isinstance(shows, LiveDisplay | PlainDisplay)
+    shown_by(shows)
+    assert capsys.readouterr() == ("", "")
