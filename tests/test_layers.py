@@ -17,6 +17,7 @@ METHOD = [
 ]  # fmt: skip
 # Folders around the method, each of which can be deleted, with the others that it needs.
 AROUND = {
+    "adapters": set(),
     "sandbox": set(),
     "beyond": set(),
     "data": set(),
@@ -34,7 +35,7 @@ AROUND = {
     "demo": {"arms", "data", "reports"},
 }
 WITH_TORCH = {"models", "learning", "sampling", "objectives", "training"}
-WITH_TORCH |= {"servers", "tracking", "replay", "shortcuts", "smollm2", "arms"}
+WITH_TORCH |= {"servers", "tracking", "replay", "shortcuts", "smollm2", "arms", "adapters"}
 MODULES = sorted([*PACKAGE.rglob("*.py"), *PACKAGE.parent.joinpath("mathdata").rglob("*.py")])
 
 

@@ -6,19 +6,16 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from huggingface_hub import HfApi
 from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]  # httpx's or httpx2's
-from safetensors import safe_open
-from torch import nn
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
-    BitsAndBytesConfig,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -37,6 +34,7 @@ HUB_TIMEOUT = 10.0
 HUB_ERRORS = (OSError, HTTPError)  # no network, no such name, no right to it
 UNLIMITED = 1 << 20  # the context of models that state none
 
+Bits = Literal[4, 8] | None  # of a weight; None: as it was saved
 Precision = torch.dtype | Literal["auto"]
 Loaded = tuple[PreTrainedModel, PreTrainedTokenizerBase]
 
@@ -113,7 +111,8 @@ def load_model(
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     precision: Precision = dtype or (torch.float32 if device.type == "cpu" else "auto")
     with _naming(name), no_progress_bar():
-        model, tokenizer = _load(str(name), precision, quantization(bits, device, precision))
+        packed = registry.part("adapters", "pack")(bits, device, precision) if bits else {}
+        model, tokenizer = _load(str(name), precision, packed)
         model = model if bits else model.to(device)  # what is quantised is where it is to be
         return LanguageModel.of(model.eval(), tokenizer, _as_trained(name, asking))
 
@@ -150,7 +149,12 @@ def _load(name: str, precision: Precision, packed: Mapping[str, Any]) -> Loaded:
     if packed and name in registry.parts("models"):
         raise ModelError("comes in its own packed form; leave load_in_4bit and load_in_8bit out")
     where = _located(name)
-    return (_load_adapter if _is_adapter(Path(where)) else _load_pretrained)(where, precision, packed)
+    if not _is_adapter(Path(where)):
+        return _load_pretrained(where, precision, packed)
+    _check_weights(Path(where), "adapter_model")
+    load_base = partial(_load, precision=precision, packed=packed)
+    loaded: Loaded = registry.part("adapters", "load")(Path(where), load_base)
+    return loaded
 
 
 def _located(name: str) -> str:
@@ -198,48 +202,19 @@ def _load_pretrained(name: str, precision: Precision, packed: Mapping[str, Any])
         use_safetensors=True,
         **packed,
     )
-    keep_gradients(model)
     if missing := sorted(report["missing_keys"]):
         raise ModelError(f"{len(missing)} weights are missing, {missing[0]} for one; save the model again")
     return model, tokenizer
 
 
-def _load_adapter(name: str, precision: Precision, packed: Mapping[str, Any]) -> Loaded:
-    try:
-        from peft import PeftModel, get_peft_model_state_dict
-    except ImportError:
-        raise ModelError(
-            "an adapter, which needs the package peft; try: pip install 'partway[peft]'"
-        ) from None
-    _check_weights(Path(name), "adapter_model")
-    base = _base_of(Path(name), _object(Path(name) / "adapter_config.json"))
-    try:
-        model, tokenizer = _load(base, precision, packed)
-    except ModelError as error:
-        raise ModelError(f"an adapter whose base model is {base}: {error}") from error
-    if (Path(name) / "tokenizer_config.json").is_file():
-        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-    adapted = PeftModel.from_pretrained(model, name)
-    adapted.active_peft_config.base_model_name_or_path = model.name_or_path  # where it is found now
-    with safe_open(Path(name) / "adapter_model.safetensors", "pt") as weights:
-        if missing := sorted(get_peft_model_state_dict(adapted).keys() - {*weights.keys()}):
-            raise ModelError(f"{len(missing)} weights of the adapter are missing, {missing[0]} for one")
-    return adapted, tokenizer
-
-
 def _check_weights(directory: Path, name: str) -> None:
-    """Refuse weights that are pickled or elsewhere; the names of their files begin with `name`."""
+    """Refuse weights that are pickled; the names of their files begin with `name`."""
     pickles = [path.name for suffix in ("bin", "pt", "pth") for path in directory.glob(f"*model*.{suffix}")]
     if pickles and not list(directory.glob(f"{name}*.safetensors")):
         raise ModelError(
             f"its weights are pickled ({pickles[0]}), and reading a pickle can run any code; "
             "save them as safetensors where you trust them, with save_pretrained"
         )
-    for index in directory.glob("*.safetensors.index.json"):
-        files = _object(index).get("weight_map")
-        for file in files.values() if isinstance(files, dict) and files else [None]:
-            if not isinstance(file, str) or Path(file).name != file or not file.endswith(".safetensors"):
-                raise ModelError(f"{index.name} names {file!r:.60}, expected .safetensors files beside it")
 
 
 def _check_implementations(config: Mapping[str, Any]) -> None:
@@ -249,26 +224,12 @@ def _check_implementations(config: Mapping[str, Any]) -> None:
             raise ModelError(f"config.json says {key} {config[key]!r:.60}, which is code; leave it out")
 
 
-def _object(path: Path) -> dict[str, Any]:
+def object_in(path: Path) -> dict[str, Any]:
+    """The object in a JSON file of a model."""
     try:
         return read_object(path, parse_json)
     except Unreadable as error:
         raise ModelError(f"{path.name}: {error}") from None
-
-
-def _base_of(adapter: Path, said: Mapping[str, Any]) -> str:
-    """The model that an adapter belongs to: by name, or kept in the run that the adapter is of."""
-    named, run = said.get("base_model_name_or_path"), Run(adapter.parent)
-    if named and Path(str(named)).is_dir():
-        return str(named)
-    if run.base.is_dir():
-        return str(run.base)
-    asked = run.config.get("model_name_or_path") if run.is_started else None
-    if asked in registry.parts("models"):  # the adapter names where that is on the machine it comes from
-        return str(asked)
-    if not named:
-        raise ModelError("an adapter that does not name its base model (base_model_name_or_path)")
-    return str(named)
 
 
 def _look_up(name: str) -> None:
@@ -302,39 +263,3 @@ def no_progress_bar() -> Iterator[None]:
     finally:
         if shown:
             transformers_logging.enable_progress_bar()
-
-
-Bits = Literal[4, 8] | None  # of a weight; None: as it was saved
-REPACKS = "support_avx512bf16_for_cpu"  # the switch that bitsandbytes looks at in a layer
-
-
-def quantization(bits: Bits, device: torch.device, dtype: torch.dtype | str) -> dict[str, Any]:
-    """What `from_pretrained` is told to keep weights in `bits`; nothing, to keep them as they are."""
-    if bits is None:
-        return {}
-    if find_spec("bitsandbytes") is None:
-        raise ModelError(
-            f"weights in {bits} bits need the package bitsandbytes; pip install 'partway[bitsandbytes]', "
-            f"or leave load_in_{bits}bit out"
-        )
-    computed = dtype if isinstance(dtype, torch.dtype) else torch.bfloat16
-    settings = BitsAndBytesConfig(
-        load_in_4bit=bits == 4,
-        load_in_8bit=bits == 8,
-        # As in QLoRA (Dettmers et al. 2023): four bits spaced for normal weights, scales in bits too.
-        bnb_4bit_quant_type="nf4",
-        bnb_4bit_use_double_quant=True,
-        bnb_4bit_compute_dtype=computed,
-    )
-    return {"quantization_config": settings, "device_map": {"": device}}
-
-
-def keep_gradients(model: nn.Module) -> None:
-    """Keep bitsandbytes from repacking weights in 4 bits on a CPU: what is repacked passes no gradient on.
-
-    It does so the first time a layer is only evaluated, on processors with AVX512-BF16, and fails where a
-    layer is narrower than a block of 64 weights.
-    """
-    for layer in model.modules():
-        if hasattr(layer, REPACKS):
-            setattr(layer, REPACKS, False)

@@ -35,7 +35,6 @@ from partway.training import resuming
 from partway.training.account import Account, Clock
 from partway.training.callbacks import Interrupted, StopSignals, Turns, Watcher
 from partway.training.distributed import from_first, gathered
-from partway.training.starting_model import save_nameless_base
 
 if TYPE_CHECKING:
     from partway.training.trainer import SelfSamplingTrainer
@@ -99,9 +98,11 @@ class Recorder(TrainerCallback):  # type: ignore[misc]
                 resuming.check_started(self.run.directory)
                 is_extended = resuming.is_longer(self.run.config, self.args.settings)
                 checkpoint = self._resume(force)
-            with self.writing("the base of the adapter"):
-                model = self.trainer.accelerator.unwrap_model(self.trainer.model)
-                save_nameless_base(model, self.trainer.processing_class, self.run.base)
+            model = self.trainer.accelerator.unwrap_model(self.trainer.model)
+            if getattr(model, "peft_config", None):
+                with self.writing("the base of the adapter"):
+                    save_base = registry.part("adapters", "save_base")
+                    save_base(model, self.trainer.processing_class, self.run.base)
         # Files decide, and only the first process looks: two could see different ones.
         checkpoint, self.is_extended = from_first(self.trainer.accelerator, (checkpoint, is_extended))
         if checkpoint is not None:

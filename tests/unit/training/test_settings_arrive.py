@@ -3,6 +3,7 @@
 A test says by `@arriving(key=value, ...)` which keys it follows; the last test fails for a key without one.
 """
 
+import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -531,7 +532,7 @@ def quantised_with(tmp_path, monkeypatch, settings):
         raise RuntimeError("that was all")
 
     write_inputs(tmp_path)
-    monkeypatch.setattr(loading, "find_spec", lambda name: object())
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     monkeypatch.setattr(loading.AutoModelForCausalLM, "from_pretrained", load)
     config = SelfSamplingConfig(output_dir=str(tmp_path), use_peft=True, use_cpu=True, **settings)
     with pytest.raises(ModelError, match="that was all"):
