@@ -19,6 +19,7 @@ from partway.errors import one_line
 from partway.learning.layouts import LONGEST, SHORTEST, Bundle, Flat, Layout, Tree, TreeRows, score
 from partway.learning.passes import batched
 from partway.learning.token_tree import Targets, grow
+from partway.models.found_out import flaw_found
 
 AnyTree = Tree | TreeRows
 REFUSALS = (RuntimeError, AttributeError, LookupError, TypeError, ValueError)  # of masks, positions, caches
@@ -30,7 +31,7 @@ def checked_layout(model: nn.Module, wanted: Layout | None = None, *, pad_id: in
     wanted = wanted or Tree()
     layout: Layout = wanted
     flaws = []
-    while layout.fallback is not None and (flaw := _flaw(model, layout, pad_id)):
+    while layout.fallback is not None and (flaw := flaw_found(model, layout, pad_id, _flaw)):
         flaws.append(flaw)
         layout = layout.fallback
     # Rows of trees may take the place of one row of trees without a word: they are as good.
@@ -84,7 +85,8 @@ def _same_log_probs(model: nn.Module, layout: Layout, pad_id: int) -> bool:
         return score(model, [Bundle(Flat(), rows)], alone, pad_id)
 
     expected, different = plain()
-    return agrees(model, found[: len(beginnings)], lambda: plain()[0], (different - expected).norm())
+    scale = (different - expected).norm()
+    return agrees(model, found[: len(beginnings)], expected, scale, lambda: plain()[0])
 
 
 def _same_gradient(model: nn.Module, layout: Layout, pad_id: int) -> bool:
@@ -105,7 +107,8 @@ def _same_gradient(model: nn.Module, layout: Layout, pad_id: int) -> bool:
         return True
     first = [learning[moved[0]]]
     (found,) = gradients(layout, first)
-    return agrees(model, found, lambda: gradients(Flat(), first)[0], expected[moved[0]].norm())
+    plain = expected[moved[0]]
+    return agrees(model, found, plain, plain.norm(), lambda: gradients(Flat(), first)[0])
 
 
 def _example(model: nn.Module, longest: int) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
@@ -129,15 +132,16 @@ EXACT = 3e-4
 ROUNDINGS = 2  # how often the effect of rounding is measured in shorter floats
 
 
-def agrees(model: nn.Module, found: Tensor, plain: Callable[[], Tensor], scale: Tensor) -> bool:
-    """Whether `found` is what the `plain` way gives.
+def agrees(
+    model: nn.Module, found: Tensor, expected: Tensor, scale: Tensor, plain: Callable[[], Tensor]
+) -> bool:
+    """Whether `found` is what is `expected`, which the `plain` way gives.
 
     In float32 a difference counts when it is not small beside `scale`, the norm of a difference that matters,
     nor within a unit in the last place of what is compared: small models hardly look at their prompts, so
     that the difference that matters is small too. In shorter floats it counts when it is larger than what
     rounding does to the plain way.
     """
-    expected = plain()
     error = (found - expected).norm()
     if is_exact(model):
         return bool(error <= EXACT * scale + torch.finfo(expected.dtype).eps * expected.norm())

@@ -23,6 +23,7 @@ from partway.learning.layout_check import REFUSALS, agrees, refusal
 from partway.learning.layouts import Bundle, Flat, score, takes_masks
 from partway.learning.token_tree import Targets, grow
 from partway.models.engine import SamplingSettings
+from partway.models.found_out import flaw_found
 from partway.sampling.cache import RowCache
 from partway.sampling.drawing import streams
 from partway.sampling.frontier import Ended, Frontier, Streams
@@ -137,7 +138,7 @@ def checked_sampler(model: PreTrainedModel, wanted: Sampler | None = None, *, pa
     sharing = registry.parts("samplers").get("shared_prompts")
     wanted = wanted or (sharing and sharing.load()(model)) or TreeSampler()
     sampler, flaws = wanted, []
-    while sampler.is_checked and (flaw := _flaw(model, sampler, pad_id)):
+    while sampler.is_checked and (flaw := flaw_found(model, sampler, pad_id, _flaw)):
         flaws.append(flaw)
         sampler = sampler.fallback
     if sampler.name != wanted.name:
@@ -169,7 +170,9 @@ def _flaw(model: PreTrainedModel, sampler: Sampler, pad_id: int) -> str | None:
             def plain() -> Tensor:
                 return _one_at_a_time(model, texts, pad_id)
 
-            same = agrees(model, found, plain, (_one_at_a_time(model, others, pad_id) - plain()).norm())
+            expected = plain()
+            scale = (_one_at_a_time(model, others, pad_id) - expected).norm()
+            same = agrees(model, found, expected, scale, plain)
     except REFUSALS as error:
         return f"fails: {refusal(error)}"
     return None if same else "draws otherwise than one text at a time"

@@ -7,7 +7,6 @@ the user's cache, under the digest of the file it was made from.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +15,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
 from partway.errors import ModelError
-from partway.files import atomic_directory
+from partway.files import atomic_directory, cache_directory
 from partway.runs.rows import file_digest
 
 WEIGHTS, DIGEST = "model.safetensors", "sha256.json"
@@ -48,13 +47,6 @@ def _unpack(file: Path, directory: Path) -> None:
         quantization_config=GgufConfig(dequantize=True),
         dtype=torch.float32,
     ).save_pretrained(directory)
-
-
-def cache_directory() -> Path:
-    """Where partway keeps what can be made again: PARTWAY_CACHE, else a folder of the user's cache."""
-    chosen = os.environ.get("PARTWAY_CACHE")
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(chosen) if chosen else base / "partway"
 
 
 def _is_whole(directory: Path) -> bool:

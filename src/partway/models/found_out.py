@@ -1,0 +1,64 @@
+"""What was found out about a model, kept in the user's cache: a check that takes a minute is made once."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any, TypeVar
+
+import torch
+
+from partway import __version__
+from partway.files import atomic_writer, cache_directory
+
+SAMPLED_VALUES = 4096  # of each weight: to read all values of a large model takes minutes
+LARGE = 20_000_000  # parameters; smaller models are checked sooner than their digest is looked up
+
+
+Way = TypeVar("Way")
+
+
+def model_digest(model: Any) -> str:
+    """A fingerprint of names, shapes and a sample of the values of all weights."""
+    hasher = hashlib.sha256()
+    for name, weight in model.named_parameters():
+        stride = max(1, weight.numel() // SAMPLED_VALUES)
+        # As doubles: NumPy has no bfloat16, and every smaller type fits without rounding.
+        values = weight.detach().reshape(-1)[::stride].cpu().double().numpy()
+        hasher.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
+        hasher.update(values.tobytes())
+    return hasher.hexdigest()
+
+
+def flaw_found(model: Any, way: Way, pad_id: int, find: Callable[[Any, Way, int], str | None]) -> str | None:
+    """What `find` has against a way of computing with a model, None if nothing; asked once of a large one."""
+    # Processes of one group check together, so that none may know already what others still look for.
+    is_alone = not (torch.distributed.is_available() and torch.distributed.is_initialized())
+    if not is_alone or sum(weight.numel() for weight in model.parameters()) < LARGE:
+        return find(model, way, pad_id)
+    path = cache_directory() / "checks" / f"{_key(model, way)}.json"
+    with contextlib.suppress(OSError, ValueError):  # there is none, or it is damaged
+        known: str | None = json.loads(path.read_text(encoding="utf-8"))["flaw"]
+        return known
+    flaw = find(model, way, pad_id)
+    with contextlib.suppress(OSError), atomic_writer(path) as stream:  # nowhere to keep it: it is found again
+        json.dump({"flaw": flaw}, stream)
+    return flaw
+
+
+def _key(model: Any, way: object) -> str:
+    """A text that changes with all that decides what a check finds."""
+    facts = (
+        model_digest(model),
+        model.config.to_json_string(),
+        getattr(model.config, "_attn_implementation", None),
+        getattr(model, "is_gradient_checkpointing", None),
+        torch.backends.cuda.matmul.fp32_precision,
+        str(next(model.parameters()).device.type),
+        [__version__, torch.__version__, version("transformers")],
+        repr(way),
+    )
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
