@@ -210,10 +210,10 @@ def _local_engine(options: EvaluateOptions, problems: list[Problem]) -> tuple[En
         raise click.UsageError("which model? Name a directory, a run, or a server with --engine URL")
     check_device(options.device)
     from partway.evaluation.evaluate import key_of
-    from partway.models.found_out import model_digest
     from partway.models.loading import load_model
     from partway.models.prompts import Asking
     from partway.sampling.local_engine import LocalEngine
+    from partway.training.resuming import model_digest
 
     asking = Asking(options.chat_template, language=options.language)
     loaded = load_model(options.model, device=options.device, asking=asking)

@@ -8,21 +8,22 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
+from partway import registry
 from partway.errors import one_line
 from partway.learning.layouts import LONGEST, SHORTEST, Bundle, Flat, Layout, Tree, TreeRows, score
 from partway.learning.passes import batched
 from partway.learning.token_tree import Targets, grow
-from partway.models.found_out import flaw_found
 
 AnyTree = Tree | TreeRows
 REFUSALS = (RuntimeError, AttributeError, LookupError, TypeError, ValueError)  # of masks, positions, caches
+Way = TypeVar("Way")
 logger = logging.getLogger(__name__)
 
 
@@ -45,6 +46,15 @@ def checked_layout(model: nn.Module, wanted: Layout | None = None, *, pad_id: in
             f"trees of at most {layout.longest} tokens" if isinstance(layout, AnyTree) else layout.name,
         )
     return layout
+
+
+def flaw_found(
+    model: nn.Module, way: Way, pad_id: int, find: Callable[[Any, Way, int], str | None]
+) -> str | None:
+    """What a check finds against a way of computing; a folder may know it from an earlier check."""
+    known = registry.parts("checks").get("known")
+    flaw: str | None = find(model, way, pad_id) if known is None else known.load()(model, way, pad_id, find)
+    return flaw
 
 
 def _flaw(model: nn.Module, layout: Layout, pad_id: int) -> str | None:

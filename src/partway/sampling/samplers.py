@@ -19,11 +19,10 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from partway import registry
-from partway.learning.layout_check import REFUSALS, agrees, refusal
+from partway.learning.layout_check import REFUSALS, agrees, flaw_found, refusal
 from partway.learning.layouts import Bundle, Flat, score, takes_masks
 from partway.learning.token_tree import Targets, grow
 from partway.models.engine import SamplingSettings
-from partway.models.found_out import flaw_found
 from partway.sampling.cache import RowCache
 from partway.sampling.drawing import streams
 from partway.sampling.frontier import Ended, Frontier, Streams

@@ -1,4 +1,4 @@
-"""What shortcuts add to the method: samplers that are tried before and after the plain tree."""
+"""What shortcuts add to the method: samplers before and after the plain tree, and checks made once."""
 
 from partway.registry import Part, Parts
 
@@ -6,5 +6,6 @@ PARTS: Parts = {
     "samplers": {
         "shared_prompts": Part("partway.shortcuts.shared_prompts:sampler", "Prompts kept once."),
         "own_cache": Part("partway.shortcuts.marching:OWN_CACHE", "Rows in step, for any causal model."),
-    }
+    },
+    "checks": {"known": Part("partway.shortcuts.found_out:flaw_found", "Checks of large models, once.")},
 }

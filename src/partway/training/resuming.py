@@ -7,6 +7,7 @@ the first step. Nothing changes for a run whose settings are the same.
 
 from __future__ import annotations
 
+import hashlib
 import platform
 import sys
 import tempfile
@@ -20,13 +21,13 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from partway.errors import RunError
 from partway.language.language import flat
-from partway.models.found_out import model_digest
 from partway.problem import Problem
 from partway.runs import Run
 from partway.runs.rows import now, problems_digest
 from partway.training.config import SelfSamplingConfig
 from partway.training.impossible import HARMLESS
 
+SAMPLED_VALUES = 4096  # of each weight: to read all values of a large model takes minutes
 GROUP_SETTINGS = ("initial_lr", "weight_decay", "betas", "eps")
 LENGTHS = ("max_steps", "num_train_epochs")
 
@@ -134,6 +135,18 @@ def with_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
 def _count(environment: Mapping[str, Any], split: str) -> int:
     data = environment["data"][split]
     return data["problems"] if data else 0
+
+
+def model_digest(model: Any) -> str:
+    """A fingerprint of names, shapes and a sample of the values of all weights."""
+    hasher = hashlib.sha256()
+    for name, weight in model.named_parameters():
+        stride = max(1, weight.numel() // SAMPLED_VALUES)
+        # As doubles: NumPy has no bfloat16, and every smaller type fits without rounding.
+        values = weight.detach().reshape(-1)[::stride].cpu().double().numpy()
+        hasher.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
+        hasher.update(values.tobytes())
+    return hasher.hexdigest()
 
 
 def environment_of(

@@ -13,24 +13,12 @@ import torch
 
 from partway import __version__
 from partway.files import atomic_writer, cache_directory
+from partway.training.resuming import model_digest
 
-SAMPLED_VALUES = 4096  # of each weight: to read all values of a large model takes minutes
 LARGE = 20_000_000  # parameters; smaller models are checked sooner than their digest is looked up
 
 
 Way = TypeVar("Way")
-
-
-def model_digest(model: Any) -> str:
-    """A fingerprint of names, shapes and a sample of the values of all weights."""
-    hasher = hashlib.sha256()
-    for name, weight in model.named_parameters():
-        stride = max(1, weight.numel() // SAMPLED_VALUES)
-        # As doubles: NumPy has no bfloat16, and every smaller type fits without rounding.
-        values = weight.detach().reshape(-1)[::stride].cpu().double().numpy()
-        hasher.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
-        hasher.update(values.tobytes())
-    return hasher.hexdigest()
 
 
 def flaw_found(model: Any, way: Way, pad_id: int, find: Callable[[Any, Way, int], str | None]) -> str | None:

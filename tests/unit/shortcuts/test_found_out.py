@@ -6,9 +6,9 @@ from scoring_cases import tiny
 
 from partway.learning import layout_check
 from partway.learning.layout_check import checked_layout
-from partway.models import found_out
 from partway.sampling import samplers
 from partway.sampling.samplers import checked_sampler
+from partway.shortcuts import found_out
 
 
 @pytest.fixture
