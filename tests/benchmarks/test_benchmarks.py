@@ -14,7 +14,6 @@ from click.testing import CliRunner
 
 from benchmarks import learning_contenders, sample, sampling_contenders, trace, train
 from benchmarks.__main__ import BENCHMARKS, app
-from partway import parsing
 from partway.errors import ProblemError
 from partway.language import trace_all, tracing
 from partway.learning.token_tree import Targets
@@ -22,6 +21,7 @@ from partway.models.engine import SamplingSettings
 from partway.models.loading import load_model
 from partway.problem import Problem
 from partway.problems import write_problems
+from straightline import parsing
 
 ROOT = Path(__file__).parents[2]
 

@@ -32,10 +32,11 @@ from typing import Any
 
 import hostile_runner
 
-from partway import Trace, parsing, solution
+from partway import Trace
 from partway.language import trace_all, tracing
 from partway.language.tracing import Memo
 from stepbox import pool
+from straightline import parsing, renaming
 
 LIMITS = pool.Limits(cpu_seconds=0.02, wall_seconds=30.0, memory_bytes=80 << 20)
 HOSTILE = Path(__file__).parents[1] / "hostile.jsonl"
@@ -127,7 +128,7 @@ def shrink_caches(size: int) -> None:
     global SETTLED
     SETTLED = 40_000
     tracing._memos = defaultdict(lambda: Memo(size))
-    for cache in (parsing.known_lines, solution._blanks):
+    for cache in (parsing.known_lines, renaming._blanks):
         cache._half = cache._most = size // 2
 
 

@@ -18,10 +18,9 @@ from pathlib import Path
 
 import cpython_twin
 
-from partway.arithmetic import NotCovered
-from partway.language.interpreter import interpret
-from partway.parsing import parse
 from stepbox.results import read_reply
+from straightline import NotCovered, parse
+from straightline.interpreter import interpret
 
 BINARY = ("+", "+", "-", "-", "*", "*", "/", "/", "//", "%")
 CALLS = ("abs({})", "round({}, 2)", "round({})", "int({})", "float({})", "min({}, {})", "max({}, {})")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from partway import Failure, Language, Problem, PythonLanguage, Solution, Trace, trace_all
 from partway.language import Instruction
-from partway.language.values import canonical
+from straightline import canonical
 
 
 class Expressions(Language):

@@ -84,6 +84,11 @@ def programs(draw: st.DrawFn) -> str:
     return "\n".join(["import math", *constants, *body, *ending])
 
 
+def is_cheap(text: str) -> bool:
+    """Whether CPython itself would finish: no towers of powers or large factorial-like calls."""
+    return text.count("**") <= 1 and "math.comb" not in text and "math.perm" not in text
+
+
 small = st.sampled_from(["1", "2", "3"])
 
 

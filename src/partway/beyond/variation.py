@@ -21,9 +21,9 @@ from partway.language.checkers import is_number
 from partway.language.language import Language
 from partway.language.python import trace_all
 from partway.language.traces import Trace
-from partway.parsing import UNPARSABLE, parse_tree
 from partway.problem import Problem
 from partway.solution import Solution
+from straightline.parsing import UNPARSABLE, parse_tree
 
 Belief = Literal["confirmed", "spurious", "undecided"]
 

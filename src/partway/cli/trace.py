@@ -13,8 +13,8 @@ import click
 from partway.errors import SolutionError
 from partway.language import PYTHON, Language, Trace, trace_all
 from partway.language.language import language_of, with_args
-from partway.language.values import StateMode
 from partway.problem import Problem
+from straightline import StateMode
 
 MAX_BYTES = 1_000_000  # one more is read, to tell what is too long from what just fits
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -12,9 +15,10 @@ from rich.table import Table
 
 from partway.errors import SolutionError, clipped, visible
 from partway.language import PYTHON, Language, Trace
-from partway.language.traces import Changed, values_by_step
 from partway.problem import Problem
+from straightline import Changed, spelled
 
+MAX_VALUES = 100  # of a state that is shown
 ABSENT = ("", "", "")
 MAX_ROWS = 200  # of a table: laying out many takes minutes
 MAX_UNREAD = 2_000  # characters shown of what is no program
@@ -143,3 +147,44 @@ def _summary(found: Trace, reference: Trace, matching: int, language: Language) 
         return f"{_answer(found)}: fully correct"
     judgement = f"right up to step {matching}" if matching else "no state in common"
     return f"{_answer(found)}: {judgement}"
+
+
+def values_by_step(trace: Trace, language: Language) -> Iterator[list[tuple[str, bool]]]:
+    """For every executed step the values of the state after it, numbers by size, and whether it set each.
+
+    >>> from partway.language import trace
+    >>> list(values_by_step(trace("n0 = 10\\nt0 = n0 - 7.0"), PYTHON))
+    [[('10', True)], [('3', True), ('10', False)]]
+    """
+    held: dict[str, str] = {}  # names and the texts of their values
+    counts: Counter[str] = Counter()
+    ordered: list[_Place] = []  # kept in order: to sort anew after every step would take long
+    is_set = language.state == "set"
+    for changes in trace.changes:
+        for name, value in changes.items():
+            if (old := held.pop(name, None)) is not None:
+                counts[old] -= 1
+                if not is_set or counts[old] == 0:
+                    del ordered[bisect_left(ordered, _place(old, "" if is_set else name))]
+            if value is not None:
+                text = held[name] = spelled(value[0], language.state)
+                counts[text] += 1
+                if not is_set or counts[text] == 1:
+                    insort(ordered, _place(text, "" if is_set else name))
+        fresh = {held[name] for name in changes if name in held} if is_set else set()
+        # As much as a reader can take in: what a program computes has no bound.
+        shown = [(clipped(text), name in changes or text in fresh) for *_, text, name in ordered[:MAX_VALUES]]
+        others = len(ordered) - len(shown)
+        yield [*shown, (f"and {others:,} more", False)] if others else shown
+
+
+_Place = tuple[bool, float, str, str]
+
+
+def _place(text: str, name: str) -> _Place:
+    """Where a value stands in a state: numbers by size, then other texts."""
+    try:
+        size = float(text)
+    except ValueError:
+        size = math.nan
+    return (True, 0.0, text, name) if math.isnan(size) else (False, size, text, name)

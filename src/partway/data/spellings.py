@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from partway.parsing import UNPARSABLE, parse_tree
+from straightline.parsing import UNPARSABLE, parse_tree
 
 ANSWER = "answer"  # what made references assign
 MARK = "####"  # GSM8K writes its answer after it

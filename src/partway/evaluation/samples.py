@@ -10,11 +10,10 @@ from typing import Any
 from partway.evaluation.metrics import maj_at_k, pass_at_k
 from partway.language import PYTHON, Language, Trace
 from partway.language.language import form_of
-from partway.language.traces import FailureKind
-from partway.language.values import canonical
 from partway.problem import Problem
 from partway.sample import Sample
 from partway.solution import Solution
+from straightline import FailureKind, canonical
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from partway.errors import CodeError, clipped
 from partway.explorer.run_parts import sampled_text, traced
 from partway.language import Failure, Language, Trace
 from partway.language.language import form_of
-from partway.language.values import canonical
 from partway.problem import Problem
 from partway.reports.trace_html import KnownStates, deviation
 from partway.runs import Row
 from partway.solution import EMPTY, Solution
+from straightline import canonical
 
 RIGHT = {Verdict.NEW_FULLY_CORRECT, Verdict.KNOWN_FULLY_CORRECT}
 MAX_GROUPS = 100  # shown; a page of thousands would not be read

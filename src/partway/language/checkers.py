@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 
 from partway import registry
 from partway.errors import ConfigError
-from partway.language.values import canonical
 from partway.registry import imported, is_refused, refused
+from straightline import canonical
 
 Checker: TypeAlias = Callable[[Any, Any], bool]
 

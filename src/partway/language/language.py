@@ -17,10 +17,10 @@ from partway.errors import ConfigError, SolutionError, shown, suggestion
 from partway.language.checkers import is_correct
 from partway.language.traces import Trace
 from partway.language.tracing import independently
-from partway.language.values import State, StateMode, canonical
 from partway.problem import Problem
 from partway.registry import import_path, imported, is_refused, refused
 from partway.solution import Solution
+from straightline import State, StateMode, canonical
 
 LANGUAGES = {  # those of the method; folders around it add others
     "python": registry.Part(

@@ -13,10 +13,9 @@ from partway.language.checkers import ABSOLUTE_TOLERANCE, RELATIVE_TOLERANCE, Ch
 from partway.language.language import Attempt, Dedup, Instruction, Language
 from partway.language.traces import Trace
 from partway.language.tracing import trace_texts
-from partway.language.values import StateMode
-from partway.parsing import end_of_solution
 from partway.problem import Problem
 from partway.solution import ANSWER_VARIABLE, Solution, alpha_form
+from straightline import StateMode, end_of_program
 
 _NUMBER = re.compile(r"(?<![\w.])(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)", re.ASCII)
 _LITERAL = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])", re.ASCII)  # as unparsed code spells most numbers
@@ -88,7 +87,7 @@ class PythonLanguage(Language):
 
     def end(self, text: str) -> int | None:
         variable = self.ends_with
-        return end_of_solution(text, variable) if variable and variable in text else None
+        return end_of_program(text, variable) if variable and variable in text else None
 
     def refilled(self, problem: Problem, question: str, rng: Random) -> str | None:
         return None if problem.reference is None else _with_numbers_of(problem, question, rng)

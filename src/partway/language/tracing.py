@@ -1,7 +1,7 @@
-"""Python text to traces: parse, choose the room, run, and say what state each step reached.
+"""Run Python text and remember it: the interpreter runs straight-line arithmetic, another room the rest.
 
-The interpreter is one room. What it does not cover goes to the room `isolated`, which a folder around the
-method adds. Known programs are not run again: the memo from texts to traces is bounded in bytes.
+A folder around the method adds the other room. Programs that are known are not run again: the memo from
+texts to traces is bounded in bytes.
 """
 
 from __future__ import annotations
@@ -11,17 +11,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, Protocol
 
-from partway import parsing, registry
-from partway.arithmetic import NotCovered
-from partway.caching import BoundedCache
-from partway.errors import SandboxError, visible
-from partway.language.interpreter import interpret, trace_plain
-from partway.language.traces import Changed, Execution, Failure, OneEach, Trace
-from partway.language.values import TOO_LARGE, StateMode, states_of
-from partway.parsing import Parsed, parse
-from partway.solution import EMPTY, Solution
+import straightline
+from partway import registry
+from partway.errors import SandboxError
+from partway.language.traces import Trace
+from partway.solution import Solution
+from straightline import BoundedCache, Execution, OneEach, StateMode
+from straightline.parsing import known_lines
 
 MAX_BYTES = 128 << 20
 MAX_TRACE_BYTES = 256 << 10  # a larger one is cheaper to make again than to keep
@@ -41,6 +40,11 @@ class Room(Protocol):
         ...
 
 
+def run_isolated(programs: Sequence[tuple[str, ...]], until: str = "") -> list[Execution]:
+    """One execution per program, a tuple of steps each; none is remembered."""
+    return _room()(programs, until=until, second=_is_second.get())
+
+
 def _room() -> Room:
     """The room for programs that the interpreter does not cover."""
     found = registry.parts("rooms").get("isolated")
@@ -53,45 +57,16 @@ def _room() -> Room:
     return room
 
 
-def run_isolated(programs: Sequence[tuple[str, ...]], until: str = "") -> list[Execution]:
-    """One execution per program, a tuple of steps each; none is remembered."""
-    return _room()(programs, until=until, second=_is_second.get())
-
-
 def trace_texts(texts: Sequence[str], state: StateMode, answer_variable: str) -> list[Trace]:
     """The traces of many texts, in order; what goes to the other room goes there in one batch."""
     memo = Memo() if _is_second.get() else _memos[state, answer_variable]
     known = list(map(memo.recall, texts))
-    new: dict[str, Trace] = {}
-    general: dict[str, Parsed] = {}
-    for text, found in zip(texts, known, strict=True):
-        if found is not None or text in new or text in general:
-            continue
-        if state == "multiset" and (usual := trace_plain(text, answer_variable)) is not None:
-            new[text] = usual
-            continue
-        try:
-            parsed = parse(text, answer_variable)
-            new[text] = interpreted(parsed, state, answer_variable)
-        except NotCovered:
-            general[text] = parsed
-        except (MemoryError, RecursionError) as error:
-            new[text] = _given_up(error)
-    if general:
-        new |= _run_isolated(general, state, answer_variable)
-    memo.remember(new)
-    return [found or new[text] for text, found in zip(texts, known, strict=True)]
-
-
-def _run_isolated(programs: Mapping[str, Parsed], state: StateMode, answer_variable: str) -> dict[str, Trace]:
-    executions = run_isolated([parsed.steps for parsed in programs.values()], answer_variable)
-    traces = {}
-    for (text, parsed), execution in zip(programs.items(), executions, strict=True):
-        try:
-            traces[text] = _executed(parsed, execution, state, answer_variable, isolated=True)
-        except (MemoryError, RecursionError) as error:
-            traces[text] = _given_up(error)
-    return traces
+    new = list(dict.fromkeys(text for text, found in zip(texts, known, strict=True) if found is None))
+    elsewhere = partial(run_isolated, until=answer_variable)
+    traces = straightline.trace_all(new, answer_variable, state, elsewhere)
+    fresh = {text: Trace(Solution(one[0]), *one[1:]) for text, one in zip(new, traces, strict=True)}
+    memo.remember(fresh)
+    return [found or fresh[text] for text, found in zip(texts, known, strict=True)]
 
 
 @contextmanager
@@ -111,45 +86,7 @@ def forget() -> None:
 
 def forget_lines() -> None:
     """Drop what is remembered of earlier lines."""
-    parsing.known_lines.clear()
-
-
-def interpreted(parsed: Parsed, mode: StateMode, answer_variable: str) -> Trace:
-    """The trace of a program the interpreter covers; NotCovered if it does not."""
-    return _executed(parsed, interpret(parsed.statements), mode, answer_variable, isolated=False)
-
-
-def _executed(
-    parsed: Parsed, execution: Execution, mode: StateMode, answer_variable: str, *, isolated: bool
-) -> Trace:
-    """The trace of what a room reports, with the state after each step."""
-    steps, failure = parsed.steps, execution.failure
-    if failure is None and _outcome(execution.changes, answer_variable) is not None:
-        steps = steps[: len(execution.changes)]  # it ends here; what follows is cut, whether it parses or not
-    elif failure is None:
-        failure = _syntax_failure(parsed)
-    states = states_of(execution.changes, mode)
-    changes = execution.changes[: len(states)]
-    if len(changes) < len(execution.changes):
-        steps, failure = parsed.steps, Failure("memory", TOO_LARGE, len(states))
-    return Trace(Solution(steps), states, changes, failure, _outcome(changes, answer_variable), isolated)
-
-
-def _given_up(error: BaseException) -> Trace:
-    """For a program that this process, short of memory or deep in calls as it is, cannot deal with."""
-    return Trace(EMPTY, (), (), Failure("memory", f"{type(error).__name__} in the tracing process", 0))
-
-
-def _outcome(changes: Sequence[Changed], answer_variable: str) -> tuple[Any] | None:
-    """The answer: the step that sets it is the last one that runs."""
-    return changes[-1].get(answer_variable) if changes else None
-
-
-def _syntax_failure(parsed: Parsed) -> Failure | None:
-    if parsed.error is None:
-        return None
-    message = f"SyntaxError: {visible(parsed.error, kept='')} (line {parsed.line}, column {parsed.column})"
-    return Failure("error", message, len(parsed.statements))
+    known_lines.clear()
 
 
 class Memo:

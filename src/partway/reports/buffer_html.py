@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from partway.language import Language, Trace, trace_all
 from partway.language.language import unshown_tests
-from partway.language.values import spelled
 from partway.problem import Problem
 from partway.reports.trace_html import Card, cards_html, shown_text, with_style
+from straightline import spelled
 
 if TYPE_CHECKING:
     from partway.buffer.buffer import SolutionBuffer

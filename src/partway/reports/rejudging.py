@@ -15,8 +15,8 @@ from partway.buffer.rules import DeadEnds
 from partway.config_files import checked
 from partway.errors import ConfigError, RunError, shown
 from partway.language.language import Dedup, flat, language_of
-from partway.language.values import StateMode
 from partway.runs import Run, read_rows
+from straightline import StateMode
 
 LEAST = {"length_tolerance": 0, "length_limit": 1, "max_solutions_per_problem": 1}  # as training asks
 

@@ -16,12 +16,13 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 from unicodedata import category
 
+from partway.cli.trace_tables import values_by_step
 from partway.errors import clipped
 from partway.language.python import PYTHON
-from partway.language.traces import Failure, Trace, values_by_step
-from partway.language.values import State, spelled
+from partway.language.traces import Trace
 from partway.runs import Row
 from partway.solution import Solution
+from straightline import Failure, State, spelled
 
 if TYPE_CHECKING:
     from partway.language.language import Language

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import stepbox
 from partway.errors import SandboxError
-from partway.language.traces import Execution, Failure
+from straightline import Execution, Failure
 
 ALLOW_WEAK = "PARTWAY_ALLOW_WEAK_SANDBOX"  # an environment variable: 1 accepts systems without the walls
 

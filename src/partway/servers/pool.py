@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 from partway.errors import EngineError
 from partway.models.engine import SamplingSettings
-from partway.parsing import MAX_CHARACTERS
 from partway.servers.calls import Calls, Trouble, shortened
 from partway.servers.kinds import Asked, Published, Server, identify
+from straightline.parsing import MAX_CHARACTERS
 
 T = TypeVar("T")
 

@@ -17,8 +17,8 @@ from partway.language.language import Attempt
 from partway.language.python import PythonLanguage
 from partway.language.traces import Trace
 from partway.language.tracing import trace_texts
-from partway.parsing import longest_parsed
 from partway.solution import Solution
+from straightline import longest_parsed
 
 SolutionEnd = Literal["first_assignment", "end_of_text"]
 

@@ -18,12 +18,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from partway.caching import BoundedCache
-from partway.language.traces import Execution
 from partway.language.tracing import run_isolated
-from partway.parsing import UNPARSABLE, parse, parse_tree
 from partway.written import judge
 from partway.written.judge import NotPlain, Outcome, spelled
+from straightline import BoundedCache, Execution, parse
+from straightline.parsing import UNPARSABLE, parse_tree
 
 MAX_ROUNDS = 12  # in which tests ask for calls: more than one where they hang on what others gave
 # Variables of the two processes.

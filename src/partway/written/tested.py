@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from partway.language.language import Attempt, Dedup, Instruction, Language
-from partway.language.traces import Failure, Trace
+from partway.language.traces import Trace
 from partway.language.tracing import independently, trace_texts
-from partway.language.values import StateMode
-from partway.parsing import UNPARSABLE, longest_parsed, parse_tree
 from partway.problem import Problem
 from partway.solution import ANSWER_VARIABLE, Solution, alpha_form
 from partway.written.forms import Written, in_block
 from partway.written.judging import objection, passes
+from straightline import Failure, StateMode, longest_parsed
+from straightline.parsing import UNPARSABLE, parse_tree
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import explorer_cases
 import pytest
 from explorer_cases import OTHER_WAY, PENS, WHEELS, Writer, finished_run
 
+from partway.cli.trace_tables import values_by_step
 from partway.evaluation import Evaluation, EvaluationPlan, ProblemResult
 from partway.evaluation.samples import judge, whole
 from partway.explorer.explorer import Explorer
@@ -14,12 +15,11 @@ from partway.explorer.problem_view import answer_of, tree_of
 from partway.explorer.run_parts import sampled_text
 from partway.language import PYTHON, Failure, PythonLanguage, Trace, trace
 from partway.language.language import language_of
-from partway.language.traces import values_by_step
-from partway.language.values import canonical
 from partway.problem import Problem
 from partway.reports.trace_html import KnownStates
 from partway.runs.run import keep_problems
 from partway.solution import Solution
+from straightline import canonical
 
 TIMEOUT = Failure("timeout", "took more than 1 s", 1)
 

@@ -5,12 +5,12 @@ import sys
 import pytest
 
 import stepbox
-from partway import arithmetic, registry, trace
+from partway import registry, trace
 from partway.errors import SandboxError
 from partway.language import tracing
-from partway.language.traces import Failure
 from partway.sandbox.room import ALLOW_WEAK, run
 from stepbox import RISK, BoxError, WeakBox, wire
+from straightline import Failure, arithmetic
 
 workers_only = pytest.mark.skipif(sys.platform == "win32", reason="workers need fork")
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partway.language import PYTHON, PythonLanguage
-from partway.parsing import parse
 from partway.servers.http_engine import cut_completion
+from straightline import parse
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from partway.cli.doctor import command as doctor
 from partway.errors import ConfigError, EngineError
 from partway.models.engine import Request, SamplingSettings
 from partway.models.prompts import FewShotPrompt
-from partway.parsing import MAX_CHARACTERS
 from partway.problem import Problem
 from partway.sampling.local_engine import end_ids
 from partway.servers import pool
@@ -29,6 +28,7 @@ from partway.servers.http_engine import HttpEngine
 from partway.servers.kinds import Published, Vllm, identify
 from partway.servers.weights import merged_weights, write_weights
 from partway.solution import EMPTY, Solution
+from straightline.parsing import MAX_CHARACTERS
 
 PROBLEMS = apples(6)
 MODEL = tiny_gpt_neo(PROBLEMS)

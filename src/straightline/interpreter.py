@@ -1,4 +1,4 @@
-"""The room in this process: straight-line arithmetic on exact ints, floats and bools.
+"""Run straight-line arithmetic on exact ints, floats and bools in this process.
 
 Nothing of a program is compiled or evaluated by Python here: a statement becomes a small function of the
 variables, once, and that is called for every program with this line. What the functions do not cover
@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import ast
 import builtins
-from bisect import insort
 from collections.abc import Sequence
 from typing import Any
 
-from partway.arithmetic import (
+from straightline.arithmetic import (
     BUILTINS,
-    CHEAP_BITS,
     COMPARE,
     MATH_CONSTANTS,
     MATH_FUNCTIONS,
@@ -28,15 +26,10 @@ from partway.arithmetic import (
     unary,
     variable,
 )
-from partway.language.traces import Changed, Execution, Failure, OneEach, Trace
-from partway.language.values import State, canonical_float
-from partway.parsing import Statement, lines_of
-from partway.solution import Solution
+from straightline.parsing import Statement
+from straightline.traces import Changed, Execution, Failure
 
 MATH_IMPORTED = "import math"  # kept among the variables, for no variable can have this name
-MAX_CHARACTERS = 1_000  # of a usual program
-MAX_STATE = 2_000  # characters; 80 steps or so cannot fill more memory than a trace may
-_LARGE, _SMALL = 1 << CHEAP_BITS, -(1 << CHEAP_BITS)
 _PYTHON_KNOWS = frozenset({"math", *dir(builtins)})
 
 
@@ -68,43 +61,6 @@ def _missing(name: str) -> str:
     if name in _PYTHON_KNOWS:
         raise NotCovered from None
     return f"NameError: name '{name}' is not defined"
-
-
-_UNUSUAL = (ArithmeticError, KeyError, MemoryError, RecursionError, TypeError, ValueError, NotCovered)
-
-
-def trace_plain(text: str, answer_variable: str) -> Trace | None:
-    """The trace of a usual program, each line of which sets one new variable; None of any other.
-
-    Says what `interpret` and `states_of` say, in as few operations as can be; whatever is unusual (a failure,
-    a variable set again, steps after the answer, large states) is left to these.
-    """
-    statements = lines_of(text) if len(text) <= MAX_CHARACTERS else None
-    if not statements:
-        return None
-    variables: Variables = {}
-    texts: list[str] = []  # the canonical texts of all values, sorted
-    states: list[State] = []
-    try:
-        for statement in statements:
-            value = (statement.run or lowered(statement))(variables)
-            variables[statement.target] = value
-            if type(value) is float:
-                insort(texts, canonical_float(value))
-            elif _SMALL < value < _LARGE:  # a TypeError if it sets none or several
-                insort(texts, str(value))
-            else:
-                return None
-            states.append(", ".join(texts))
-    except _UNUSUAL:
-        return None
-    if len(variables) < len(statements) or len(states[-1]) > MAX_STATE:
-        return None
-    if answer_variable in variables and statement.target != answer_variable:
-        return None  # steps after the answer are cut
-    outcome = (value,) if statement.target == answer_variable else None
-    solution = Solution(tuple([one.text for one in statements]))  # from a list: faster than from a generator
-    return Trace(solution, tuple(states), OneEach(variables), None, outcome)
 
 
 def lowered(statement: Statement) -> Run:

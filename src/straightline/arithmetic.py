@@ -1,8 +1,8 @@
-"""What programs may compute in this process, each operation bounded before its cost is paid.
+"""The operations that programs may use in this process; the cost of each is bounded before it is paid.
 
-Integers of up to CHEAP_BITS bits are computed with here: no operation on them takes more than microseconds.
-Larger ones, up to MAX_INTEGER_BITS, are left to another room, where time is limited. What must
-exceed even that is a MemoryError at once.
+The interpreter computes with integers of up to CHEAP_BITS bits: no operation on them takes more than
+microseconds. It leaves larger ones, up to MAX_INTEGER_BITS, to another room, where time is limited. A result
+that must exceed even that is a MemoryError at once.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from partway.language.values import MAX_TEXT, canonical, states_of, strict
+from straightline.values import MAX_TEXT, canonical, states_of, strict
 
 SAME = [
     (2, 2.0),
@@ -85,3 +85,13 @@ def test_a_state_is_a_multiset_unless_told_otherwise():
 
 def test_other_kinds_are_compared_by_how_they_are_spelled():
     assert canonical(deque([1])) == canonical(deque([1])) == "deque([1])"
+
+
+@pytest.mark.parametrize("mode", ["multiset", "set", "strict"])
+def test_states_end_where_they_would_be_too_large(mode, monkeypatch):
+    monkeypatch.setattr("straightline.values.MAX_STATES_TEXT", 100)
+    changes = [{f"x{n}": (n + 10,)} for n in range(20)]
+    states = states_of(changes, mode)
+    assert sum(map(len, states)) <= 100 < sum(map(len, states)) + len(states[-1]) + 4
+    assert states == tuple(", ".join(str(n) for n in range(10, 11 + i)) for i in range(len(states)))
+    assert len(states_of([changes[0], *[{}] * 500], mode)) == 501

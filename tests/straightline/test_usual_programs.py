@@ -2,19 +2,23 @@
 
 import pytest
 
-from partway.language.interpreter import MAX_STATE, trace_plain
-from partway.language.traces import OneEach
-from partway.language.tracing import interpreted
-from partway.parsing import parse
+from straightline import OneEach, Trace, parse
+from straightline.interpreter import interpret
+from straightline.tracing import MAX_STATE, _trace_usual, _traced
 
 USUAL = "n0 = 10\nn1 = 4\nt0 = n0 / n1\nt1 = t0 * (n0 - 1)\nanswer = t1 + n1"
 
 
+def the_long_way(text: str) -> Trace:
+    parsed = parse(text, "answer")
+    return _traced(parsed, interpret(parsed.statements), "answer", "multiset")
+
+
 def test_a_usual_program_goes_the_short_way():
-    found = trace_plain(USUAL, "answer")
+    found = _trace_usual(USUAL, "answer")
     assert found.states == ("10", "10, 4", "10, 2.5, 4", "10, 2.5, 22.5, 4", "10, 2.5, 22.5, 26.5, 4")
     assert found.changes[3] == {"t1": (22.5,)}
-    assert (found.answer, found.has_answer, found.failure, found.isolated) == (26.5, True, None, False)
+    assert (found.outcome, found.failure, found.elsewhere) == ((26.5,), None, False)
 
 
 @pytest.mark.parametrize(
@@ -25,9 +29,9 @@ def test_a_usual_program_goes_the_short_way():
     ],
 )
 def test_short_ways_end_where_the_interpreter_ends(text):
-    short = trace_plain(text, "answer")
+    short = _trace_usual(text, "answer")
     assert short is not None
-    assert short == interpreted(parse(text, "answer"), "multiset", "answer")
+    assert short == the_long_way(text)
 
 
 @pytest.mark.parametrize(
@@ -53,15 +57,17 @@ def test_short_ways_end_where_the_interpreter_ends(text):
     ],
 )
 def test_whatever_is_unusual_is_left_to_the_interpreter(text):
-    assert trace_plain(text, "answer") is None
+    assert _trace_usual(text, "answer") is None
 
 
 def test_large_states_are_left_to_the_interpreter():
     digits = "9" * 18
     lines = [f"n{i} = {digits}" for i in range(40)]
     assert sum(len(digits) + 2 for _ in lines) < MAX_STATE
-    assert trace_plain("\n".join(lines), "answer") is not None
-    assert trace_plain("n0 = 3 ** 1000\nn1 = n0 * 3\nn2 = n0 * 5\nn3 = n0 * 7\nn4 = n0 * 9", "answer") is None
+    assert _trace_usual("\n".join(lines), "answer") is not None
+    assert (
+        _trace_usual("n0 = 3 ** 1000\nn1 = n0 * 3\nn2 = n0 * 5\nn3 = n0 * 7\nn4 = n0 * 9", "answer") is None
+    )
 
 
 def test_changes_of_one_variable_each_are_as_good_as_a_tuple_of_them():

@@ -1,8 +1,8 @@
-"""Text to statements in canonical form: strict about what a step is, forgiving about how text ends.
+"""Parse text to statements in canonical form, as far as it parses.
 
-Parsing is what tracing spends its time on, so lines of plain arithmetic (`t0 = n0 * (n1 + 2)`), which is
-nearly all that models write here, have a parser of their own, which makes the function that computes them at
-once. Whatever it does not know it leaves to `ast`; both spell a statement as `ast.unparse` does.
+Tracing spends most of its time on parsing. So lines of plain arithmetic (`t0 = n0 * (n1 + 2)`) have a parser
+of their own, which also makes the function that computes them. It leaves other lines to `ast`. Both spell a
+statement as `ast.unparse` does.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from keyword import kwlist
 from typing import Any, TypeAlias, cast
 
-from partway import arithmetic
-from partway.arithmetic import Run
-from partway.caching import BoundedCache
+from straightline import arithmetic
+from straightline.arithmetic import Run
+from straightline.caching import BoundedCache
 
 MAX_CHARACTERS = 16_384  # with the next two, so that no text keeps this process busy for more than 50 ms
 MAX_STATEMENTS = 2_048  # ends of lines and semicolons: statements cost most
@@ -76,8 +76,8 @@ def _bytes_of(line: str, statement: Statement) -> int:
 known_lines = BoundedCache[str, Statement](MAX_CACHED_BYTES, _bytes_of)
 
 
-def parse(text: str, answer_variable: str) -> Parsed:
-    """The statements of `text`, cut after the first one that assigns the answer variable."""
+def parse(text: str, until: str = "") -> Parsed:
+    """The statements of `text`, cut after the first one that assigns `until`."""
     if (excess := _excess(text)) is not None:
         return Parsed((), excess, 1, 1)
     if "\r" in text:
@@ -90,9 +90,9 @@ def parse(text: str, answer_variable: str) -> Parsed:
         if statement is None:
             if not line or line.isspace():
                 continue
-            return _parse_tail(lines, number, statements, answer_variable)
+            return _parse_tail(lines, number, statements, until)
         statements.append(statement)
-        if answer_variable and statement.assigns(answer_variable):
+        if until and statement.assigns(until):
             break
     return Parsed(tuple(statements))
 
@@ -118,15 +118,15 @@ def _excess(text: str, share: int = 1) -> str | None:
     return f"{found:,} signs, at most {signs:,} are read" if found > signs else None
 
 
-def end_of_solution(text: str, variable: str) -> int | None:
-    """Where the first closed line ends that completes a step which assigns `variable`; None if none does.
+def end_of_program(text: str, until: str) -> int | None:
+    """Where the first closed line ends that completes a step which assigns `until`; None if none does.
 
-    Text that is still being written is read line by line, and counting brackets tells steps apart. So an end
-    may be missed (after a text in three quotation marks, say), but no step is cut in two.
+    This is for text that is still being written. It is read line by line, and counting brackets tells steps
+    apart. So an end may be missed (after a text in three quotation marks, say), but no step is cut in two.
 
-    >>> end_of_solution("n0 = 1\\nanswer = n0 * 2\\nn1 = 3", "answer")
+    >>> end_of_program("n0 = 1\\nanswer = n0 * 2\\nn1 = 3", "answer")
     23
-    >>> end_of_solution("answer = max(\\n", "answer"), end_of_solution("if n0:\\n    answer = 1\\n", "answer")
+    >>> end_of_program("answer = max(\\n", "answer"), end_of_program("if n0:\\n    answer = 1\\n", "answer")
     (None, None)
     """
     open_brackets = start = end = 0
@@ -137,17 +137,17 @@ def end_of_solution(text: str, variable: str) -> int | None:
         open_brackets += sum(map(line.count, "([{")) - sum(map(line.count, ")]}"))
         if open_brackets or line.endswith("\\"):
             continue
-        if not text[start].isspace() and _ends_by_assigning(text[start : end - 1], variable):
+        if not text[start].isspace() and _ends_by_assigning(text[start : end - 1], until):
             return end
         start = end
     return None
 
 
-def _ends_by_assigning(step: str, variable: str) -> bool:
-    if variable not in step:
+def _ends_by_assigning(step: str, until: str) -> bool:
+    if until not in step:
         return False
-    parsed = parse(step, variable)
-    return parsed.error is None and any(last.assigns(variable) for last in parsed.statements[-1:])
+    parsed = parse(step, until)
+    return parsed.error is None and any(last.assigns(until) for last in parsed.statements[-1:])
 
 
 def lines_of(text: str) -> list[Statement] | None:
@@ -315,19 +315,18 @@ def _parse(text: str) -> ast.Module:
     while True:
         try:
             return ast.parse(text, _PROGRAM)
-        except (
-            SystemError
-        ) as error:  # before 3.11.9 and 3.12.3 if two threads parse at once: CPython's issue 106905
+        except SystemError as error:
+            # Before 3.11.9 and 3.12.3 if two threads parse at once: CPython's issue 106905.
             if "recursion depth mismatch" not in str(error):
                 raise
 
 
-def _parse_tail(lines: list[str], start: int, statements: list[Statement], answer_variable: str) -> Parsed:
+def _parse_tail(lines: list[str], start: int, statements: list[Statement], until: str) -> Parsed:
     """`lines[start:]` as a whole: the longest beginning of whole lines that parses."""
     tail, _, error = _longest_beginning(lines[start:])
     for statement in tail:
         statements.append(statement)
-        if statement.assigns(answer_variable):
+        if statement.assigns(until):
             return Parsed(tuple(statements))
     if error is None:
         return Parsed(tuple(statements))
@@ -337,7 +336,7 @@ def _parse_tail(lines: list[str], start: int, statements: list[Statement], answe
 def longest_parsed(text: str) -> tuple[list[ast.stmt], bool]:
     """The statements of the longest beginning of whole lines that parses, and whether text is left.
 
-    Only half as much is read as `parse` does: who asks spells the statements several times.
+    It reads half as much as `parse` does, because its callers spell the statements several times.
     """
     if _excess(text, share=2) is not None:
         return [], not text.isspace()

@@ -6,9 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples, names, programs
 
-from partway import Solution
-from partway.errors import SolutionError
-from partway.solution import alpha_form
+from straightline import parse, renamed
 
 # What the arithmetic of the other strategies lacks: blocks, scopes, and names in places where text may lie.
 AWKWARD = [
@@ -35,18 +33,18 @@ def awkward_programs(draw: st.DrawFn) -> str:
     return "\n".join(lines)
 
 
-def renamed_whole(solution: Solution, answer_variable: str, numbers: bool) -> Solution:
-    tree = ast.parse(solution.text)
+def renamed_whole(steps: tuple[str, ...], kept: str, numbers: bool) -> tuple[str, ...]:
+    tree = ast.parse("\n".join(steps))
     nodes = list(parents_first(tree))
     assigned = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    new = {answer_variable: answer_variable}
+    new = {kept: kept}
     for node in nodes:
         if isinstance(node, ast.Name) and node.id in assigned:
             node.id = new.setdefault(node.id, f"v{len(new) - 1}")
         elif numbers and isinstance(node, ast.Constant) and type(node.value) is float:
             is_whole = abs(node.value) < 2**53 and node.value == int(node.value)
             node.value = int(node.value) if is_whole else node.value
-    return Solution(tuple(ast.unparse(statement) for statement in tree.body))
+    return tuple(ast.unparse(statement) for statement in tree.body)
 
 
 def parents_first(node: ast.AST):  # type: ignore[no-untyped-def]
@@ -57,13 +55,11 @@ def parents_first(node: ast.AST):  # type: ignore[no-untyped-def]
 
 @examples(300)
 @given(awkward_programs(), st.one_of(names, st.just("answer")), st.booleans(), st.booleans())
-def test_a_renamed_solution_is_its_tree_renamed(
-    text: str, answer_variable: str, numbers: bool, by_line: bool
+def test_renamed_steps_are_those_of_the_renamed_tree(
+    text: str, kept: str, numbers: bool, by_line: bool
 ) -> None:
     # Steps are statements, or lines where programs are kept as they were written.
-    try:
-        solution = Solution(tuple(text.split("\n"))) if by_line else Solution.parse(text, "")
-        expected = renamed_whole(solution, answer_variable, numbers)
-    except (SolutionError, SyntaxError):
-        return
-    assert alpha_form(solution, answer_variable, numbers=numbers) == expected
+    parsed = parse(text)
+    steps = tuple(text.split("\n")) if by_line else parsed.steps
+    if parsed.error is None:
+        assert renamed(steps, kept, numbers=numbers) == renamed_whole(steps, kept, numbers)

@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
-from strategies import examples, expressions, names, numbers, programs
+from strategies import examples, expressions, is_cheap, names, numbers, programs
 
-from partway.arithmetic import NotCovered
-from partway.language import trace
-from partway.language.interpreter import interpret, trace_plain
-from partway.language.tracing import interpreted
-from partway.parsing import parse, parse_line
+from straightline import NotCovered, parse
+from straightline.interpreter import interpret
+from straightline.parsing import parse_line
+from straightline.tracing import _trace_usual, _traced
 
 TWIN = Path(__file__).parents[1] / "cases" / "cpython_twin.py"
 
@@ -49,11 +48,6 @@ def twin() -> Iterator[Twin]:
     twin.process.stdin.close()
     twin.process.wait(timeout=10)
     twin.process.stdout.close()
-
-
-def is_cheap(text: str) -> bool:
-    """Whether CPython itself would finish: no towers of powers or large factorial-like calls."""
-    return text.count("**") <= 1 and "math.comb" not in text and "math.perm" not in text
 
 
 @examples(400)
@@ -106,25 +100,6 @@ def test_noise_is_parsed_exactly_when_ast_parses_it(line: str) -> None:
         assert parse(line, "answer").steps == expected
 
 
-@examples(200)
-@given(programs().filter(is_cheap), st.data())
-def test_the_trace_of_a_prefix_is_a_prefix_of_the_trace(text: str, data: st.DataObject) -> None:
-    whole = trace(text)
-    length = data.draw(st.integers(0, len(whole.solution)))
-    prefix = trace(whole.solution.prefix(length))
-    assert prefix.states == whole.states[:length]
-
-
-@examples(200)
-@given(programs().filter(is_cheap))
-def test_renaming_and_reformatting_leave_the_states(text: str) -> None:
-    renamed = text
-    for old, new in [("n0", "apples"), ("t0", "total_0"), ("n1", "q")]:
-        renamed = renamed.replace(old, new)
-    spaced = renamed.replace(" = ", "   =  ").replace("\n", "  # a remark\n\n")
-    assert trace(spaced).states == trace(text).states
-
-
 @st.composite
 def plain_programs(draw: st.DrawFn) -> str:
     """Plain arithmetic with a new variable in nearly every step, and now and then something unusual."""
@@ -144,8 +119,8 @@ def plain_programs(draw: st.DrawFn) -> str:
 @examples(500)
 @given(plain_programs())
 def test_the_short_way_says_what_the_interpreter_says(text: str) -> None:
-    short = trace_plain(text, "answer")
-    expected = interpreted(parse(text, "answer"), "multiset", "answer")
+    short, parsed = _trace_usual(text, "answer"), parse(text, "answer")
+    expected = _traced(parsed, interpret(parsed.statements), "answer", "multiset")
     event("short" if short is not None else "left to the interpreter")
     if short is not None:
         assert repr(short) == repr(expected)

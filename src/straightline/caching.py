@@ -1,4 +1,4 @@
-"""A cache bounded by bytes, for whatever a program text may fill: traces, parsed lines."""
+"""A cache that is bounded in bytes, because programs choose how large its values are."""
 
 from __future__ import annotations
 
