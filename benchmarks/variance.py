@@ -52,7 +52,7 @@ def command(samples: Path, file: str, groups: str, most: int | None, as_json: bo
 
 def measure(path: Path, file: str, sizes: Sequence[int], most: int | None = None) -> dict[str, Any]:
     """For every size the share of groups without variance, by reward."""
-    from partway.evaluation.results import read_results
+    from partway.measuring.result_files import read_results
     from partway.problems import load_problems
 
     problems = {problem.id: problem for problem in load_problems(file)}

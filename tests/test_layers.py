@@ -27,12 +27,13 @@ AROUND = {
     "tracking": set(),
     "shortcuts": set(),
     "smollm2": set(),
-    "replay": set(),
     "written": set(),
-    "reports": set(),
-    "explorer": {"reports"},
-    "arms": {"data", "reports", "rewards", "tracking"},
-    "demo": {"arms", "data", "reports"},
+    "measuring": set(),
+    "replay": {"measuring"},
+    "reports": {"measuring"},
+    "explorer": {"reports", "measuring"},
+    "arms": {"data", "measuring", "reports", "rewards", "tracking"},
+    "demo": {"arms", "data", "measuring", "reports"},
 }
 WITH_TORCH = {"models", "learning", "sampling", "objectives", "training"}
 WITH_TORCH |= {"servers", "tracking", "replay", "shortcuts", "smollm2", "arms", "adapters"}

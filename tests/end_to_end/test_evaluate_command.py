@@ -112,7 +112,7 @@ def test_the_results_of_a_run_go_into_the_run_and_use_its_problems(partway, fold
 
 
 def test_the_problems_of_a_run_are_judged_as_in_training(partway, folder, tmp_path, monkeypatch):
-    from partway.cli import evaluate as command
+    from partway.measuring import commands as command
 
     run = tmp_path / "run"
     (run / "problems").mkdir(parents=True)

@@ -10,14 +10,15 @@ from transformers.utils.import_utils import is_serve_available
 
 from benchmarks.serving import transformers_serve
 from partway import cli
-from partway.models.prompts import FewShotPrompt
+from partway.measuring.few_shot import few_shot_prompt
+from partway.models.prompts import PlainPrompt
 from partway.problem import Problem
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 
 pytestmark = pytest.mark.slow
 
 PROBLEMS = [Problem(f"p{n}", f"Tom has {n} apples. How many are five?", 5, "answer = 5") for n in range(8)]
-SHOTS = FewShotPrompt.of(PROBLEMS[:4])
+SHOTS = few_shot_prompt(PROBLEMS[:4])
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def model(tmp_path_factory):
 
     language_model = build_tiny_model(PROBLEMS, hidden_size=32, layers=1, heads=2)
     network, codec = language_model.model, language_model.codec
-    prompts = [prompt.text(p.question) for p in PROBLEMS for prompt in (FewShotPrompt(), SHOTS)]
+    prompts = [prompt.text(p.question) for p in PROBLEMS for prompt in (PlainPrompt(), SHOTS)]
     target = codec.target(PROBLEMS[0].reference, finished=True)
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-2)
     for prompt in prompts * 6:

@@ -11,7 +11,7 @@ from report_cases import write_run
 
 from partway.cli import app
 from partway.errors import PartwayError, RunError
-from partway.evaluation.results import read_results
+from partway.measuring.result_files import read_results
 from partway.runs import Run
 
 OTHERS = (None, True, 5, 0.5, "x", [], ["x"], {}, {"x": 1})

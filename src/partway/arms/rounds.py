@@ -14,10 +14,10 @@ from typing import Any
 
 from partway.arms.outcomes import Spent
 from partway.arms.trials import Trial, loaded
-from partway.evaluation.results import read_results
 from partway.evaluation.samples import Judged
 from partway.files import atomic_writer
 from partway.language import Language
+from partway.measuring.result_files import read_results
 from partway.problem import Problem
 from partway.runs import json_line
 

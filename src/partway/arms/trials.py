@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from partway.arms.arms import Arm
 from partway.arms.experiment import Experiment
 from partway.errors import RunError
-from partway.evaluation import EvaluationPlan, evaluate_into
+from partway.evaluation import EvaluationPlan
 from partway.evaluation.intervals import Scores
-from partway.evaluation.results import read_results, scores_of
+from partway.evaluation.results import scores_of
+from partway.measuring.journal import evaluate_into
+from partway.measuring.result_files import read_results
 from partway.models.engine import SamplingSettings
 from partway.problem import Problem
 from partway.runs import Run

@@ -28,7 +28,6 @@ ROOM = (
 )
 COMMANDS = {
     "train": "Fine-tune a model from a YAML file and --key value overrides.",
-    "evaluate": "pass@k and friends of a model or a run on a file of problems.",
     "sample": "Solutions of a model for one question, with traces and verdicts.",
     "trace": "Run a solution step by step and show its states.",
     "doctor": "Versions, devices, sandbox strength, and what is missing.",

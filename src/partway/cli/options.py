@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from partway.errors import ConfigError
 from partway.registry import code_refused
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -43,6 +44,17 @@ COLUMNS = click.option(
     help="Where the file has question, answer, solution, context, id.",
 )
 DEVICE = click.option("--device", metavar="NAME", help="Where the model runs: cpu, cuda, mps ...")
+
+
+def check_device(name: str | None) -> None:
+    """Refuses a device that is not here, before a model is loaded for it."""
+    import torch
+
+    try:
+        torch.empty(0, device=name)  # takes no memory, but needs the driver
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ConfigError(f"--device is {name!r}, which cannot be used ({reason}); try cpu") from error
 
 
 def reads_runs(command: Command) -> Command:

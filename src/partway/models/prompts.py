@@ -10,8 +10,7 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -19,9 +18,7 @@ from jinja2 import TemplateError
 
 from partway.errors import ConfigError, ModelError, ProblemError, shown
 from partway.language import PYTHON, Language
-from partway.problem import Problem
 
-SHOTS = 4
 FENCE = "```"
 ANSWER = "Q6T1"  # stands for an answer while a template is tried; no template writes it itself
 
@@ -47,20 +44,10 @@ class Prompt(Protocol):
 
 
 @dataclass(frozen=True)
-class FewShotPrompt:
-    """The question as a comment, behind examples or nothing.
+class PlainPrompt:
+    """The question as a comment, after `beginning`: what a model without a chat template is trained on.
 
-    With a task line and examples it is the paper's prompt for Codex, and for other models that were not
-    fine-tuned. Without them it is what a model without a chat template is fine-tuned on.
-
-    >>> oil = Problem("oil", "10 ml for each of 2 wheels?", 20, "n0 = 10\\nanswer = n0 * 2")
-    >>> print(FewShotPrompt.of([oil], shots=1).text("And  for\\n4?"), end="")
-    # Generate Python code to solve the following math word problems:
-    <BLANKLINE>
-    # 10 ml for each of 2 wheels?
-    n0 = 10
-    answer = n0 * 2
-    <BLANKLINE>
+    >>> print(PlainPrompt().text("And  for\\n4?"), end="")
     # And for 4?
     """
 
@@ -69,33 +56,16 @@ class FewShotPrompt:
     closing: str = ""
     is_markup: bool = False
 
-    @classmethod
-    def of(
-        cls, examples: Sequence[Problem], *, shots: int = SHOTS, language: Language = PYTHON
-    ) -> FewShotPrompt:
-        """The prompt with the first `shots` examples."""
-        if not 1 <= shots <= len(examples):
-            raise ProblemError(
-                f"{shots} examples wanted and {len(examples)} given, expected at least one and enough"
-            )
-        for example in examples[:shots]:
-            if example.reference is None:
-                raise ProblemError(f"example {example.id} has no solution, expected one to show to the model")
-        asked, plain = language.instruction, plain_prompt(language)
-        task = f"{asked.comment}Generate {asked.name} code to solve the following math word problems:"
-        shown = (f"{plain.text(example.question)}{example.reference}\n\n" for example in examples[:shots])
-        return replace(plain, beginning=f"{task}\n\n{''.join(shown)}")
-
     def text(self, question: str) -> str:
         return f"{self.beginning}{self.comment}{' '.join(question.split())}\n"
 
 
-PLAIN = FewShotPrompt()
+PLAIN = PlainPrompt()
 
 
-def plain_prompt(language: Language) -> FewShotPrompt:
+def plain_prompt(language: Language) -> PlainPrompt:
     """The question as a comment of the language, and nothing else."""
-    return FewShotPrompt(comment=language.instruction.comment)
+    return PlainPrompt(comment=language.instruction.comment)
 
 
 @dataclass(frozen=True)
@@ -122,7 +92,7 @@ def prompt_of(tokenizer: Any) -> Prompt:
     template = getattr(tokenizer, "chat_template", None)
     template = template if isinstance(template, str) else ""
     if comment := _COMMENT.search(template):
-        return FewShotPrompt(comment=comment.group(1))
+        return PlainPrompt(comment=comment.group(1))
     mark = _MARK.search(template)
     return PLAIN if mark is None else TemplatePrompt(tokenizer, mark.group(1))
 

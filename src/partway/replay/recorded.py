@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 
 from partway.errors import RunError
 from partway.evaluation import ProblemResult
-from partway.evaluation.results import read_results
+from partway.measuring.result_files import read_results
 from partway.models.engine import Engine, Request, SamplingSettings, Wrapped
 from partway.problem import Problem
 from partway.runs import Run

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from partway.evaluation import Estimate, EvaluationPlan
+from partway.evaluation import Estimate
 from partway.evaluation.intervals import Scores
-from partway.evaluation.results import has_samples, read_results, read_summary, scores_of
+from partway.evaluation.results import scores_of
 from partway.language.language import flat
+from partway.measuring.result_files import has_samples, plan_of, read_results, read_summary
 from partway.runs import Row, Run, read_rows
 from partway.runs.checkpoints import lost_logs
 
@@ -173,7 +174,7 @@ def chosen_step(evaluations: Mapping[int, Row], config: Row) -> int | None:
 def read_result(path: Path, step: int | None) -> Result:
     """The evaluation whose summary is `path`."""
     summary = read_summary(path)
-    plan = EvaluationPlan.from_json(summary)
+    plan = plan_of(summary)
     metrics = {name: Estimate(e["value"], e["low"], e["high"]) for name, e in summary["metrics"].items()}
     return Result(step, summary["problems"], plan.samples, metrics, path)
 

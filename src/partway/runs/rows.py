@@ -300,6 +300,16 @@ def problems_digest(problems: Iterable[Problem]) -> str:
     return hasher.hexdigest()
 
 
+def key_of(*parts: object) -> str:
+    """A short text that stands for `parts`, the same in every process.
+
+    >>> key_of("model", 0.8) == key_of("model", 0.8) != key_of("model", 0.2)
+    True
+    """
+    # Not `hash`, which differs from process to process; half a character may be among the parts.
+    return hashlib.blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
 SUMMARY, SAMPLES, PASS1, UNFINISHED = ".json", ".jsonl", ".pass1.jsonl", ".partial.jsonl"
 
 

@@ -9,9 +9,10 @@ from subprocess import CompletedProcess
 import pytest
 
 from partway.arms.arms import load_arms
-from partway.cli import evaluate, train
+from partway.cli import train
 from partway.config_files import parse_overrides, read_settings
 from partway.data import commands as data
+from partway.measuring import commands as evaluate
 from partway.problem import Problem
 from partway.problems import load_problems, write_problems
 from partway.reports.commands import report

@@ -6,9 +6,9 @@ import click
 from click.testing import CliRunner
 
 from partway.cli import app
-from partway.cli.engine_options import EvaluateOptions
 from partway.cli.options import given, takes
 from partway.cli.sample import SampleOptions
+from partway.measuring.engine_options import EvaluateOptions
 
 
 @dataclass(frozen=True)

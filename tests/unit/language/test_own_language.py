@@ -10,8 +10,9 @@ from training_cases import SMALL
 
 from partway import Problem, Verdict, load_problems
 from partway.errors import RunError
-from partway.evaluation import EvaluationPlan, evaluate_into
-from partway.evaluation.results import read_results
+from partway.evaluation import EvaluationPlan
+from partway.measuring.journal import evaluate_into
+from partway.measuring.result_files import read_results
 from partway.models.engine import Engine, Request, SamplingSettings
 from partway.problems import read_problems, write_problems
 from partway.rewards import trace_credits

@@ -8,7 +8,6 @@ from chat_templates import TEMPLATES, chat_model, chat_tokenizer
 from training_cases import apples
 from transformers import AutoTokenizer, pipeline
 
-from partway import Problem
 from partway.errors import ConfigError, ModelError, ProblemError
 from partway.language import PYTHON, Language
 from partway.language.language import Instruction
@@ -16,7 +15,7 @@ from partway.learning.scoring import Scorer
 from partway.learning.token_tree import Target, Targets
 from partway.models.engine import Request, SamplingSettings
 from partway.models.loading import load_model
-from partway.models.prompts import FENCE, Asking, FewShotPrompt, TemplatePrompt, plain_prompt, prompt_of
+from partway.models.prompts import FENCE, Asking, TemplatePrompt, plain_prompt, prompt_of
 from partway.models.text import Codec
 from partway.models.tiny import train_tokenizer
 from partway.sampling.local_engine import LocalEngine
@@ -199,10 +198,3 @@ def test_a_chat_model_is_told_the_language_and_opens_its_block():
     asked = prompt_of(tokenizer).text("How many?")
     assert Sql.instruction.words in asked
     assert asked.endswith("```sql\n")
-
-
-def test_examples_are_shown_in_the_comments_of_the_language():
-    example = Problem("p", "How many?", 1, Solution(("SELECT 1;",)))
-    text = FewShotPrompt.of([example], shots=1, language=Sql()).text("And now?")
-    assert text.startswith("-- Generate SQL code to solve")
-    assert text.endswith("-- How many?\nSELECT 1;\n\n-- And now?\n")

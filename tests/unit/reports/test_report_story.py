@@ -9,8 +9,9 @@ from report_cases import write_run
 
 from partway.buffer import Verdict, seed_buffers
 from partway.evaluation import differences, estimates
-from partway.evaluation.results import Evaluation, metric_estimates, read_results
+from partway.evaluation.results import Evaluation, metric_estimates
 from partway.language import trace
+from partway.measuring.result_files import read_results
 from partway.reports import figures
 from partway.reports.example import example_of, when_learned
 from partway.reports.numbers import results_table

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from report_cases import apples, write_run
 
-from partway.evaluation import compare
+from partway.measuring.paired import compare
 from partway.problems import write_problems
 from partway.reports.rejudging import parse_changes, rejudge
 from partway.runs import Run

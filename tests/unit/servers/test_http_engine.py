@@ -19,7 +19,7 @@ from training_cases import apples, tiny_gpt_neo
 from partway.cli.doctor import command as doctor
 from partway.errors import ConfigError, EngineError
 from partway.models.engine import Request, SamplingSettings
-from partway.models.prompts import FewShotPrompt
+from partway.models.prompts import PlainPrompt
 from partway.problem import Problem
 from partway.sampling.local_engine import end_ids
 from partway.servers import pool
@@ -102,7 +102,7 @@ def as_asked(number, payload):
 
 def test_without_a_tokenizer_the_question_is_sent_as_text_with_all_that_sampling_needs(connect):
     with scripted_server(as_asked) as server:
-        few_shot = connect(f"{server.url}/v1/", model="tiny", prompt=FewShotPrompt("# Task:\n\n"))
+        few_shot = connect(f"{server.url}/v1/", model="tiny", prompt=PlainPrompt("# Task:\n\n"))
         settings = SamplingSettings(temperature=0.8, top_p=0.95, max_completion_length=64)
         few_shot.complete(questions(prefix=Solution(("n0 = 1",))), settings, seed=1)
         plain = connect(server.url, extra_body={"min_p": 0.1})

@@ -3,8 +3,12 @@
 import pytest
 
 from partway.errors import ProblemError
-from partway.models.prompts import FewShotPrompt
+from partway.language import PythonLanguage
+from partway.language.language import Instruction
+from partway.measuring.few_shot import few_shot_prompt
+from partway.models.prompts import PlainPrompt
 from partway.problem import Problem
+from partway.solution import Solution
 
 
 def examples(count):
@@ -15,7 +19,7 @@ def examples(count):
 
 
 def test_the_prompt_has_the_task_line_four_examples_and_the_question():
-    assert FewShotPrompt.of(examples(6)).text(" What is\u2028the sum? ").split("\n") == [
+    assert few_shot_prompt(examples(6)).text(" What is\u2028the sum? ").split("\n") == [
         "# Generate Python code to solve the following math word problems:",
         "",
         *(
@@ -29,11 +33,22 @@ def test_the_prompt_has_the_task_line_four_examples_and_the_question():
 
 
 def test_without_examples_the_prompt_is_that_of_a_fine_tuned_model():
-    assert FewShotPrompt().text("How many?") == "# How many?\n"
+    assert PlainPrompt().text("How many?") == "# How many?\n"
 
 
 def test_too_few_examples_and_examples_without_solutions_are_refused():
     with pytest.raises(ProblemError, match="4 examples wanted and 3 given"):
-        FewShotPrompt.of(examples(3))
+        few_shot_prompt(examples(3))
     with pytest.raises(ProblemError, match="example weak has no solution"):
-        FewShotPrompt.of([*examples(3), Problem("weak", "?", 1)])
+        few_shot_prompt([*examples(3), Problem("weak", "?", 1)])
+
+
+class Sql(PythonLanguage):
+    instruction = Instruction("SQL", "selects the answer", comment="-- ", fence="sql")
+
+
+def test_examples_are_shown_in_the_comments_of_the_language():
+    example = Problem("p", "How many?", 1, Solution(("SELECT 1;",)))
+    text = few_shot_prompt([example], shots=1, language=Sql()).text("And now?")
+    assert text.startswith("-- Generate SQL code to solve")
+    assert text.endswith("-- How many?\nSELECT 1;\n\n-- And now?\n")

@@ -6,7 +6,7 @@ from languages import Expressions
 
 from partway import PYTHON, Problem
 from partway.errors import ProblemError
-from partway.evaluation.chance import Chance
+from partway.measuring.chance import Chance
 from partway.models.engine import Request, SamplingSettings
 from partway.solution import EMPTY
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from partway.errors import RunError
 from partway.evaluation.intervals import Estimate, Scores, differences, estimates
-from partway.evaluation.results import metric_estimates, read_results, score_columns
+from partway.evaluation.results import metric_estimates, score_columns
+from partway.measuring.result_files import read_results
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from partway.cli.engine_options import EvaluateOptions, opened_engine
 from partway.cli.options import takes
 from partway.errors import ConfigError, EngineError, RunError, shown
+from partway.measuring.engine_options import EvaluateOptions, opened_engine
 
 if TYPE_CHECKING:
-    from partway.evaluation import Comparison, EvaluationPlan
+    from partway.evaluation import EvaluationPlan
+    from partway.measuring.paired import Comparison
     from partway.problem import Problem
     from partway.runs import Run
 
@@ -59,7 +60,7 @@ def command(ctx: click.Context, /, compare: Sequence[tuple[str, str]], as_json: 
       partway evaluate --compare mle/test.json pcs/test.json --compare mle_s1/test.json pcs_s1/test.json
     """
     if compare:
-        from partway.evaluation import compare as compare_results
+        from partway.measuring.paired import compare as compare_results
         from partway.problems import load_problems
 
         given = EvaluateOptions(**options)
@@ -83,8 +84,8 @@ def command(ctx: click.Context, /, compare: Sequence[tuple[str, str]], as_json: 
 def _evaluate(options: EvaluateOptions, *, quiet: bool) -> dict[str, Any]:
     """The summary of an evaluation; all that can be wrong is found before the long work."""
     from partway.cli.progress import Bar
-    from partway.evaluation import evaluate_into
     from partway.evaluation.evaluate import check_problems
+    from partway.measuring.journal import evaluate_into
     from partway.runs.rows import journal_beside, samples_beside
 
     plan = _plan(options)
@@ -130,7 +131,7 @@ def _evaluate(options: EvaluateOptions, *, quiet: bool) -> dict[str, Any]:
 
 def _check_place(path: Path, wanted: Mapping[str, Any]) -> None:
     """Refuse a place that holds another evaluation; another model is seen once it is loaded."""
-    from partway.evaluation.results import read_summary
+    from partway.measuring.result_files import read_summary
 
     there, wanted = read_summary(path), json.loads(json.dumps(wanted))
     for key in (key for key in wanted if key in there and there[key] != wanted[key]):

@@ -22,6 +22,7 @@ from partway.cli.options import (
     SEED,
     TOP_K,
     TOP_P,
+    check_device,
     given,
     option,
 )
@@ -30,7 +31,7 @@ from partway.errors import ConfigError, ModelError, ProblemError
 if TYPE_CHECKING:
     from partway.language import Language
     from partway.models.engine import Engine
-    from partway.models.prompts import FewShotPrompt
+    from partway.models.prompts import PlainPrompt
     from partway.models.text import Codec
     from partway.problem import Problem
 
@@ -141,17 +142,6 @@ class EvaluateOptions:
         )
 
 
-def check_device(name: str | None) -> None:
-    """Refuses a device that is not here, before a model is loaded for it."""
-    import torch
-
-    try:
-        torch.empty(0, device=name)  # takes no memory, but needs the driver
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).partition("\n")[0]
-        raise ConfigError(f"--device is {name!r}, which cannot be used ({reason}); try cpu") from error
-
-
 @contextmanager
 def opened_engine(
     options: EvaluateOptions, problems: list[Problem], say: Callable[[str], None]
@@ -165,7 +155,7 @@ def opened_engine(
         yield _local_engine(options, problems)
         return
     from partway import registry
-    from partway.evaluation.evaluate import key_of
+    from partway.runs.rows import key_of
 
     make = registry.part("engines", "http")
     codec, prompt, extra_body = _codec(options), _few_shot_prompt(options, problems), _extra_body(options)
@@ -187,9 +177,9 @@ def opened_engine(
 
 
 def _chance(options: EvaluateOptions) -> tuple[Engine, str]:
-    from partway.evaluation.chance import Chance
-    from partway.evaluation.evaluate import key_of
+    from partway.measuring.chance import Chance
     from partway.problems import load_problems
+    from partway.runs.rows import key_of
 
     train = load_problems(str(options.chance), language=options.language)
     return Chance(train, options.language), key_of("chance", *(str(problem) for problem in train))
@@ -209,9 +199,9 @@ def _local_engine(options: EvaluateOptions, problems: list[Problem]) -> tuple[En
     if options.model is None:
         raise click.UsageError("which model? Name a directory, a run, or a server with --engine URL")
     check_device(options.device)
-    from partway.evaluation.evaluate import key_of
     from partway.models.loading import load_model
     from partway.models.prompts import Asking
+    from partway.runs.rows import key_of
     from partway.sampling.local_engine import LocalEngine
     from partway.training.resuming import model_digest
 
@@ -233,10 +223,10 @@ def _local_engine(options: EvaluateOptions, problems: list[Problem]) -> tuple[En
     return engine, key_of(model_digest(engine.model), engine.codec.question.text("?"))
 
 
-def _few_shot_prompt(options: EvaluateOptions, problems: list[Problem]) -> FewShotPrompt | None:
+def _few_shot_prompt(options: EvaluateOptions, problems: list[Problem]) -> PlainPrompt | None:
     if options.few_shot is None:
         return None
-    from partway.models.prompts import SHOTS, FewShotPrompt
+    from partway.measuring.few_shot import SHOTS, few_shot_prompt
     from partway.problems import load_problems
 
     examples = load_problems(options.few_shot, language=options.language)
@@ -247,7 +237,7 @@ def _few_shot_prompt(options: EvaluateOptions, problems: list[Problem]) -> FewSh
         raise ProblemError(
             f"{options.few_shot}: problem {both[0]} is also to be solved; choose other examples"
         )
-    return FewShotPrompt.of(examples, shots=shots, language=options.language)
+    return few_shot_prompt(examples, shots=shots, language=options.language)
 
 
 def _extra_body(options: EvaluateOptions) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""`partway evaluate`: evaluations that can be stopped, their results in files, two compared, and chance."""
