@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from scoring_cases import branching
 from strategies import examples
 
-from partway.learning.layouts import Flat, Layout, SharedPrompt, Tree, TreeRows
+from partway.learning.layouts import Flat, Layout, Tree, TreeRows
 from partway.learning.token_tree import Targets, TokenTree, grow, split
 from partway.learning.tree_attention import BLOCK, tree_mask
+from partway.shortcuts.after_prompt import SharedPrompt
 
 token = st.integers(0, 2)  # few, so that targets share beginnings
 target = st.lists(token, min_size=1, max_size=9).map(tuple)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from random import Random
 from typing import Any, Literal, Protocol, TypeAlias
 
 from partway import registry
@@ -114,13 +113,6 @@ class Language(Protocol):
     def form(self, solution: Solution, dedup: Dedup) -> Solution:
         """What duplicates share: the syntax, or also that up to names, or also how numbers are spelled."""
         return solution
-
-    def refilled(self, problem: Problem, question: str, rng: Random) -> str | None:
-        """The reference of a problem with what another question says in its places, at random.
-
-        None if nobody can tell which places these are. `evaluation.chance` draws such programs.
-        """
-        return None
 
     def end(self, text: str) -> int | None:
         """Where in `text` the solution ends, after a closed line; None if only its writer can end it.

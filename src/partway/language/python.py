@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from random import Random
 
 from partway.errors import ConfigError
 from partway.language.checkers import ABSOLUTE_TOLERANCE, RELATIVE_TOLERANCE, Checker, checker_of
@@ -16,9 +14,6 @@ from partway.language.tracing import trace_texts
 from partway.problem import Problem
 from partway.solution import ANSWER_VARIABLE, Solution, alpha_form
 from straightline import StateMode, end_of_program
-
-_NUMBER = re.compile(r"(?<![\w.])(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)", re.ASCII)
-_LITERAL = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])", re.ASCII)  # as unparsed code spells most numbers
 
 NO_PROBLEM = Problem("", "", None)  # for texts that solve none
 
@@ -89,39 +84,12 @@ class PythonLanguage(Language):
         variable = self.ends_with
         return end_of_program(text, variable) if variable and variable in text else None
 
-    def refilled(self, problem: Problem, question: str, rng: Random) -> str | None:
-        return None if problem.reference is None else _with_numbers_of(problem, question, rng)
-
     @property
     def instruction(self) -> Instruction:
         return Instruction("Python", f"assigns {self.answer_variable!r}", fence="python")
 
 
 PYTHON = PythonLanguage()
-
-
-def _with_numbers_of(problem: Problem, question: str, rng: Random) -> str:
-    """The reference with the numbers of `question`, each once if there are enough, where its own stand.
-
-    >>> wheels = Problem("w", "10 ml for each of 2 wheels?", 20, "n0 = 10\\nn1 = 2\\nanswer = n0 * n1 * 1")
-    >>> _with_numbers_of(wheels, "3 boxes of 4 pens?", Random(0))
-    'n0 = 4\\nn1 = 3\\nanswer = n0 * n1 * 1'
-    """
-    assert problem.reference is not None, "only a reference has places to fill"
-    own = {float(number) for number in _numbers(problem.question)}
-    text = problem.reference.text
-    places = list(dict.fromkeys(n for n in map(float, _LITERAL.findall(text)) if n in own))
-    given = _numbers(question)
-    if not given:
-        return text
-    enough = len(places) <= len(given)
-    chosen = rng.sample(given, len(places)) if enough else [rng.choice(given) for _ in places]
-    into = dict(zip(places, chosen, strict=True))
-    return _LITERAL.sub(lambda found: into.get(float(found[0]), found[0]), text)
-
-
-def _numbers(question: str) -> list[str]:
-    return [number.replace(",", "") for number in _NUMBER.findall(question)]
 
 
 def trace(solution: Solution | str, language: Language = PYTHON, problem: Problem = NO_PROBLEM) -> Trace:

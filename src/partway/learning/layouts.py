@@ -1,4 +1,4 @@
-"""How targets are laid out for the model: four ways, each an object that packs, scores and knows a fallback.
+"""How targets are laid out for the model: three ways, each an object that packs, scores and knows a fallback.
 
 Some models are right on a tree only up to a length: GPT-Neo's local attention counts by place in the row, so
 a branch loses sight of its ancestors once the row is longer than the window; sliding windows are lost under a
@@ -10,23 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import torch
 from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
 
+from partway import registry
 from partway.learning.passes import (
     Grid,
     Rows,
     ancestor_mask,
-    batched,
     device_of,
     longest_row,
     pack_chains,
     pack_into_one_row,
     pack_into_rows,
-    score_after_prompt,
     score_grid,
     to_tensor,
 )
@@ -118,37 +117,6 @@ class Flat:
 
 
 @dataclass(frozen=True)
-class SharedPrompt:
-    """The prompt once, then every target as a row after its cache: for models that ignore position ids or
-    masks given to them."""
-
-    name = "shared_prompt"
-    fallback = Flat()
-
-    def suits(self, model: nn.Module) -> bool:
-        """Checkpointing of activations drops the cache."""
-        saves_room = any(getattr(module, "gradient_checkpointing", False) for module in model.modules())
-        return not saves_room and not _keeps_a_state(model)
-
-    def bundles(self, problems: Sequence[Targets], tokens_per_pass: int) -> list[Bundle]:
-        """Targets that fit the budget as rows with a prompt each, since their caches take that room."""
-        groups = [
-            (i, p, group) for i, p in enumerate(problems) for group in _rows_at_once(p, tokens_per_pass)
-        ]
-        return [Bundle(self, ((grow(p, group, index=i),),)) for i, p, group in groups]
-
-    def score(self, model: nn.Module, rows: Rows, pad_id: int) -> Tensor:
-        """Two forward passes: the prompt, then what follows it."""
-        ((tree,),) = rows
-        return score_after_prompt(model, tree, pad_id)
-
-    def tokens_computed(self, rows: Rows) -> int:
-        """The prompt, and rows as long as the longest target without its last token."""
-        ((tree,),) = rows
-        return tree.prompt_length + len(tree.paths) * (max(map(len, tree.paths)) - 1)
-
-
-@dataclass(frozen=True)
 class TreeRows:
     """Shared beginnings once, a row for each tree, an ordinary mask; trees have at most `longest` nodes."""
 
@@ -158,11 +126,15 @@ class TreeRows:
     @property
     def fallback(self) -> Layout:
         """Trees of half the length, while they are worth it."""
-        return Tree(self.longest // 2) if self.longest // 2 >= SHORTEST else SharedPrompt()
+        if self.longest // 2 >= SHORTEST:
+            return Tree(self.longest // 2)
+        # For models that ignore position ids or masks given to them; a folder around the method has it.
+        after_prompt = registry.parts("scorings").get("shared_prompt")
+        return Flat() if after_prompt is None else cast(Layout, after_prompt.load())
 
     def suits(self, model: nn.Module) -> bool:
         """A running state reads one text, not a tree; whether it is right for others only log-probs tell."""
-        return takes_masks(model) and not _keeps_a_state(model)
+        return takes_masks(model) and not keeps_a_state(model)
 
     def bundles(self, problems: Sequence[Targets], tokens_per_pass: int) -> list[Bundle]:
         """Trees of similar lengths together; those with branches are split where they are too long."""
@@ -197,7 +169,7 @@ class Tree:
 
     def suits(self, model: nn.Module) -> bool:
         """Blocks of attention take the place of PyTorch's own."""
-        return takes_masks(model, "sdpa") and not _keeps_a_state(model)
+        return takes_masks(model, "sdpa") and not keeps_a_state(model)
 
     def bundles(self, problems: Sequence[Targets], tokens_per_pass: int) -> list[Bundle]:
         """As many trees in a row as fit; those with branches are split where they are too long."""
@@ -235,7 +207,8 @@ def takes_masks(model: nn.Module, *attentions: str) -> bool:
     return config._attn_implementation in (attentions or ("sdpa", "eager"))
 
 
-def _keeps_a_state(model: nn.Module) -> bool:
+def keeps_a_state(model: nn.Module) -> bool:
+    """Whether the model has a running state, as Mamba has, in place of keys and values."""
     return bool(getattr(extract_model_from_parallel(model), "_is_stateful", False))
 
 
@@ -252,10 +225,3 @@ def _tree_bundles(
     flat = [Bundle(Flat(), rows) for rows in pack_chains(chains, tokens_per_pass)]
     packed = pack([tree for tree in trees if len(tree) <= limit], tokens_per_pass)
     return flat + [Bundle(layout, rows) for rows in packed]
-
-
-def _rows_at_once(problem: Targets, tokens_per_pass: int) -> list[Sequence[int]]:
-    # Targets of like length together: rows are padded to the longest of their pass.
-    ordered = sorted(range(len(problem.targets)), key=lambda k: len(problem.targets[k]))
-    length = len(problem.prompt) + len(problem.targets[ordered[-1]])
-    return batched(ordered, max(1, tokens_per_pass // length))

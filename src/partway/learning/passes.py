@@ -91,40 +91,6 @@ def attention_mask(model: Any, allowed: Tensor) -> Tensor:
     return mask.masked_fill(~allowed, torch.finfo(dtype).min)
 
 
-def score_after_prompt(model: nn.Module, tree: TokenTree, pad_id: int) -> Tensor:
-    """One forward pass over the prompt, then one over all targets as rows after its repeated cache."""
-    device = device_of(model)
-    prompt = to_tensor(tree.tokens[None, : tree.prompt_length], device)
-    last = torch.tensor([tree.prompt_length - 1], device=device)
-    output = logits_at(model, last, input_ids=prompt, use_cache=True)
-    targets = [tree.wanted[path] for path in tree.paths]
-    # The first token of every target follows the prompt, so its log-prob comes from the first pass already.
-    first_S = to_tensor(np.array([target[0] for target in targets]), device)
-    log_probs_S = token_log_probs(output.logits.squeeze(0), torch.zeros_like(first_S), first_S)
-    length = max(map(len, targets)) - 1
-    if length == 0:
-        return log_probs_S
-    tokens = np.full((len(targets), length), pad_id)
-    for row, target in enumerate(targets):
-        tokens[row, : len(target) - 1] = target[:-1]
-    kept = [row * length + column for row, target in enumerate(targets) for column in range(len(target) - 1)]
-    wanted = np.concatenate([target[1:] for target in targets])
-    slots = np.repeat(np.arange(len(targets)), [len(target) - 1 for target in targets])
-    # The prompt's keys and values once for every row: rows are as many sequences to the model.
-    output.past_key_values.batch_repeat_interleave(len(targets))
-    output = logits_at(
-        model,
-        torch.tensor(kept, device=device),
-        input_ids=to_tensor(tokens, device),
-        past_key_values=output.past_key_values,
-        use_cache=True,
-    )
-    rest = token_log_probs(
-        output.logits.squeeze(0), torch.arange(len(kept), device=device), to_tensor(wanted, device)
-    )
-    return log_probs_S.index_add(0, to_tensor(slots, device), rest)
-
-
 def logits_at(model: nn.Module, kept: Tensor, **inputs: Any) -> Any:
     """The model's output with logits for the `kept` positions (of the flattened rows) only."""
     head = extract_model_from_parallel(model).get_output_embeddings()

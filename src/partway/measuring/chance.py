@@ -7,28 +7,31 @@ one expects: a model is worth looking at where it is above this line.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from random import Random
 
 from partway.errors import ProblemError
-from partway.language import Language
+from partway.language import Language, PythonLanguage
 from partway.models.engine import Engine, Request, SamplingSettings
 from partway.problem import Problem
 from partway.sample import Sample
+
+_NUMBER = re.compile(r"(?<![\w.])(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)", re.ASCII)
+_LITERAL = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])", re.ASCII)  # as unparsed code spells most numbers
 
 
 class Chance(Engine):
     """An engine that draws references of other problems, filled with what the question says."""
 
     def __init__(self, problems: Sequence[Problem], language: Language) -> None:
-        self.language = language
         self.referenced = [problem for problem in problems if problem.reference is not None]
         if not self.referenced:
             raise ProblemError("chance needs problems with a reference to take programs from; none has one")
-        if language.refilled(self.referenced[0], "", Random(0)) is None:
+        if not isinstance(language, PythonLanguage):
             name = language.instruction.name
-            raise ProblemError(f"chance is not known for {name}: it does not say how to fill a reference")
+            raise ProblemError(f"chance is not known for {name}: it puts numbers into Python programs only")
 
     def complete(
         self, requests: Sequence[Request], settings: SamplingSettings, seed: int
@@ -42,6 +45,30 @@ class Chance(Engine):
         return [request.sample(f"{text}\n", count) for text, count in texts.items()]
 
     def _drawn(self, question: str, rng: Random) -> str:
-        text = self.language.refilled(rng.choice(self.referenced), question, rng)
-        assert text is not None, "a language fills all references or none"
+        return with_numbers_of(question, rng.choice(self.referenced), rng)
+
+
+def with_numbers_of(question: str, problem: Problem, rng: Random) -> str:
+    """The reference of a problem, with the numbers of `question` where those of its own question stand.
+
+    Each is there once, if there are enough.
+
+    >>> wheels = Problem("w", "10 ml for each of 2 wheels?", 20, "n0 = 10\\nn1 = 2\\nanswer = n0 * n1 * 1")
+    >>> with_numbers_of("3 boxes of 4 pens?", wheels, Random(0))
+    'n0 = 4\\nn1 = 3\\nanswer = n0 * n1 * 1'
+    """
+    assert problem.reference is not None, "only a reference has places to fill"
+    own = {float(number) for number in _numbers(problem.question)}
+    text = problem.reference.text
+    places = list(dict.fromkeys(n for n in map(float, _LITERAL.findall(text)) if n in own))
+    given = _numbers(question)
+    if not given:
         return text
+    enough = len(places) <= len(given)
+    chosen = rng.sample(given, len(places)) if enough else [rng.choice(given) for _ in places]
+    into = dict(zip(places, chosen, strict=True))
+    return _LITERAL.sub(lambda found: into.get(float(found[0]), found[0]), text)
+
+
+def _numbers(question: str) -> list[str]:
+    return [number.replace(",", "") for number in _NUMBER.findall(question)]

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
+from partway import registry
 from partway.errors import ModelError
 from partway.language import PYTHON, Language
 from partway.learning.layout_check import evaluating
@@ -24,9 +25,8 @@ from partway.models.loading import LanguageModel, as_list
 from partway.sample import Sample
 from partway.sampling.drawing import streams
 from partway.sampling.frontier import Ended
-from partway.sampling.guessing import Drafts, Guesser
 from partway.sampling.samplers import Sampler, checked_sampler
-from partway.sampling.sampling_task import AnswerWatch, SamplingTask, token_bytes
+from partway.sampling.sampling_task import AnswerWatch, Guesser, SamplingTask, token_bytes
 
 GIB = 1 << 30  # bytes of keys, values and logits on a CPU, if nothing else is said
 MAX_DEFAULT_ROWS = 1024
@@ -118,13 +118,11 @@ class LocalEngine(Engine):
         return tokens
 
     def _guesser(self, requests: Sequence[Request]) -> Guesser | None:
-        if not (self.longest and any(request.drafts for request in requests)):
+        found = registry.parts("samplers").get("guesses") if self.longest else None
+        if found is None:
             return None
-        drafts = Drafts(
-            [self.codec.steps(request.prefix) for request in requests],
-            [[tuple(self.codec.steps(draft)) for draft in request.drafts] for request in requests],
-        )
-        return Guesser(drafts, self.longest, self.is_end, self.watch)
+        guesser: Guesser | None = found.load()(requests, self.codec, self.longest, self.is_end, self.watch)
+        return guesser
 
     def _samples(self, request: Request, ended: Ended) -> list[Sample]:
         """A sample for each distinct completion, the most frequent first."""

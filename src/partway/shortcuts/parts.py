@@ -1,11 +1,15 @@
-"""What shortcuts add to the method: samplers before and after the plain tree, and checks made once."""
+"""What shortcuts add to the method: samplers, a layout, and checks that are made once."""
 
 from partway.registry import Part, Parts
 
 PARTS: Parts = {
     "samplers": {
         "shared_prompts": Part("partway.shortcuts.shared_prompts:sampler", "Prompts kept once."),
+        "guesses": Part("partway.shortcuts.guessing:guesser", "Tokens that probably follow, read ahead."),
         "own_cache": Part("partway.shortcuts.marching:OWN_CACHE", "Rows in step, for any causal model."),
+    },
+    "scorings": {
+        "shared_prompt": Part("partway.shortcuts.after_prompt:SHARED_PROMPT", "A prompt read once."),
     },
     "checks": {"known": Part("partway.shortcuts.found_out:flaw_found", "Checks of large models, once.")},
 }

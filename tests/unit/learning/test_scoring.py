@@ -13,10 +13,11 @@ from scoring_cases import TOLERANCE, EachAlone, alone, branching, largest_error,
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from partway.learning.layouts import Flat, Layout, SharedPrompt, Tree
+from partway.learning.layouts import Flat, Layout, Tree
 from partway.learning.scoring import Scorer
 from partway.learning.token_tree import Target, Targets
 from partway.objectives import TABLE_1, MLEAug, Objective, objective
+from partway.shortcuts.after_prompt import SharedPrompt
 
 NAMES = operator.attrgetter("name")
 FAMILIES = ["gpt_neo", "gpt2", "llama", "qwen3", "gpt_neox", "mistral", "gemma2", "bloom"]

@@ -20,14 +20,16 @@ from transformers import DynamicCache, GPTNeoConfig, MistralConfig
 
 from partway.demo.storyproblems import generate_problems
 from partway.learning.layout_check import checked_layout
-from partway.learning.layouts import Flat, SharedPrompt, Tree
+from partway.learning.layouts import Flat, Tree
 from partway.models.engine import Request, SamplingSettings
 from partway.models.loading import load_model
-from partway.sampling import frontier, guessing, local_engine
+from partway.sampling import frontier, local_engine
 from partway.sampling.cache import RowCache
-from partway.sampling.guessing import SURE, UNSURE, Drafts
 from partway.sampling.local_engine import LocalEngine
 from partway.sampling.samplers import TreeSampler
+from partway.shortcuts import guessing
+from partway.shortcuts.after_prompt import SharedPrompt
+from partway.shortcuts.guessing import SURE, UNSURE, Drafts
 from partway.solution import EMPTY, Solution
 
 TREE = Tree(96)

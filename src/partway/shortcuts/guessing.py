@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from partway.models.engine import Request
+from partway.models.text import Codec
 from partway.sampling.sampling_task import AnswerWatch
 
 LONGEST_GUESS = 8
@@ -90,7 +92,7 @@ def _joined(tables: Iterable[Followers]) -> Followers:
 
 
 @dataclass
-class Guesser:
+class DraftGuesser:
     """Guesses what follows in rows of at most `longest` tokens.
 
     `longest` is the length up to which the model is known to go by positions and masks given to it.
@@ -146,3 +148,20 @@ class Guesser:
 
     def _ends(self, tokens: list[int]) -> bool:
         return bool(self.is_end[tokens[-1]]) or (self.watch is not None and self.watch.closes(tokens))
+
+
+def guesser(
+    requests: Sequence[Request],
+    codec: Codec,
+    longest: int,
+    is_end: NDArray[np.bool_],
+    watch: AnswerWatch | None,
+) -> DraftGuesser | None:
+    """Who guesses what completions of these requests will be; None if they have no drafts."""
+    if not any(request.drafts for request in requests):
+        return None
+    drafts = Drafts(
+        [codec.steps(request.prefix) for request in requests],
+        [[tuple(codec.steps(draft)) for draft in request.drafts] for request in requests],
+    )
+    return DraftGuesser(drafts, longest, is_end, watch)
