@@ -12,12 +12,12 @@ from partway.errors import ConfigError, suggestion
 
 SHIPPED = Path(__file__).parent / "shipped"
 
-Method = Literal["train", "rounds", "mix", "temperatures", "untrained"]
+Method = Literal["train", "rounds", "mix", "temperatures", "untrained", "chance"]
 References = Literal["all", "unsolved", "none"]
 
 # What a comparison decides for all of its arms, so that their budgets and selection are the same.
 OF_THE_COMPARISON = {
-    *("output_dir", "model_name_or_path", "train_file", "eval_file", "seed", "data_seed"),
+    *("output_dir", "model_name_or_path", "train_file", "eval_file", "seed", "data_seed", "reference_share"),
     *("max_steps", "num_train_epochs", "num_generations"),
     *("per_device_train_batch_size", "effective_batch_size", "gradient_accumulation_steps"),
     *("eval_samples", "eval_k", "eval_temperature", "eval_pass1_samples", "eval_pass1_temperature"),
@@ -31,10 +31,12 @@ class Arm:
     """A way of learning. `settings` are keys of `partway train`; `of` is the arm whose model it takes.
 
     `method` is `train`, `rounds` (sample, then train on what is right, several times), or without training
-    `mix` (with the first weights), `temperatures`, `untrained`. `samples_per_problem` is how many samples a
-    problem gets at once: a step then takes so many fewer problems, and every arm draws the same number of
-    samples. The rest is for rounds: how many, whose references are learned too (of all problems, of those
-    without a right sample, of none), and how many right samples of a problem are learned at most.
+    `mix` (with the first weights), `temperatures`, `untrained`, `chance` (no model at all).
+    `samples_per_problem` is how many samples a problem gets at once, if not as many as the comparison says: a
+    step then takes so many fewer problems, and every arm draws the same number of samples. An arm that
+    `sees_all` learns also the references that the comparison hides from the others. The rest is for rounds:
+    how many, whose references are learned too (of all problems, of those without a right sample, of none),
+    and how many right samples of a problem are learned at most.
     """
 
     name: str
@@ -42,18 +44,15 @@ class Arm:
     source: str = ""
     method: Method = "train"
     of: str | None = None
-    samples_per_problem: int = 1
+    samples_per_problem: int | None = None
+    sees_all: bool = False
     rounds: int = 1
     references: References = "all"
     most_solutions: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if taken := sorted(OF_THE_COMPARISON & self.settings.keys()):
-            raise ConfigError(
-                f"arm {self.name}: {taken[0]} belongs to the comparison, which gives all arms the same; "
-                "leave it out of the arm's settings"
-            )
+        refuse_shared(self.settings, f"arm {self.name}")
         for key in ("samples_per_problem", "rounds", "most_solutions"):
             if (value := getattr(self, key)) is not None and value < 1:
                 raise ConfigError(f"arm {self.name}: {key} is {value}, expected at least 1")
@@ -67,6 +66,15 @@ class Arm:
     def trains(self) -> bool:
         """Whether it has a run of its own."""
         return self.method in ("train", "rounds")
+
+
+def refuse_shared(settings: Mapping[str, Any], where: str) -> None:
+    """Refuse settings that a comparison decides by numbers of its own."""
+    if taken := sorted(OF_THE_COMPARISON & settings.keys()):
+        raise ConfigError(
+            f"{where}: {taken[0]} belongs to the comparison, which gives all arms the same; "
+            "leave it out of the settings"
+        )
 
 
 def read_arm(path: Path) -> Arm:

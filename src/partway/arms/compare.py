@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from partway.errors import ProblemError
+
 if TYPE_CHECKING:
     from partway.arms import Experiment, Outcome
     from partway.reports.number_tables import Cell, Column
@@ -35,8 +37,14 @@ COUNT = click.IntRange(min=1)
 @click.option("--model", help="The model that every arm starts from; needed with --data.")
 @click.option("--steps", type=COUNT, help="Optimiser steps of every arm.  [default: 200]")
 @click.option("--eval-steps", type=COUNT, help="Steps between looks at dev.  [default: 50]")
-@click.option("--batch-size", type=COUNT, help="Samples of a step, or problems.  [default: 32]")
+@click.option("--batch-size", type=COUNT, help="Problems of a step.  [default: 32]")
+@click.option("--num-generations", type=COUNT, help="Samples of each.  [default: 1]")
 @click.option("--train", type=COUNT, help="Training problems of a seed.  [default: 200]")
+@click.option(
+    "--references",
+    type=click.IntRange(min=0),
+    help="Training problems that keep their reference; the others have the answer only.  [default: all]",
+)
 @click.option("--dev", type=COUNT, help="Dev problems of a seed.  [default: 100]")
 @click.option("--test", type=COUNT, help="Test problems of a seed.  [default: 200]")
 @click.option("--samples", "test_samples", type=COUNT, help="Samples of every test problem.  [default: 100]")
@@ -140,8 +148,14 @@ def _cell(cell: Cell, column: Column) -> str:
 
 def check(experiment: Experiment) -> None:
     """Tell a mistake in a file or in an arm's settings before anything is trained."""
-    experiment.problems(experiment.seeds[0])
+    train = experiment.problems(experiment.seeds[0])["train"]
+    given = sum(problem.reference is not None for problem in train)
+    if experiment.references is None and given < len(train):
+        raise ProblemError(
+            f"{given} of {len(train)} training problems have a reference; say so with --references {given}"
+        )
     for arm in experiment.arms:
+        experiment.seen_by(arm, train)
         experiment.training_config(arm, experiment.seeds[0], Path("run"))
 
 

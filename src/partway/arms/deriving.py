@@ -1,18 +1,21 @@
-"""Arms without training of their own: another arm's model mixed with the first one, or drawn otherwise."""
+"""Arms without training: another arm's model mixed with the first one or drawn otherwise, or no model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from partway.arms.experiment import SHARES, TEMPERATURES
 from partway.arms.selecting import Candidate
-from partway.arms.trials import Problems, Trial, loaded
+from partway.arms.trials import Problems, Trial, loaded, sampling
+from partway.language import PYTHON
+from partway.problem import Problem
 from partway.runs import Run
 
 if TYPE_CHECKING:
+    from partway.models.engine import Engine
     from partway.models.loading import LanguageModel
 
 
@@ -20,12 +23,20 @@ def candidates(trial: Trial, run: Run | None, problems: Problems) -> tuple[list[
     """What may be chosen, and what one has without choosing; each is measured on dev first."""
     model = trial.experiment.model if run is None else str(run.final)
     if trial.arm.method == "untrained":
-        found = [_candidate(trial, problems, "first weights", partial(loaded, model))]
-        return found, found[0]
+        found = _candidate(trial, problems, "first weights", of_model(model))
+        return [found], found
+    if trial.arm.method == "chance":
+        found = _candidate(
+            trial, problems, "random programs", partial(_chance, problems["train"]), pass1=False
+        )
+        return [found], found
     if trial.arm.method == "mix":
         mixes = {
             share: _candidate(
-                trial, problems, f"mix {share:g}", partial(_mixed, trial.experiment.model, model, share)
+                trial,
+                problems,
+                f"mix {share:g}",
+                partial(sampling, partial(_mixed, trial.experiment.model, model, share)),
             )
             for share in SHARES
         }
@@ -34,7 +45,7 @@ def candidates(trial: Trial, run: Run | None, problems: Problems) -> tuple[list[
     # pass@1 is then the mean over all samples: a draw of its own at T=0.2 would be the same for all.
     drawn = {
         temperature: _candidate(
-            trial, problems, f"T={temperature:g}", partial(loaded, model), temperature, pass1=False
+            trial, problems, f"T={temperature:g}", of_model(model), temperature, pass1=False
         )
         for temperature in TEMPERATURES
     }
@@ -45,7 +56,7 @@ def _candidate(
     trial: Trial,
     problems: Problems,
     name: str,
-    load: Callable[[], LanguageModel],
+    load: Callable[[], Engine],
     temperature: float = 0.8,
     *,
     pass1: bool = True,
@@ -64,6 +75,17 @@ def _candidate(
     # Dev is measured now, test only if the candidate is chosen: `measure` is called by then.
     dev = {metric: fmean(scores) for metric, scores in measures["dev"]().items()}
     return Candidate(name, dev, measures["test"])
+
+
+def of_model(name: str) -> Callable[[], Engine]:
+    """What makes the engine of a model when it is needed."""
+    return partial(sampling, partial(loaded, name))
+
+
+def _chance(train: Sequence[Problem]) -> Engine:
+    from partway.measuring.chance import Chance
+
+    return Chance(train, PYTHON)
 
 
 def _mixed(first: str, tuned: str, share: float) -> LanguageModel:

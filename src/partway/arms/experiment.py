@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from partway import registry
-from partway.arms.arms import Arm, load_arms
+from partway.arms.arms import Arm, load_arms, refuse_shared
 from partway.config_files import checked, read_settings
 from partway.errors import ConfigError, ProblemError
 from partway.problem import Problem
@@ -27,13 +27,19 @@ RULES = {
     "temperatures": f"temperature: in place of checkpoints, T={', '.join(map(str, TEMPERATURES))} with the "
     "arm's selected model, also for pass@1, the mean over all samples; the last step's place has 0.8",
     "rounds": "rounds: steps and samples are divided among them; checkpoints are those of the last round",
+    "chance": "chance: references that the arms may see, with numbers of the question in random order; no "
+    "temperature, so pass@1 is the mean over all samples",
 }
+# What docs/training.md recommends where few problems have a solution.
+FEW_REFERENCES = {"preset": "recommended", "spurious": "drop", "solved_share": 0.5}
 OWN_LENGTH = 256  # tokens of a solution to a problem that is not built in
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """How much of everything. Each step draws `batch_size` samples in every arm that samples."""
+    """How much of everything. In every arm that samples, a step draws as many: `batch_size` problems',
+    `num_generations` of each. `settings` are keys of `partway train` for all arms.
+    """
 
     arms: tuple[Arm, ...]
     seeds: tuple[int, ...] = (0,)
@@ -44,17 +50,22 @@ class Experiment:
     eval_steps: int = 100
     dev_samples: int = 20
     test_samples: int = 100
+    references: int | None = None  # training problems that keep theirs; by default all
     batch_size: int = 32
+    num_generations: int = 1
     learning_rate: float = 5e-4
     max_completion_length: int = 120
     model: str = MODEL
     data: Path | None = None  # a folder with other problems than the built-in ones
+    difficulty: str = "easy"  # of the built-in ones
     measures_all: bool = False  # also the last step and the best checkpoint for each k
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("train", "dev", "test", "steps", "eval_steps", "dev_samples", "test_samples"):
             if (value := getattr(self, name)) < 1:
                 raise ConfigError(f"{name} is {value}, expected at least 1")
+        refuse_shared(self.settings, "settings of all arms")
         if not self.arms or not self.seeds:
             raise ConfigError("a comparison needs at least one arm and one seed")
         if self.train < self.batch_size:  # no problem occurs twice in a step
@@ -62,11 +73,18 @@ class Experiment:
                 f"train is {self.train} but batch_size is {self.batch_size}: a step would draw fewer samples "
                 "than the budget says; take more training problems or smaller batches"
             )
+        if self.references is not None and not 0 <= self.references <= self.train:
+            raise ConfigError(f"references is {self.references}, expected 0 to {self.train}, all of train")
         for arm in self.arms:
-            if self.batch_size % arm.samples_per_problem:
+            if self.samples_per_step % self.samples_per_problem(arm):
                 raise ConfigError(
                     f"arm {arm.name}: samples_per_problem is {arm.samples_per_problem}, which does not "
-                    f"divide the batch_size of {self.batch_size}; every arm draws so many samples a step"
+                    f"divide the {self.samples_per_step} samples that every arm draws in a step"
+                )
+            if arm.sees_all and self.references in (None, self.train):
+                raise ConfigError(
+                    f"arm {arm.name} learns the references that the others do not see, but all arms see all; "
+                    "set references to how many training problems keep theirs"
                 )
 
     @property
@@ -80,24 +98,36 @@ class Experiment:
         return ("pass@1", *(f"pass@{k}" for k in self.ks))
 
     @property
-    def samples(self) -> int:
-        """What an arm draws that samples one solution of each problem.
+    def samples_per_step(self) -> int:
+        """What every arm draws in a full batch."""
+        return self.batch_size * self.num_generations
 
-        The last batch of an epoch is smaller where the batch size does not divide the problems.
+    def samples_per_problem(self, arm: Arm) -> int:
+        """How many samples a problem gets at once."""
+        return arm.samples_per_problem or self.num_generations
+
+    @property
+    def samples(self) -> int:
+        """What an arm draws that samples as many solutions of each problem as the comparison says.
+
+        The last batch of an epoch is smaller where the batch size does not divide the problems, except in
+        mixed batches, which know no epochs.
         """
+        if self.references is not None:
+            return self.steps * self.samples_per_step
         steps_per_epoch = -(-self.train // self.batch_size)
         epochs, rest = divmod(self.steps, steps_per_epoch)
-        return epochs * self.train + rest * self.batch_size
+        return (epochs * self.train + rest * self.batch_size) * self.num_generations
 
     def remarks(self) -> list[str]:
         """In what the budgets of the arms differ although they should not."""
-        others = [arm.label for arm in self.arms if arm.samples_per_problem > 1]
-        if not others or self.samples == self.steps * self.batch_size:
+        others = [arm.label for arm in self.arms if self.samples_per_problem(arm) > self.num_generations]
+        if not others or self.samples == self.steps * self.samples_per_step:
             return []
         fitting = self.train - self.train % self.batch_size
         return [
             f"batches of {self.batch_size} do not divide {self.train} training problems, so "
-            f"{', '.join(others)} draw up to {self.steps * self.batch_size:,} samples and the others "
+            f"{', '.join(others)} draw up to {self.steps * self.samples_per_step:,} samples and the others "
             f"{self.samples:,}; with --train {fitting} all draw the same"
         ]
 
@@ -106,8 +136,21 @@ class Experiment:
         counts = {"train": self.train, "dev": self.dev, "test": self.test}
         if self.data is not None:
             return problems_in(self.data, counts, seed)
-        problems: dict[str, list[Problem]] = registry.part("problems", "stories")(counts, seed)
+        problems: dict[str, list[Problem]] = registry.part("problems", "stories")(
+            counts, seed, self.difficulty
+        )
         return problems
+
+    def seen_by(self, arm: Arm, train: list[Problem]) -> list[Problem]:
+        """The training problems as an arm may know them: the first `references` keep theirs, or all."""
+        if self.references is None or arm.sees_all:
+            return train
+        kept = [problem.id for problem in train if problem.reference is not None][: self.references]
+        if len(kept) < self.references:
+            raise ProblemError(
+                f"references is {self.references}, but {len(kept)} of {len(train)} training problems have one"
+            )
+        return [problem if problem.id in kept else replace(problem, reference=None) for problem in train]
 
     def training_config(
         self, arm: Arm, seed: int, directory: Path, of_round: Mapping[str, Any] | None = None
@@ -121,9 +164,9 @@ class Experiment:
             "output_dir": str(directory),
             "model_name_or_path": self.model,
             "max_steps": self.steps,
-            # Fewer problems for an arm that draws several samples of each: equal samples per step.
-            "per_device_train_batch_size": self.batch_size // arm.samples_per_problem,
-            "num_generations": arm.samples_per_problem,
+            # Fewer problems for an arm that draws more samples of each: equal samples per step.
+            "per_device_train_batch_size": self.samples_per_step // self.samples_per_problem(arm),
+            "num_generations": self.samples_per_problem(arm),
             "learning_rate": self.learning_rate,
             "warmup_steps": min(20, self.steps // 5),
             "max_completion_length": self.max_completion_length,
@@ -135,7 +178,11 @@ class Experiment:
             "seed": seed,
             "report_to": "none",
             "disable_tqdm": True,
+            **(FEW_REFERENCES if self.references is not None else {}),
+            **self.settings,
         }
+        if self.references is not None and arm.settings.get("self_sampling") == "none":
+            common["solved_share"] = 1.0  # what has no solution by now never gets one
         try:
             return config_of(common | {**arm.settings, **(of_round or {})})
         except ConfigError as error:
@@ -155,6 +202,11 @@ class Experiment:
                 f"best per k: for each pass@k the checkpoint with the best dev pass@k ({largest} samples at "
                 f"T=0.8; above k={largest} by dev pass@{largest}); ties as above",
             ]
+        if self.references is not None:
+            rules.append(
+                f"references: {self.references:,} of {self.train:,} training problems keep theirs, the same "
+                "for all arms; the others have their answer only"
+            )
         methods = dict.fromkeys(arm.method for arm in self.arms)
         return [*rules, *self.remarks(), *(RULES[method] for method in methods if method in RULES)]
 
@@ -166,6 +218,7 @@ class _ExperimentFile:
     arms: list[str]
     seeds: int = 3  # how many
     data: str | None = None
+    settings: dict[str, Any] | None = None
 
 
 def read_experiment(path: Path | None, given: Mapping[str, Any]) -> Experiment:
@@ -187,6 +240,7 @@ def read_experiment(path: Path | None, given: Mapping[str, Any]) -> Experiment:
         arms=load_arms(told["arms"], Path() if path is None else path.parent),
         seeds=tuple(range(seeds)),
         data=None if data is None else Path(data),
+        settings=told.get("settings") or {},
         **usual | sizes,
     )
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from partway.arms.outcomes import Spent
-from partway.arms.trials import Trial, loaded
+from partway.arms.trials import Trial, loaded, sampling
 from partway.evaluation.samples import Judged
 from partway.files import atomic_writer
 from partway.language import Language
@@ -82,7 +82,7 @@ def _sample(trial: Trial, number: int, model: str, problems: Sequence[Problem]) 
     temperature = trial.arm.settings.get("temperature", 0.8)  # each method has its own
     plan = trial.plan(samples_per_problem(trial), temperature, pass1=False)
     summary = trial.round_file(number, ".json")
-    trial.draw(sampler, summary, problems, plan)
+    trial.draw(sampling(lambda: sampler), summary, problems, plan)
     samples = [one.sample for result in read_results(summary)[0] for one in result.samples]
     spent = Spent(
         samples=sum(sample.count for sample in samples),

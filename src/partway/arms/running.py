@@ -12,7 +12,7 @@ from partway.arms.arms import Arm
 from partway.arms.experiment import Experiment
 from partway.arms.outcomes import Outcome, Spent
 from partway.arms.selecting import Candidate, choices
-from partway.arms.trials import Problems, Stage, Tell, Trial, loaded
+from partway.arms.trials import Problems, Stage, Tell, Trial, loaded, sampling
 from partway.errors import RunError
 from partway.problem import Problem
 from partway.runs import Run
@@ -25,6 +25,7 @@ def run_arm(experiment: Experiment, arm: Arm, seed: int, directory: Path, tell: 
     """
     trial = Trial(experiment, arm, seed, directory, tell)
     problems = experiment.problems(seed)
+    problems["train"] = experiment.seen_by(arm, problems["train"])
     run, spent = trained(trial, problems) if arm.trains else taken(trial)
     if arm.trains:
         assert run is not None, "an arm that trains has a run"
@@ -68,7 +69,7 @@ def train(trial: Trial, run: Run, problems: Problems, of_round: Mapping[str, Any
 
     config = trial.experiment.training_config(trial.arm, trial.seed, run.directory, of_round)
     if run.is_finished:
-        check_same(run, config.settings | config.built_language.settings())
+        check_same(run, config.settings | config.built_language.settings(), problems["train"])
         return
     relay = Relay(lambda done, total, text: trial.tell(Stage("training", done, total, text)))
     trainer = SelfSamplingTrainer(
@@ -77,8 +78,8 @@ def train(trial: Trial, run: Run, problems: Problems, of_round: Mapping[str, Any
     trainer.train(resume_from_checkpoint="auto")  # killed before its first checkpoint, it begins again
 
 
-def check_same(run: Run, settings: Mapping[str, Any]) -> None:
-    """Refuse a finished run of other settings in the place of this one."""
+def check_same(run: Run, settings: Mapping[str, Any], train: Sequence[Problem]) -> None:
+    """Refuse a finished run of other settings or with other references in the place of this one."""
     from partway.training.resuming import FREE_SETTINGS, changes
 
     # The batch is part of the budget here; the path of a round's solutions says nothing about them.
@@ -89,6 +90,9 @@ def check_same(run: Run, settings: Mapping[str, Any]) -> None:
             f"{run.directory}: made by a comparison with other settings ({differences[0]}); "
             "choose another --out"
         )
+    seen = {problem.id: problem.reference for problem in train}
+    if any(seen.get(problem.id) != problem.reference for problem in run.problems()):
+        raise RunError(f"{run.directory}: made by a comparison with other references; choose another --out")
 
 
 def checkpoints(trial: Trial, run: Run, test: Sequence[Problem]) -> list[Candidate]:
@@ -101,7 +105,7 @@ def checkpoints(trial: Trial, run: Run, test: Sequence[Problem]) -> list[Candida
             {name: row["value"] for name, row in summary["metrics"].items()},
             partial(
                 trial.measured,
-                partial(loaded, run.final if step == final else run.checkpoint(step)),
+                partial(sampling, partial(loaded, run.final if step == final else run.checkpoint(step))),
                 run.evaluation_file("test" if step == final else f"test-{step}"),
                 test,
                 plan,

@@ -48,8 +48,8 @@ def run_arms(experiment: Experiment, directory: Path, jobs: int, quiet: bool) ->
         others = set(multiprocessing.active_children())  # the manager: the arms still need it to end well
         try:
             outcomes: dict[tuple[str, int], Outcome] = {}
-            for is_trained in (True, False):  # what takes another arm's model waits for all of those
-                wave = [(arm, seed) for arm, seed in cells if arm.trains is is_trained]
+            for is_first in (True, False):  # what takes another arm's model waits for all of those
+                wave = [(arm, seed) for arm, seed in cells if (arm.of is None) is is_first]
                 with interruptions_wait():
                     futures = [pool.submit(_run, experiment, *cell, directory, bars.news) for cell in wave]
                 for (arm, seed), future in zip(wave, futures, strict=True):

@@ -20,6 +20,7 @@ from partway.problem import Problem
 from partway.runs import Run
 
 if TYPE_CHECKING:
+    from partway.models.engine import Engine
     from partway.models.loading import LanguageModel
 
 Problems = Mapping[str, list[Problem]]
@@ -43,6 +44,13 @@ def loaded(name: str | Path) -> LanguageModel:
     from partway.models.loading import load_model
 
     return load_model(name)
+
+
+def sampling(load: Callable[[], LanguageModel]) -> Engine:
+    """What draws the samples of a model, which is loaded for it."""
+    from partway.sampling.local_engine import LocalEngine
+
+    return LocalEngine(load())
 
 
 @dataclass(frozen=True)
@@ -93,7 +101,7 @@ class Trial:
 
     def measured(
         self,
-        load: Callable[[], LanguageModel],
+        load: Callable[[], Engine],
         summary: Path,
         problems: Sequence[Problem],
         plan: EvaluationPlan,
@@ -109,15 +117,11 @@ class Trial:
             )
         return scores_of(results, plan)
 
-    def draw(
-        self, model: LanguageModel, summary: Path, problems: Sequence[Problem], plan: EvaluationPlan
-    ) -> None:
+    def draw(self, engine: Engine, summary: Path, problems: Sequence[Problem], plan: EvaluationPlan) -> None:
         """Draw samples of every problem and write what they score."""
-        from partway.sampling.local_engine import LocalEngine
-
         evaluate_into(
             summary,
-            LocalEngine(model),
+            engine,
             problems,
             plan,
             model=str(summary),

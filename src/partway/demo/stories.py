@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from itertools import islice
 
-from partway.demo.storyproblems import generate_problems
+from partway.demo.storyproblems import Level, generate_problems
 from partway.problem import Problem
 
 
-def built_in_problems(counts: Mapping[str, int], seed: int) -> dict[str, list[Problem]]:
-    """So many easy stories for each split, none of which the built-in model was pretrained on."""
+def built_in_problems(
+    counts: Mapping[str, int], seed: int, difficulty: Level = "easy"
+) -> dict[str, list[Problem]]:
+    """So many stories for each split, none of which the built-in model was pretrained on."""
     # About half of any stories are pretraining's; three times as many leave enough.
-    drawn = easy_problems(3 * sum(counts.values()), seed=1_000 + seed)
+    drawn = generate_problems(3 * sum(counts.values()), seed=1_000 + seed, difficulty=difficulty)
     unseen = iter([problem for problem in drawn if not is_for_pretraining(problem)])
     return {split: list(islice(unseen, count)) for split, count in counts.items()}
 

@@ -1,6 +1,9 @@
 """Arms and the rules by which their models are chosen."""
 
+from dataclasses import replace
+
 import pytest
+from training_cases import apples
 
 from partway.arms.arms import SHIPPED, Arm, load_arms, read_arm, shipped_arms
 from partway.arms.experiment import Experiment
@@ -9,7 +12,7 @@ from partway.arms.selecting import BEST_PER_K, LAST, SELECTED, Candidate, Choice
 from partway.arms.side_by_side import arms_at_once
 from partway.arms.tables import headline, scores_table
 from partway.cli.parallel import cores
-from partway.errors import ConfigError
+from partway.errors import ConfigError, ProblemError
 
 
 def candidate(name: str, measured: list[str], **dev: float) -> Candidate:
@@ -89,10 +92,11 @@ def test_the_settings_of_every_shipped_arm_are_settings_of_training(path, tmp_pa
     from partway.arms import Experiment
 
     arm = read_arm(path)
-    experiment = Experiment((arm,))
+    experiment = Experiment((arm,), references=10)
     config = experiment.training_config(arm, 0, tmp_path)
     assert {key: getattr(config, key) for key in arm.settings} == dict(arm.settings)
     assert config.problems_per_step * config.num_generations == experiment.batch_size
+    assert config.solved_share == (1.0 if config.self_sampling == "none" and arm.trains else 0.5)
 
 
 def test_an_arm_cannot_set_what_the_comparison_gives_to_all():
@@ -110,3 +114,49 @@ def test_arms_share_cores_but_not_a_gpu(monkeypatch):
     for is_available, expected in ((False, cores()), (True, 1)):
         monkeypatch.setattr("torch.accelerator.is_available", lambda found=is_available: found)
         assert arms_at_once() == expected
+
+
+def test_few_references_are_the_same_for_all_arms_but_the_ceiling():
+    arms = load_arms(["mle", "rft", "fcs", "oracle", "chance"])
+    experiment = Experiment(arms, train=40, references=10)
+    train = apples(40)
+    seen = {arm.name: experiment.seen_by(arm, train) for arm in arms}
+    for name, problems in seen.items():
+        assert [problem.id for problem in problems] == [problem.id for problem in train]
+        given = [problem.reference for problem in problems]
+        known = [problem.reference for problem in train]
+        assert given == (known if name == "oracle" else known[:10] + [None] * 30)
+    assert any("10 of 40 training problems keep theirs" in rule for rule in experiment.rules())
+
+
+def test_every_arm_draws_the_same_number_of_samples_from_mixed_data(tmp_path):
+    experiment = Experiment(load_arms(["fcs", "grpo"]), train=40, references=10, num_generations=4, steps=7)
+    for arm in experiment.arms:
+        config = experiment.training_config(arm, 0, tmp_path)
+        assert config.problems_per_step * config.num_generations == 32 * 4
+    assert experiment.samples == 7 * 32 * 4, "mixed batches are full, also where an epoch's last would not be"
+    assert experiment.remarks() == []
+
+
+@pytest.mark.parametrize(
+    ("names", "settings", "complaint"),
+    [
+        (["oracle"], {}, "arm oracle learns the references that the others do not see, but all arms see all"),
+        (["mle"], {"references": 300}, "references is 300, expected 0 to 200"),
+        (
+            ["mle"],
+            {"settings": {"max_steps": 3}},
+            "settings of all arms: max_steps belongs to the comparison",
+        ),
+    ],
+)
+def test_a_comparison_that_makes_no_sense_is_refused(names, settings, complaint):
+    with pytest.raises(ConfigError, match=complaint):
+        Experiment(load_arms(names), **settings)
+
+
+def test_more_references_than_there_are_is_a_mistake():
+    experiment = Experiment(load_arms(["mle"]), train=40, references=30)
+    few = experiment.seen_by(experiment.arms[0], apples(40))
+    with pytest.raises(ProblemError, match="references is 35, but 30 of 40 training problems have one"):
+        replace(experiment, references=35).seen_by(experiment.arms[0], few)

@@ -10,7 +10,7 @@ from partway.arms.selecting import LAST, SELECTED, choices
 from partway.arms.trials import Trial
 from partway.runs import Run
 
-PROBLEMS = dict(zip(("dev", "test"), [[problem] for problem in apples(2)], strict=True))
+PROBLEMS = dict(zip(("train", "dev", "test"), [[problem] for problem in apples(3)], strict=True))
 
 
 @pytest.fixture
@@ -26,6 +26,7 @@ def asked(monkeypatch):
 
     monkeypatch.setattr(Trial, "measured", measured)
     monkeypatch.setattr(deriving, "loaded", str)
+    monkeypatch.setattr(deriving, "sampling", lambda load: load())
     monkeypatch.setattr("partway.arms.mixing.mixed", lambda *models_and_share: models_and_share)
     return asked
 
@@ -60,3 +61,11 @@ def test_the_untrained_arm_is_the_first_model_itself(asked, tmp_path):
     tables = chosen(Arm("untrained", "Untrained", method="untrained"), tmp_path, None)
     assert tables[SELECTED].chosen == tables[LAST].chosen == "first weights"
     assert {model for model, _, _ in asked} == {"first"}
+
+
+def test_chance_has_the_references_that_arms_may_see_and_no_model(asked, tmp_path):
+    tables = chosen(shipped_arms()["chance"], tmp_path, None)
+    assert tables[SELECTED].chosen == tables[LAST].chosen == "random programs"
+    for engine, _, plan in asked:
+        assert engine.referenced == PROBLEMS["train"]
+        assert plan.pass1_samples == 0, "there is no temperature to lower"
