@@ -20,6 +20,7 @@ AROUND = {
     "adapters": set(),
     "sandbox": set(),
     "beyond": set(),
+    "confidence": set(),
     "data": set(),
     "rewards": set(),
     "mathdata": {"data"},  # a package of its own beside this one

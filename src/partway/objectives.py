@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -45,6 +45,15 @@ class Objective(ABC):
     learns_reference_only: ClassVar[bool] = False
 
     normalization: str = field(default="sum", kw_only=True)
+
+    @property
+    def term(self) -> Callable[[Tensor], Tensor] | None:
+        """What the distribution of a token, its row of log-probs over the vocabulary, adds to its log-prob.
+
+        A function of many rows at once, `log_probs_N_V`, with a number for each; None: nothing. What `loss`
+        gets as log-probs of targets are then sums of log-probs and terms.
+        """
+        return None
 
     @abstractmethod
     def loss(self, log_probs_S: Tensor, targets: Sequence[Target]) -> Tensor:

@@ -20,6 +20,7 @@ from partway import registry
 from partway.learning.passes import (
     Grid,
     Rows,
+    Term,
     ancestor_mask,
     device_of,
     longest_row,
@@ -54,8 +55,11 @@ class Layout(Protocol):
     def bundles(self, problems: Sequence[Targets], tokens_per_pass: int) -> list[Bundle]:
         """Everything there is to score, in passes within the budget."""
 
-    def score(self, model: nn.Module, rows: Rows, pad_id: int) -> Tensor:
-        """log P(target | prompt) for the targets of each tree in the rows, in order, as one vector."""
+    def score(self, model: nn.Module, rows: Rows, pad_id: int, term: Term | None = None) -> Tensor:
+        """log P(target | prompt) for the targets of each tree in the rows, in order, as one vector.
+
+        With a `term`, that of each token's distribution is added to its log-prob.
+        """
 
     def tokens_computed(self, rows: Rows) -> int:
         """Tokens the model reads, padding included."""
@@ -78,9 +82,9 @@ class Bundle:
         """Tokens the model reads, padding included."""
         return self.layout.tokens_computed(self.rows)
 
-    def score(self, model: nn.Module, pad_id: int) -> Tensor:
-        """log P(target | prompt) for the targets of each tree, in order, as one vector."""
-        return self.layout.score(model, self.rows, pad_id)
+    def score(self, model: nn.Module, pad_id: int, term: Term | None = None) -> Tensor:
+        """The score of the targets of each tree, in order, as one vector."""
+        return self.layout.score(model, self.rows, pad_id, term)
 
     def only(self, problems: frozenset[int]) -> Bundle | None:
         """The bundle without the trees of other problems; None if that is nothing."""
@@ -104,12 +108,12 @@ class Flat:
         chains = [[grow(p, [k], index=i) for k in range(len(p.targets))] for i, p in enumerate(problems)]
         return [Bundle(self, rows) for rows in pack_chains(chains, tokens_per_pass)]
 
-    def score(self, model: nn.Module, rows: Rows, pad_id: int) -> Tensor:
+    def score(self, model: nn.Module, rows: Rows, pad_id: int, term: Term | None = None) -> Tensor:
         """Padding stands after the tokens, where causal attention does not look."""
         grid = Grid.of(rows, pad_id)
         # All ones, so that models which count positions from the mask count as they do without padding.
         mask = torch.ones(grid.tokens.shape, dtype=torch.int64, device=device_of(model))
-        return score_grid(model, rows, grid, attention_mask=mask)
+        return score_grid(model, rows, grid, term, attention_mask=mask)
 
     def tokens_computed(self, rows: Rows) -> int:
         """All rows are as long as the longest."""
@@ -140,12 +144,12 @@ class TreeRows:
         """Trees of similar lengths together; those with branches are split where they are too long."""
         return _tree_bundles(self, pack_into_rows, problems, tokens_per_pass)
 
-    def score(self, model: nn.Module, rows: Rows, pad_id: int) -> Tensor:
+    def score(self, model: nn.Module, rows: Rows, pad_id: int, term: Term | None = None) -> Tensor:
         """Depth is the position, ancestors are what is seen."""
         grid = Grid.of(rows, pad_id)
         positions = to_tensor(grid.depths, device_of(model))
         mask = ancestor_mask(model, grid.ends)
-        return score_grid(model, rows, grid, position_ids=positions, attention_mask=mask)
+        return score_grid(model, rows, grid, term, position_ids=positions, attention_mask=mask)
 
     def tokens_computed(self, rows: Rows) -> int:
         """All rows are as long as the longest."""
@@ -175,11 +179,11 @@ class Tree:
         """As many trees in a row as fit; those with branches are split where they are too long."""
         return _tree_bundles(self, pack_into_one_row, problems, tokens_per_pass)
 
-    def score(self, model: nn.Module, rows: Rows, pad_id: int) -> Tensor:
+    def score(self, model: nn.Module, rows: Rows, pad_id: int, term: Term | None = None) -> Tensor:
         """Depth is the position, ancestors are what is seen."""
         grid, device = Grid.of(rows, pad_id), device_of(model)
         positions, mask = to_tensor(grid.depths, device), tree_mask(grid.ends[0], device)
-        return score_grid(model, rows, grid, position_ids=positions, attention_mask=mask)
+        return score_grid(model, rows, grid, term, position_ids=positions, attention_mask=mask)
 
     def tokens_computed(self, rows: Rows) -> int:
         """One row, without padding."""
@@ -187,15 +191,19 @@ class Tree:
 
 
 def score(
-    model: nn.Module, bundles: Sequence[Bundle], problems: Sequence[Targets], pad_id: int
+    model: nn.Module,
+    bundles: Sequence[Bundle],
+    problems: Sequence[Targets],
+    pad_id: int,
+    term: Term | None = None,
 ) -> list[Tensor]:
-    """log P(target | prompt) for the targets of every problem; `bundles` are those of a layout over them."""
+    """The score of the targets of every problem; `bundles` are those of a layout over them."""
     # Log-probs are kept in float32 at least: sums of many bfloat16 ones would lose their last digits.
     dtype = torch.promote_types(next(model.parameters()).dtype, torch.float32)
     results = [torch.zeros(len(p.targets), dtype=dtype, device=device_of(model)) for p in problems]
     for bundle in bundles:
         sizes = [len(tree.targets) for tree in bundle.trees]
-        parts = torch.split(bundle.score(model, pad_id), sizes)
+        parts = torch.split(bundle.score(model, pad_id, term), sizes)
         for tree, log_probs in zip(bundle.trees, parts, strict=True):
             results[tree.problem][list(tree.targets)] = log_probs
     return results

@@ -6,7 +6,7 @@ Passes are packed to a budget of tokens.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -58,8 +58,13 @@ class Grid:
         return cls(tokens, depths, ends, np.concatenate(sources))
 
 
-def score_grid(model: nn.Module, rows: Rows, grid: Grid, **inputs: Tensor) -> Tensor:
-    """log P(target | prompt) for the targets of each tree, in order; `inputs` say how the model reads."""
+def score_grid(
+    model: nn.Module, rows: Rows, grid: Grid, term: Term | None = None, **inputs: Tensor
+) -> Tensor:
+    """The score of each tree's targets, in order: log P(target | prompt), with `term` and credits if any.
+
+    `inputs` say how the model reads.
+    """
     trees = [tree for row in rows for tree in row]
     device = device_of(model)
     # Targets that part at a node share its logits: the head reads every node once, however many leave it.
@@ -67,10 +72,10 @@ def score_grid(model: nn.Module, rows: Rows, grid: Grid, **inputs: Tensor) -> Te
     tokens = to_tensor(grid.tokens, device)
     output = logits_at(model, to_tensor(kept, device), input_ids=tokens, use_cache=False, **inputs)
     wanted_E = np.concatenate([tree.wanted for tree in trees])
-    log_probs_E = token_log_probs(
-        output.logits.squeeze(0), to_tensor(sources_E, device), to_tensor(wanted_E, device)
+    scores_E = token_scores(
+        output.logits.squeeze(0), to_tensor(sources_E, device), to_tensor(wanted_E, device), term
     )
-    return _sum_along_paths(log_probs_E, trees)
+    return _sum_along_paths(scores_E, trees)
 
 
 def ancestor_mask(model: nn.Module, ends: Integers) -> Tensor:
@@ -112,22 +117,33 @@ def _reads_only(head: nn.Module, kept: Tensor) -> Iterator[None]:
         hook.remove()
 
 
-class _TokenLogProbs(torch.autograd.Function):
-    """log softmax(logits)[source, token] with no array of the logits' size but theirs.
+# What a token's distribution, a row of log-probs over the vocabulary, adds to the token's own log-prob.
+Term = Callable[[Tensor], Tensor]
+
+
+class _TokenScores(torch.autograd.Function):
+    """log softmax(logits)[source, token] and a term of the row, with no array of the logits' size but theirs.
 
     The gradient is written over the logits, which dominate memory: a second backward is an error.
     Sums are in float32, or in float64 where the logits are.
     """
 
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, sources: Tensor, tokens: Tensor) -> Tensor:
+    def forward(ctx: Any, logits: Tensor, sources: Tensor, tokens: Tensor, term: Term | None) -> Tensor:
         wide = torch.promote_types(logits.dtype, torch.float32)
-        totals = torch.cat([part.to(wide).logsumexp(-1) for part in torch.split(logits, ROWS_AT_ONCE)])
+        parts = torch.split(logits, ROWS_AT_ONCE)
+        totals = torch.cat([part.to(wide).logsumexp(-1) for part in parts])
         ctx.save_for_backward(logits, totals, sources, tokens)
-        return logits[sources, tokens].to(wide) - totals[sources]
+        ctx.term = term
+        scores = logits[sources, tokens].to(wide) - totals[sources]
+        if term is None:
+            return scores
+        pairs = zip(parts, torch.split(totals, ROWS_AT_ONCE), strict=True)
+        terms_N = torch.cat([term(part.to(wide) - total[:, None]) for part, total in pairs])
+        return scores + terms_N[sources]
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
         logits, totals, sources, tokens = ctx.saved_tensors
         # d/dlogits of log softmax is (1 at the token) - P, weighted by all that was scored in the row.
         weights = torch.zeros_like(totals).index_add_(0, sources, gradients[0])
@@ -140,25 +156,51 @@ class _TokenLogProbs(torch.autograd.Function):
             rows = slice(start, start + ROWS_AT_ONCE)
             part = logits[rows]
             wide = part.to(totals)  # itself, if it is wide enough
-            wide.sub_(totals[rows, None]).exp_().mul_(-weights[rows, None])
+            wide.sub_(totals[rows, None])
+            added = None if ctx.term is None else _through_softmax(ctx.term, wide, weights[rows])
+            wide.exp_().mul_(-weights[rows, None])
+            if added is not None:
+                wide.add_(added)
+                here = (row >= start) & (row < start + ROWS_AT_ONCE)
+                scored[here] += added[row[here] - start, column[here]]
             if wide is not part:
                 part.copy_(wide)
         logits[row, column] = scored.to(logits.dtype)
-        return logits, None, None
+        return logits, None, None, None
 
 
-def token_log_probs(logits: Tensor, sources: Tensor, tokens: Tensor) -> Tensor:
-    """log P of `tokens[e]` under the row `sources[e]` of `logits`, in float32 or wider."""
-    result: Tensor = _TokenLogProbs.apply(logits, sources, tokens)  # type: ignore[no-untyped-call]
+def _through_softmax(term: Term, log_probs_N_V: Tensor, weights_N: Tensor) -> Tensor:
+    """The gradient with respect to logits of a term of their log softmax."""
+    with torch.enable_grad():
+        given = log_probs_N_V.detach().clone().requires_grad_()
+        (gradient,) = torch.autograd.grad(term(given), given, weights_N)
+    return gradient - given.detach().exp() * gradient.sum(-1, keepdim=True)
+
+
+def token_scores(logits: Tensor, sources: Tensor, tokens: Tensor, term: Term | None = None) -> Tensor:
+    """log P of `tokens[e]` under row `sources[e]` of `logits`, plus the row's term, in float32 or wider."""
+    result: Tensor = _TokenScores.apply(logits, sources, tokens, term)  # type: ignore[no-untyped-call]
     return result
 
 
-def _sum_along_paths(log_probs_E: Tensor, trees: Sequence[TokenTree]) -> Tensor:
+def _sum_along_paths(scores_E: Tensor, trees: Sequence[TokenTree]) -> Tensor:
     starts = np.cumsum([0, *(len(tree.wanted) for tree in trees)])
     paths = [path + start for tree, start in zip(trees, starts, strict=False) for path in tree.paths]
     slots = np.repeat(np.arange(len(paths)), [len(path) for path in paths])
-    along = log_probs_E[to_tensor(np.concatenate(paths), log_probs_E.device)]
-    return log_probs_E.new_zeros(len(paths)).index_add(0, to_tensor(slots, log_probs_E.device), along)
+    along = credited(scores_E[to_tensor(np.concatenate(paths), scores_E.device)], trees)
+    return scores_E.new_zeros(len(paths)).index_add(0, to_tensor(slots, scores_E.device), along)
+
+
+def credited(along: Tensor, trees: Sequence[TokenTree]) -> Tensor:
+    """The scores of the tokens of every target, one target after the other, times what each token counts."""
+    if not any(tree.credits for tree in trees):
+        return along
+    credits = [
+        tree.credits[k] if k in tree.credits else np.ones(len(path))
+        for tree in trees
+        for k, path in zip(tree.targets, tree.paths, strict=True)
+    ]
+    return along * to_tensor(np.concatenate(credits), along.device).to(along)
 
 
 def to_tensor(numbers: Any, device: torch.device) -> Tensor:

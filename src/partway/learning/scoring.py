@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from partway.learning.layout_check import checked_layout
 from partway.learning.layouts import LONGEST, SHORTEST, Bundle, Layout, Tree, score
-from partway.learning.passes import empty_pass
+from partway.learning.passes import Term, empty_pass
 from partway.learning.token_tree import Target, Targets
 
 
@@ -30,6 +30,10 @@ class LossFunction(Protocol):
     @property
     def couples(self) -> bool:
         """Whether the weight of one target in the gradient depends on the log-probs of the others."""
+
+    @property
+    def term(self) -> Term | None:
+        """What a token's distribution adds to its log-prob, if anything."""
 
     def __call__(self, log_probs_S: Tensor, targets: Sequence[Target]) -> Tensor: ...
 
@@ -120,7 +124,7 @@ class Scorer:
         share = 1 / (batch_size or max(1, len(plan.problems)))
         weights = self._weights(model, plan, objective)
         for bundle in plan.bundles:
-            log_probs = bundle.score(model, self.pad_id)
+            log_probs = bundle.score(model, self.pad_id, objective.term)
             total, by_problem = log_probs.new_zeros(()), log_probs.new_zeros(len(plan.problems))
             for problem, chosen, log_probs_S in _by_problem(bundle, log_probs):
                 if problem in plan.split:
@@ -139,7 +143,7 @@ class Scorer:
         """How much each target of the split problems counts in the gradient."""
         with torch.no_grad():
             bundles = plan.weighing_bundles if objective.couples else ()
-            log_probs = score(model, bundles, plan.problems, self.pad_id)
+            log_probs = score(model, bundles, plan.problems, self.pad_id, objective.term)
             for _ in range(plan.weighing - len(plan.weighing_bundles) if objective.couples else 0):
                 empty_pass(model, self.pad_id)
         weights = {}

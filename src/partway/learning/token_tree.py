@@ -8,7 +8,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -23,12 +23,13 @@ class Target:
     """Tokens to learn, what they are, and how much they count.
 
     `sample` is one of this step's samples, right or not, whose weight is its reward. A weight may be negative
-    where the objective allows it.
+    where the objective allows it. `credits` say how much each token counts within the target; empty: 1 each.
     """
 
     tokens: tuple[int, ...]
     kind: TargetKind = "fully_correct"
     weight: float = 1.0
+    credits: tuple[float, ...] = ()
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -45,6 +46,7 @@ class Targets:
         assert self.prompt, "a prompt needs a token, or the first token of its targets has no probability"
         assert self.targets, "a problem without targets has no loss; leave it out of the step"
         assert all(map(len, self.targets)), "a target needs a token; the empty solution is not learned"
+        assert all(len(one.credits) in (0, len(one)) for one in self.targets), "a credit for each token"
 
     @classmethod
     def of(cls, prompt: Iterable[int], sequences: Iterable[Iterable[int]]) -> Targets:
@@ -63,7 +65,14 @@ class Targets:
     def with_question(self) -> Targets:
         """The same problem with the prompt's tokens (but its first) learned as part of every target."""
         question = self.prompt[1:]
-        longer = (replace(target, tokens=question + target.tokens) for target in self.targets)
+        longer = (
+            replace(
+                target,
+                tokens=question + target.tokens,
+                credits=target.credits and (1.0,) * len(question) + target.credits,
+            )
+            for target in self.targets
+        )
         return Targets(self.prompt[:1], tuple(longer))
 
 
@@ -74,7 +83,8 @@ Integers = NDArray[np.int64]
 class TokenTree:
     """Some targets of one problem as nodes (T, what the model reads) and edges (E, what it is scored on).
 
-    Edge e is the token `wanted[e]` after node `sources[e]`; the edges of target k are `paths[k]`.
+    Edge e is the token `wanted[e]` after node `sources[e]`; `paths` are the edges of each target, in order.
+    `credits` has those of targets whose tokens do not all count the same.
     """
 
     problem: int
@@ -86,6 +96,7 @@ class TokenTree:
     sources: Integers
     wanted: Integers
     paths: tuple[Integers, ...]
+    credits: Mapping[int, NDArray[np.float64]]
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -132,6 +143,7 @@ def grow(problem: Targets, chosen: Sequence[int] | None = None, *, index: int = 
         sources=np.array(sources),
         wanted=np.array(wanted),
         paths=tuple(paths[sequences[k]] for k in chosen),
+        credits={k: np.array(problem.targets[k].credits) for k in chosen if problem.targets[k].credits},
     )
 
 

@@ -10,7 +10,16 @@ import torch
 from torch import Tensor, nn
 
 from partway.learning.layouts import Bundle, Flat, keeps_a_state
-from partway.learning.passes import Rows, batched, device_of, logits_at, to_tensor, token_log_probs
+from partway.learning.passes import (
+    Rows,
+    Term,
+    batched,
+    credited,
+    device_of,
+    logits_at,
+    to_tensor,
+    token_scores,
+)
 from partway.learning.token_tree import Targets, TokenTree, grow
 
 
@@ -34,10 +43,10 @@ class SharedPrompt:
         ]
         return [Bundle(self, ((grow(p, group, index=i),),)) for i, p, group in groups]
 
-    def score(self, model: nn.Module, rows: Rows, pad_id: int) -> Tensor:
+    def score(self, model: nn.Module, rows: Rows, pad_id: int, term: Term | None = None) -> Tensor:
         """Two forward passes: the prompt, then what follows it."""
         ((tree,),) = rows
-        return score_after_prompt(model, tree, pad_id)
+        return score_after_prompt(model, tree, pad_id, term)
 
     def tokens_computed(self, rows: Rows) -> int:
         """The prompt, and rows as long as the longest target without its last token."""
@@ -52,7 +61,7 @@ def _rows_at_once(problem: Targets, tokens_per_pass: int) -> list[Sequence[int]]
     return batched(ordered, max(1, tokens_per_pass // length))
 
 
-def score_after_prompt(model: nn.Module, tree: TokenTree, pad_id: int) -> Tensor:
+def score_after_prompt(model: nn.Module, tree: TokenTree, pad_id: int, term: Term | None = None) -> Tensor:
     """One forward pass over the prompt, then one over all targets as rows after its repeated cache."""
     device = device_of(model)
     prompt = to_tensor(tree.tokens[None, : tree.prompt_length], device)
@@ -61,16 +70,15 @@ def score_after_prompt(model: nn.Module, tree: TokenTree, pad_id: int) -> Tensor
     targets = [tree.wanted[path] for path in tree.paths]
     # The first token of every target follows the prompt, so its log-prob comes from the first pass already.
     first_S = to_tensor(np.array([target[0] for target in targets]), device)
-    log_probs_S = token_log_probs(output.logits.squeeze(0), torch.zeros_like(first_S), first_S)
+    first = token_scores(output.logits.squeeze(0), torch.zeros_like(first_S), first_S, term)
     length = max(map(len, targets)) - 1
     if length == 0:
-        return log_probs_S
+        return credited(first, [tree])
     tokens = np.full((len(targets), length), pad_id)
     for row, target in enumerate(targets):
         tokens[row, : len(target) - 1] = target[:-1]
     kept = [row * length + column for row, target in enumerate(targets) for column in range(len(target) - 1)]
     wanted = np.concatenate([target[1:] for target in targets])
-    slots = np.repeat(np.arange(len(targets)), [len(target) - 1 for target in targets])
     # The prompt's keys and values once for every row: rows are as many sequences to the model.
     output.past_key_values.batch_repeat_interleave(len(targets))
     output = logits_at(
@@ -80,10 +88,18 @@ def score_after_prompt(model: nn.Module, tree: TokenTree, pad_id: int) -> Tensor
         past_key_values=output.past_key_values,
         use_cache=True,
     )
-    rest = token_log_probs(
-        output.logits.squeeze(0), torch.arange(len(kept), device=device), to_tensor(wanted, device)
+    rest = token_scores(
+        output.logits.squeeze(0), torch.arange(len(kept), device=device), to_tensor(wanted, device), term
     )
-    return log_probs_S.index_add(0, to_tensor(slots, device), rest)
+    # Each target's first token, then its others, as `credited` has them.
+    lengths = np.array([len(target) for target in targets])
+    slots = np.repeat(np.arange(len(targets)), lengths)
+    starts = np.cumsum(lengths) - lengths
+    order = np.insert(
+        np.arange(len(rest)) + len(targets), starts - np.arange(len(targets)), np.arange(len(targets))
+    )
+    along = credited(torch.cat([first, rest])[to_tensor(order, device)], [tree])
+    return along.new_zeros(len(targets)).index_add(0, to_tensor(slots, device), along)
 
 
 SHARED_PROMPT = SharedPrompt()

@@ -22,7 +22,7 @@ _EVALUATING = "an evaluation draws samples and runs them, many of a problem at a
 _EXACT = "a run could not be resumed exactly"
 # Keys of TrainingArguments that would have no effect, or a wrong one, and why: other values are refused.
 REFUSED = {
-    "label_smoothing_factor": "log-probs of solutions are learned as they are",
+    "label_smoothing_factor": "objective: label_smoothing does it, with objective_args: {smoothing: 0.1}",
     "average_tokens_across_devices": "a loss is a mean over problems, not over tokens",
     "neftune_noise_alpha": "noise depends on the length of a sequence, and a pass holds several",
     "torch_empty_cache_steps": "passes of bounded size are made instead: see tokens_per_pass",

@@ -14,7 +14,7 @@ from scoring_cases import branching
 
 from mathdata.gsm8k import convert_gsm8k
 from partway.learning.layouts import Layout, Tree, TreeRows
-from partway.learning.passes import ROWS_AT_ONCE, token_log_probs
+from partway.learning.passes import ROWS_AT_ONCE, token_scores
 from partway.learning.token_tree import Targets, grow
 from partway.models.tiny import build_tiny_model
 from partway.problem import Problem
@@ -28,7 +28,7 @@ def test_token_log_probs_and_their_gradients_are_those_of_a_log_softmax(dtype: t
     rows = torch.randint(0, len(logits), (300,))  # some rows several times, some never
     tokens = torch.randint(0, 17, (300,))
     weights = torch.randn(300)
-    found = token_log_probs(logits.clone(), rows, tokens)  # written over, as what a head gives is
+    found = token_scores(logits.clone(), rows, tokens)  # written over, as what a head gives is
     (gradient,) = torch.autograd.grad((found * weights).sum(), logits)
     expected = logits.float().log_softmax(-1)[rows, tokens]
     (expected_gradient,) = torch.autograd.grad((expected * weights).sum(), logits)
@@ -38,7 +38,7 @@ def test_token_log_probs_and_their_gradients_are_those_of_a_log_softmax(dtype: t
 
 def test_certain_and_impossible_tokens_have_finite_gradients() -> None:
     logits = torch.tensor([[0.0, -2000.0], [0.0, 2000.0]], requires_grad=True)
-    found = token_log_probs(logits, torch.tensor([0, 1]), torch.tensor([1, 1]))
+    found = token_scores(logits, torch.tensor([0, 1]), torch.tensor([1, 1]))
     found.sum().backward()
     assert found.tolist() == [-2000.0, 0.0]
     assert logits.grad is not None
@@ -47,7 +47,7 @@ def test_certain_and_impossible_tokens_have_finite_gradients() -> None:
 
 def test_a_second_backward_is_an_error_and_no_other_gradient() -> None:
     logits = torch.randn(3, 5, requires_grad=True)
-    total = token_log_probs(logits.clone(), torch.tensor([0, 2]), torch.tensor([1, 4])).sum()
+    total = token_scores(logits.clone(), torch.tensor([0, 2]), torch.tensor([1, 4])).sum()
     total.backward(retain_graph=True)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         total.backward()

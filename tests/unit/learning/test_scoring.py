@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import operator
 import random
+from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 
 import pytest
 import torch
-from scoring_cases import TOLERANCE, EachAlone, alone, branching, largest_error, learn, reference_loss, tiny
+from scoring_cases import (
+    TOLERANCE,
+    EachAlone,
+    alone,
+    branching,
+    gradients,
+    largest_error,
+    learn,
+    reference_loss,
+    tiny,
+)
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
@@ -291,3 +302,34 @@ def test_adapters_learn_as_they_would_from_each_target_alone() -> None:
         tiny("llama"), LoraConfig(target_modules=["q_proj", "v_proj"], init_lora_weights=False)
     )
     assert_same(Scorer(model, 0, tokens_per_pass=512), model.eval(), problems(), objective("mml"))
+
+
+@pytest.mark.parametrize("layout", [None, SharedPrompt(), Flat()], ids=["tree", "shared_prompt", "flat"])
+def test_credits_weigh_each_token_of_a_target_by_itself(layout: Layout | None) -> None:
+    model, rng = tiny("llama"), random.Random(7)
+    whole = branching(rng, 9, 4, 8)
+    credited = [
+        replace(target, credits=tuple(rng.choice([-1.0, 0.0, 0.5, 2.0]) for _ in target.tokens))
+        for target in whole.targets[1:]
+    ]
+    problem = Targets(whole.prompt, (whole.targets[0], *credited))  # the first as ever, all its tokens alike
+    scorer = Scorer(model, 0, layout=layout)
+    losses, found = learn(scorer, model, scorer.plan([problem]), MLEAug())
+    model.zero_grad()
+    loss = torch.zeros(())
+    for target in problem.targets:
+        logits = model(input_ids=torch.tensor([problem.prompt + target.tokens])).logits[0]
+        log_probs = logits.log_softmax(-1)[len(problem.prompt) - 1 : -1]
+        scored = log_probs.gather(1, torch.tensor(target.tokens)[:, None])[:, 0]
+        loss = loss - (scored * torch.tensor(target.credits or [1.0] * len(target))).sum()
+    loss.backward()
+    torch.testing.assert_close(losses, loss.detach()[None], rtol=TOLERANCE, atol=1e-4)
+    assert largest_error(found, gradients(model)) < TOLERANCE
+
+
+def test_a_token_without_credit_has_a_gradient_of_exactly_zero() -> None:
+    model = tiny("gpt2")
+    scorer = Scorer(model, 0)
+    nothing = Target((5, 6, 7), credits=(0.0, 0.0, 0.0))
+    _, found = learn(scorer, model, scorer.plan([Targets((1, 2), (nothing,))]), MLEAug())
+    assert all(not gradient.any() for gradient in found.values())

@@ -1,0 +1,1 @@
+"""Losses that keep a model from growing too sure of the few solutions it was shown."""
