@@ -26,8 +26,8 @@ def _words(text: str) -> frozenset[str]:
 
 
 MODULES = _words(
-    "math statistics fractions decimal itertools functools collections __future__ bisect copy dataclasses "
-    "hashlib heapq operator random re string sys typing"
+    "math statistics fractions decimal itertools functools collections __future__ array bisect cmath copy "
+    "dataclasses hashlib heapq operator random re string sys typing"
 )
 MAX_NESTING = 1_500
 MAX_NODES = 200_000
@@ -40,7 +40,7 @@ UNPARSABLE = (SyntaxError, ValueError, MemoryError, RecursionError, OverflowErro
 
 # Names that Python has and programs here do not. A program may bind them itself.
 ABSENT_NAMES = _words(
-    "eval exec compile open input breakpoint exit quit help globals locals vars dir getattr setattr delattr "
+    "eval exec compile open input breakpoint help globals locals vars dir getattr setattr delattr "
     "hasattr memoryview id copyright credits license aiter anext"
 )
 # Attributes that lead from a value to frames, code or all classes, or read attributes named by a text.
@@ -68,6 +68,14 @@ _METHODS = frozenset(
         "rfloordiv ifloordiv mod rmod imod pow rpow ipow divmod rdivmod matmul rmatmul and rand or ror xor "
         "rxor lshift rlshift rshift rrshift neg pos abs invert int float complex index round trunc floor ceil"
         " post_init"
+    )
+)
+# Those of them that `operator` has under other names, and that no library makes for a class: they may be
+# given to a function, as in `map(list.__add__, x, y)`.
+_OPERATORS = frozenset(
+    f"__{name}__"
+    for name in _words(
+        "add sub mul truediv floordiv mod pow and or xor lshift rshift neg pos invert contains getitem len"
     )
 )
 _NODES = (
@@ -164,6 +172,7 @@ class _Screener:
     def __init__(self) -> None:
         self.seen = Screened()
         self.methods: set[int] = set()
+        self.called: set[int] = set()
 
     def walk(self, tree: ast.Module) -> None:
         level: list[ast.AST] = [tree]
@@ -208,7 +217,8 @@ class _Screener:
             _check_variable(node.id)
 
     def check_attribute(self, node: ast.Attribute) -> None:
-        if not (node.attr in _METHODS and _is_super(node.value)):
+        is_read = isinstance(node.ctx, ast.Load) and id(node) not in self.called
+        if not ((is_read and node.attr in _OPERATORS) or (node.attr in _METHODS and _is_super(node.value))):
             _check_attribute_name(node.attr)
         if node.attr == "format" and not _is_plain_format(node.value):
             raise _Refused("'format' is allowed on a literal text without attributes or indices only")
@@ -259,10 +269,19 @@ def _check_variable(name: str | None) -> None:
         raise _Refused(f"name {name[:80]!r} is not allowed")
 
 
+def may_be_attribute(name: str) -> bool:
+    """Whether a program may read and set an attribute of this name."""
+    return not _is_machinery(name) and name not in _LIBRARY
+
+
+def _is_machinery(name: str) -> bool:
+    return name.startswith(_MACHINERY_PREFIXES) or name in _MACHINERY or name[0] == name[-1] == "_"
+
+
 def _check_attribute_name(name: str) -> None:
-    if name.startswith(_MACHINERY_PREFIXES) or name in _MACHINERY or (name[0] == name[-1] == "_"):
+    if _is_machinery(name):
         raise _Refused(f"attribute {name[:80]!r} is not allowed: it leads to Python's machinery")
-    if name in _LIBRARY:
+    if not may_be_attribute(name):
         raise _Refused(f"attribute {name!r} is not allowed: classes of the library keep their own there")
 
 
@@ -302,6 +321,7 @@ def _has_plain_fields(template: str) -> bool:
 
 _CHECKS: dict[str, Callable[[_Screener, Any], None]] = {
     "Name": _Screener.check_name,
+    "Call": lambda screener, node: screener.called.add(id(node.func)),
     "Attribute": _Screener.check_attribute,
     "FunctionDef": _Screener.check_function,
     "ClassDef": _Screener.check_class,

@@ -28,14 +28,13 @@ from stepbox.channel import NOTHING_REFUSED, UNSCREENED, FrameReader, SentSheet,
 from stepbox.program import (
     FullRecord,
     PlainRecord,
-    fresh_namespace,
     prepare,
     prepare_unscreened,
     run_program,
-    settle_modules,
 )
 from stepbox.walls import confine_program, confine_worker, try_everything, warm_up_walls
 from stepbox.wire import to_json
+from stepbox.world import fresh_namespace, settle_modules
 
 HELLO, REPLY, UNUSABLE = b"H", b"R", b"U"
 CHANNEL = 0

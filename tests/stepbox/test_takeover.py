@@ -15,10 +15,10 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="th
 
 NO_SCREEN = """
 import builtins
-from stepbox import program, screen
-program._SHARED_BUILTINS.update(vars(builtins))
+from stepbox import program, screen, world
+world._SHARED_BUILTINS.update(vars(builtins))
 program.screen = lambda tree: screen.Screened()
-program._importer = lambda: __import__
+world._importer = lambda: __import__
 from stepbox import worker
 def confine(real=worker.confine_worker):
     lines = [line.split() for line in open("/proc/self/maps") if " rw-p " in line and "[stack]" not in line]
@@ -50,7 +50,7 @@ HOSTILE = {
     "fills the memory": "x = bytearray(180 << 20)",
     "changes the library": "import fractions, decimal, random, statistics\n"
     "fractions.Fraction.__add__ = lambda a, b: 7\nrandom.seed(5)\ndecimal.getcontext().prec = 2\n"
-    "fractions.Fraction.register(str)\nstatistics.NormalDist.samples = lambda *a: [1]",
+    "fractions.Fraction.numerator = 3\nstatistics.NormalDist.samples = lambda *a: [1]",
     "stops the clock": "import signal\nsignal.setitimer(signal.ITIMER_PROF, 0)\nwhile True:\n    pass",
     "kills whoever started it": "import os\n"
     "try:\n    os.kill(os.getppid(), 9)\nexcept OSError as e:\n    x = e.errno",
