@@ -27,7 +27,7 @@ AROUND = {
     "servers": set(),
     "tracking": set(),
     "shortcuts": set(),
-    "smollm2": set(),
+    "smollm2": {"shortcuts"},
     "written": set(),
     "measuring": set(),
     "replay": {"measuring"},

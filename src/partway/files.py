@@ -72,13 +72,6 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def cache_directory() -> Path:
-    """Where partway keeps what can be made again: PARTWAY_CACHE, else a folder of the user's cache."""
-    chosen = os.environ.get("PARTWAY_CACHE")
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(chosen) if chosen else base / "partway"
-
-
 def remove_remains(directory: Path) -> None:
     """Remove what killed processes left half-written in `directory` and below."""
     for path in list(directory.rglob(".*.tmp")):  # a list: nothing is removed while walking

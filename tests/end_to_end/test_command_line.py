@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 
 import click
@@ -107,7 +108,8 @@ def test_a_mistake_in_a_file_is_told_with_the_file_that_makes_it(partway, tmp_pa
     told = (
         f"partway: error: {tmp_path / 'base.yaml'}: unknown key 'learning_rat'; did you mean 'learning_rate'?"
     )
-    assert partway("train", tmp_path / "leaf.yaml") == (1, "", told + "\n")
+    code, out, err = partway("train", tmp_path / "leaf.yaml")
+    assert (code, out, err.splitlines()[-1]) == (1, "", told)
 
 
 def break_something(*_, **__):
@@ -115,11 +117,21 @@ def break_something(*_, **__):
 
 
 def test_an_unexpected_error_is_one_line_that_owns_up(partway, folder, monkeypatch):
+    monkeypatch.setattr("partway.cli.trace.trace_all", itemgetter(0))
+    code, out, err = partway("trace", folder / "solution.py")
+    assert (code, out) == (1, "")
+    told = "itemgetter expected 1 argument, got 2; this is a bug in partway, please report what --debug shows"
+    assert err == f"partway: error: TypeError: {told}\n"
+
+
+def test_an_error_in_code_of_the_users_own_names_the_line(partway, folder, monkeypatch):
     monkeypatch.setattr("partway.cli.trace.trace_all", break_something)
     code, out, err = partway("trace", folder / "solution.py")
     assert (code, out) == (1, "")
-    told = "LookupError: a wheel came off; this is a bug in partway, please report what --debug shows"
-    assert err == f"partway: error: {told}\n"
+    place = f"{__file__}:{break_something.__code__.co_firstlineno + 1}, in break_something"
+    assert err.startswith(
+        f"partway: error: {place}: LookupError: a wheel came off; this is not partway's code"
+    )
 
 
 @pytest.mark.parametrize("words", [("--debug", "trace"), ("trace", "--debug")])

@@ -1,5 +1,6 @@
 """`partway sample` as users call it, with a model that has learned one problem by heart."""
 
+import io
 import json
 import os
 
@@ -41,7 +42,7 @@ def wide(monkeypatch):
 
 def test_solutions_are_shown_with_counts_traces_and_verdicts(model, partway):
     code, out, err = partway("sample", model, QUESTION, "--answer", "15", "-n", 40)
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, f"partway: loading {model}\n")
     for shown in ("of 40, new fully correct", "answer = n0 + n1", "{3, 12, 15}", "answer 15"):
         assert shown in out
 
@@ -68,7 +69,7 @@ def test_json_counts_every_sample_and_the_seed_repeats_them(model, partway):
     assert best["verdict"] == "new_fully_correct"
     assert best["solution"] == APPLES.reference.text
     assert best["steps"][0] == {"step": "n0 = 12", "set": {"n0": "12"}, "state": "12"}
-    assert partway(*arguments) == (0, out, "")
+    assert partway(*arguments)[:2] == (0, out)
     assert partway(*arguments, "--seed", 1)[1] != out
 
 
@@ -115,6 +116,42 @@ def test_mistakes_are_one_line_and_exit_code_one(arguments, message, model, part
         "sample", *(model if argument == "MODEL" else argument for argument in arguments)
     )
     assert (code, out) == (1, "")
-    assert err.startswith("partway: error: ")
-    assert message in err
-    assert err.count("\n") == 1
+    *before, last = err.splitlines()
+    assert last.startswith("partway: error: ")
+    assert message in last
+    assert before in ([], [f"partway: loading {model}"], [f"partway: loading {arguments[0]}"])
+
+
+def asked(monkeypatch, text):
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+
+
+def test_without_a_question_each_line_is_one_and_the_model_is_loaded_once(model, partway, monkeypatch):
+    asked(monkeypatch, f"{QUESTION} = 15\n\n{QUESTION}\n")
+    code, out, err = partway("sample", model, "-n", 40, "--json")
+    first, second = map(json.loads, out.splitlines())
+    assert (code, err) == (0, f"partway: loading {model}\n")
+    assert (first["question"], second["question"]) == (QUESTION, QUESTION)
+    assert first["solutions"][0]["verdict"] == "new_fully_correct"
+    assert second["solutions"][0]["verdict"] is None, "nobody said what is right"
+
+
+def test_on_a_terminal_there_is_a_prompt_and_the_end_of_input_ends_it(model, partway, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    prompts = []
+
+    def typed(prompt):
+        prompts.append(prompt)
+        if len(prompts) > 2:
+            raise EOFError
+        return f"{QUESTION} = 15"
+
+    monkeypatch.setattr("sys.stdin", Terminal())
+    monkeypatch.setattr("builtins.input", typed)
+    code, out, _ = partway("sample", model, "-n", 10)
+    assert code == 0
+    assert prompts == ["question> "] * 3
+    assert out.count("of 10, new fully correct") == 2

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -83,13 +84,22 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(folder, tmp_path):
     assert "pass@1" in output
     assert "\x1b" not in output
     assert "NOTHING was learned" not in output
+    first, *lines = output.splitlines()
+    model = folder / "model"
+    assert first == f"partway: starting with {model}"
+    begins = [line for line in lines if line.startswith("partway: ") and "layout" not in line]
+    assert begins[0].startswith("partway: 8 problems, all with a solution")
+    assert re.fullmatch(rf"partway: {model}, [\d,]+ weights, all trained; asked by .*'answer'", begins[1])
+    assert begins[2].startswith("partway: 4 steps of 4 problems; self_sampling fcs+pcs, objective mle_aug; ")
+    assert begins[3].startswith(f"partway: everything goes to {tmp_path / 'run'}; Ctrl-C saves")
+    assert begins[-1].startswith("partway: next: partway report ")
 
 
 def test_a_run_that_learned_nothing_says_so_at_the_end(folder, tmp_path):
     rows = [{"question": f"{n} pens and one more?", "answer": n + 0.125} for n in range(4)]
     (tmp_path / "train.jsonl").write_text("\n".join(map(json.dumps, rows)))
     words = ["--train_file", tmp_path / "train.jsonl", "--output_dir", tmp_path / "run", "--max_steps", 2]
-    *_, told, _ = invoke(folder / "config.yaml", *words).splitlines()
+    *_, told, _, _ = invoke(folder / "config.yaml", *words).splitlines()
     assert told.startswith("partway: NOTHING was learned: no problem has a solution, and no sample was right")
 
 

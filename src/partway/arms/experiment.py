@@ -60,6 +60,7 @@ class Experiment:
     difficulty: str = "easy"  # of the built-in ones
     measures_all: bool = False  # also the last step and the best checkpoint for each k
     settings: Mapping[str, Any] = field(default_factory=dict)
+    own_metrics: list[str] | None = None  # functions, as package.module:name
 
     def __post_init__(self) -> None:
         for name in ("train", "dev", "test", "steps", "eval_steps", "dev_samples", "test_samples"):

@@ -12,26 +12,40 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb
 from statistics import fmean, stdev
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from partway.errors import ConfigError
+from partway.errors import CodeError, ConfigError, suggestion
 from partway.language import Language, Trace
 from partway.objectives import MLEAug
 from partway.problem import Problem
+from partway.registry import imported
 from partway.rewards import credit
 from partway.sample import Sample
 
+REWARDS = ("answer", "trace")
 EPSILON = 1e-4  # TRL's, so that a group of nearly equal rewards does not explode
 
 
 @dataclass(frozen=True)
 class PolicyGradient(MLEAug):
-    """An objective over a step's own samples, rewarded for a right answer or, by `trace`, also for less."""
+    """An objective over a step's own samples, rewarded for a right answer, by `trace` also for less.
+
+    `reward` may also be a function of one's own, as `package.module:name`.
+    """
 
     meaning = ""
     colours: ClassVar = {}
 
-    reward: Literal["answer", "trace"] = "answer"
+    reward: str = "answer"
+
+    def __post_init__(self) -> None:
+        if ":" in self.reward:
+            imported(self.reward, "reward")
+        elif self.reward not in REWARDS:
+            near = suggestion(self.reward, REWARDS)
+            raise ConfigError(
+                f"reward is {self.reward!r}, expected answer, trace or package.module:name{near}"
+            )
 
     @property
     def least_samples(self) -> int:
@@ -45,20 +59,42 @@ class PolicyGradient(MLEAug):
     def weigh(
         self, problem: Problem, samples: Sequence[tuple[Sample, Trace]], language: Language
     ) -> list[float]:
-        """The sum of the advantages of all copies of each sample."""
+        """The sum of the advantages of all copies of each sample; one without a reward counts nothing."""
         rewards = self.rewards(problem, samples, language)
-        copies = zip(samples, rewards, strict=True)
-        weights = iter(self.advantages([r for (sample, _), r in copies for _ in range(sample.count)]))
-        return [sum(next(weights) for _ in range(sample.count)) for sample, _ in samples]
+        counts = [0 if r is None else sample.count for (sample, _), r in zip(samples, rewards, strict=True)]
+        if sum(counts) < self.least_samples:
+            return [0.0] * len(samples)
+        known = zip(rewards, counts, strict=True)
+        weights = iter(self.advantages([r for r, count in known if r is not None for _ in range(count)]))
+        return [sum(next(weights) for _ in range(count)) for count in counts]
 
     def rewards(
         self, problem: Problem, samples: Sequence[tuple[Sample, Trace]], language: Language
-    ) -> list[float]:
-        """Of each sample 1 for a right answer, else 0 or, by `trace`, partial credit."""
+    ) -> list[float | None]:
+        """Of each sample 1 for a right answer, else 0 or by `trace` partial credit, or as a function says."""
+        if ":" in self.reward:
+            return own_rewards(self.reward, problem, [sample.text for sample, _ in samples])
         known: list[Trace] = []  # without a reference, only the answer counts
         if self.reward == "trace" and problem.reference is not None:
             known = language.trace_all([(problem, problem.reference.text)])
         return [credit(trace, problem, known, language=language) for _, trace in samples]
+
+
+def own_rewards(path: str, problem: Problem, texts: Sequence[str]) -> list[float | None]:
+    """What a function with the signature of TRL's rewards says of texts that are to solve a problem.
+
+    Beside `prompts` and `completions` it gets `answer`, `solution` and the other columns of the problem's
+    row, a list for each. None is no reward, and such a sample is not learned from.
+    """
+    solution = None if problem.reference is None else problem.reference.text
+    columns = {**problem.meta, "answer": problem.answer, "solution": solution}
+    lists = {name: [value] * len(texts) for name, value in columns.items()}
+    rewards = imported(path, "reward")(
+        prompts=[problem.question] * len(texts), completions=list(texts), **lists
+    )
+    if len(rewards) != len(texts):
+        raise CodeError(f"reward is {path!r}, which gave {len(rewards)} rewards for {len(texts)} completions")
+    return [None if reward is None else float(reward) for reward in rewards]
 
 
 @dataclass(frozen=True)
@@ -128,6 +164,7 @@ class PKPO(PolicyGradient):
     k: int = 4
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.k < 2:
             raise ConfigError(f"k is {self.k}, expected at least 2: a sample is compared with k - 1 others")
 

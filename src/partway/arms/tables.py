@@ -33,12 +33,14 @@ def scores_table(experiment: Experiment, outcomes: Sequence[Outcome], table: str
     columns = [Column("arm"), *(Column(name, is_share=True) for name in experiment.metrics)]
     columns += [Column(f"{name} - {first.label}", is_share=True) for name in compared]
     columns += [Column("unique", is_share=True)] if has_unique else []
+    added = [path.rpartition(":")[2] for path in experiment.own_metrics or ()]
+    columns += [Column(name, digits=3) for name in added]
     rows: list[list[Cell]] = []
     for arm in experiment.arms:
         own = of_arm(outcomes, arm.name)
         mean, gain = means(own, table), gains(own, baseline, table)
         differences = [None if arm == first else gain[name] for name in compared]
-        unique = [mean["unique"]] if has_unique else []
+        unique = [mean.get(name) for name in [*(["unique"] if has_unique else []), *added]]
         rows.append([arm.label, *(mean[name] for name in experiment.metrics), *differences, *unique])
     return Table(f"{TITLES[table]}; {size_of(experiment)}", columns, rows)
 

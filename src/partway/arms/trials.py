@@ -97,6 +97,7 @@ class Trial:
             ks=tuple(k for k in (1, *self.experiment.ks) if k <= samples),  # dev has fewer than test
             pass1_samples=int(pass1),
             seed=self.seed,
+            own_metrics=tuple(self.experiment.own_metrics or ()),
         )
 
     def measured(

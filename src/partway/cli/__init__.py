@@ -7,11 +7,14 @@ theirs (`registry`). A command is imported only when called, so that `partway --
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
@@ -28,7 +31,7 @@ ROOM = (
 )
 COMMANDS = {
     "train": "Fine-tune a model from a YAML file and --key value overrides.",
-    "sample": "Solutions of a model for one question, with traces and verdicts.",
+    "sample": "Solutions of a model for one question or many, with traces and verdicts.",
     "trace": "Run a solution step by step and show its states.",
     "doctor": "Versions, devices, sandbox strength, and what is missing.",
 }
@@ -93,7 +96,11 @@ class App(LazyGroup):
 @click.group(
     cls=App,
     parts=commands,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        "token_normalize_func": lambda word: word.replace("_", "-"),  # --max_steps is --max-steps
+    },
     epilog='Completion in bash (or zsh, fish): eval "$(_PARTWAY_COMPLETE=bash_source partway)"',
 )
 @click.version_option(package_name="partway", message="partway %(version)s")
@@ -116,8 +123,19 @@ def app(ctx: click.Context, debug: bool, quiet: bool, allow_weak_sandbox: bool) 
       partway doctor
     """
     ctx.obj = {"debug": debug, "quiet": quiet}
+    remarks = logging.getLogger("partway")
+    remarks.handlers[:] = [] if quiet else [Remarks()]
+    remarks.setLevel(logging.WARNING if quiet else logging.INFO)
     if allow_weak_sandbox:
         os.environ["PARTWAY_ALLOW_WEAK_SANDBOX"] = "1"  # processes started from this one ask for it, too
+
+
+class Remarks(logging.Handler):
+    """Says on standard error what is logged; of several processes only the first tells what is no warning."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.levelno > logging.INFO or os.environ.get("RANK", "0") == "0":
+            _say(record.getMessage())
 
 
 def main() -> NoReturn:
@@ -171,7 +189,21 @@ def _told(error: Exception) -> str:
     kind = type(error).__name__
     if kind == "OutOfMemoryError":  # torch's, which is not imported for its name
         return f"{str(error).split('. ')[0]}; {ROOM}"
+    if (place := _place_outside(error)) is not None:
+        return f"{place}: {kind}: {error}; this is not partway's code, --debug shows how it was called"
     return f"{kind}: {error}; this is a bug in partway, please report what --debug shows"
+
+
+def _place_outside(error: Exception) -> str | None:
+    """The line of a user's own module where an error arose: of a reward, an objective, a language."""
+    libraries = (sys.prefix, sys.base_prefix, str(Path(__file__).parents[2]), "<")
+    frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    own = [
+        (code, line)
+        for code, line in frames
+        if not code.co_filename.startswith(libraries) and "-packages" not in code.co_filename
+    ]
+    return f"{own[-1][0].co_filename}:{own[-1][1]}, in {own[-1][0].co_name}" if own else None
 
 
 def _say(line: str) -> None:

@@ -1,41 +1,45 @@
-"""`partway sample`: solutions of a model for one question, with counts, traces and verdicts."""
+"""`partway sample`: solutions of a model for one question or many, with counts, traces and verdicts."""
 
 from __future__ import annotations
 
 import ast
 import json
+import logging
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from partway.cli.options import (
-    ANSWER_VARIABLE,
     CHAT_TEMPLATE,
     DEVICE,
-    LANGUAGE,
     LENGTH,
     SEED,
     TOP_K,
     TOP_P,
     check_device,
     given,
+    length_for,
     option,
+    speaks,
+    spoken,
     takes,
 )
 from partway.cli.trace import as_object as trace_object
 from partway.errors import ProblemError, SolutionError
+from partway.problem import Problem
 
 if TYPE_CHECKING:
     from partway.buffer import Verdict
     from partway.language import Language, Trace
-    from partway.problem import Problem
     from partway.sample import Sample
     from partway.solution import Solution
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ class SampleOptions:
     """What the command line says."""
 
     model: str = given(click.argument("model", metavar="MODEL_OR_RUN"))
-    question: str = given(click.argument("question", metavar="QUESTION|-"))
+    question: str | None = given(click.argument("question", required=False, metavar="[QUESTION|-]"))
     samples: int = option(
         "-n", "--samples", type=click.IntRange(1), default=10, show_default=True, help="How many."
     )
@@ -56,71 +60,112 @@ class SampleOptions:
     temperature: float = option("--temperature", default=0.8, show_default=True, help="0 is greedy.")
     top_p: float = given(TOP_P)
     top_k: int = given(TOP_K)
-    max_completion_length: int = given(LENGTH)
+    max_completion_length: int | None = given(LENGTH)
     seed: int = given(SEED)
-    answer_variable: str | None = given(ANSWER_VARIABLE)
-    language_name: str | None = given(LANGUAGE)
     chat_template: Literal["auto", "none"] = given(CHAT_TEMPLATE)
     device: str | None = given(DEVICE)
 
 
+Solve = Callable[["Problem"], list[tuple["Sample", "Trace"]]]
+
+
 @click.command()
 @takes(SampleOptions)
+@speaks
 @click.option(
     "--show", type=click.IntRange(1), default=10, show_default=True, help="Tables to print at most."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all solutions.")
-@click.pass_context
-def command(ctx: click.Context, /, show: int, as_json: bool, **options: Any) -> None:
-    """Solutions of a model for one question, with counts, traces and verdicts.
+def command(show: int, as_json: bool, **options: Any) -> None:
+    """Solutions of a model for a question, with counts, traces and verdicts.
 
     MODEL is a directory in Hugging Face's layout, a run of partway train, a name on the Hub, or smollm2.
-    Equal solutions are shown once, the most frequent first.
+    Equal solutions are shown once, the most frequent first. Without QUESTION, questions are read line by line
+    until the input ends (Ctrl-D); `How many? = 15` says what the right answer is.
 
     \b
     Examples:
+      partway sample runs/demo
       partway sample runs/demo "Anna has 12 apples and buys 3 more. How many has she?"
       partway sample runs/demo "Anna has 12 apples and buys 3 more. How many has she?" --answer 15 -n 100
       partway sample smollm2 "Ben reads 4 pages a day. How many in 3 days?" --prefix "n0 = 4; n1 = 3"
     """
     chosen = SampleOptions(**options)
-    with _status(shown=not ctx.obj["quiet"]) as say:
-        problem, prefix, solutions, language = _sample(chosen, say)
-    if as_json:
-        click.echo(json.dumps(as_object(problem, prefix, solutions), ensure_ascii=False))
-    else:
-        show_solutions(solutions, show, language)
+    # All that can be wrong with the options is found before the model is loaded.
+    language = spoken(chosen.model)
+    prefix = parse_prefix(chosen.prefix, language)
+    answer = None if chosen.answer is None else value_of(chosen.answer)
+    given_one = [] if chosen.question is None else [read_question(chosen.question)]
+    solve = _loaded(chosen, prefix, language)
+    for problem in [Problem("the question", one, answer) for one in given_one] or _questions():
+        solutions = solve(problem)
+        if as_json:
+            click.echo(json.dumps(as_object(problem, prefix, solutions), ensure_ascii=False))
+        else:
+            show_solutions(solutions, show, language)
 
 
-def _sample(
-    options: SampleOptions, say: Callable[[str], None]
-) -> tuple[Problem, Solution, list[tuple[Sample, Trace]], Language]:
-    """All that can be wrong with the options is found before the model is loaded."""
+def _loaded(options: SampleOptions, prefix: Solution, language: Language) -> Solve:
+    """What solves problems: the model, loaded once."""
     from partway.models.engine import Request, SamplingSettings
-    from partway.problem import Problem
-    from partway.runs import language_for
 
-    settings = SamplingSettings(
-        options.temperature, options.top_p, options.top_k, options.max_completion_length
-    )
-    answer = None if options.answer is None else value_of(options.answer)
-    problem = Problem("the question", read_question(options.question), answer)
-    language = language_for(options.model, options.language_name, answer_variable=options.answer_variable)
-    prefix = parse_prefix(options.prefix, language)
-
-    # From here on torch is imported, which takes seconds; what can be wrong was found before.
+    length = length_for(options.model, options.max_completion_length)
+    settings = SamplingSettings(options.temperature, options.top_p, options.top_k, length)
+    logger.info("loading %s", options.model)  # before torch is imported, which takes seconds
     check_device(options.device)
-    say(f"loading {options.model}")
     from partway.models.loading import load_model
     from partway.models.prompts import Asking
     from partway.sampling.local_engine import LocalEngine
 
     asking = Asking(options.chat_template, language=language)
-    language_model = load_model(options.model, device=options.device, asking=asking)
-    say(f"sampling from {options.model}")
-    engine = LocalEngine(language_model, language=language)
-    [samples] = engine.complete([Request(problem, prefix, options.samples)], settings, options.seed)
-    return problem, prefix, judge(samples, problem, language), language
+    engine = LocalEngine(load_model(options.model, device=options.device, asking=asking), language=language)
+
+    def solve(problem: Problem) -> list[tuple[Sample, Trace]]:
+        with _status(f"sampling from {options.model}"):
+            [samples] = engine.complete([Request(problem, prefix, options.samples)], settings, options.seed)
+            return judge(samples, problem, language)
+
+    return solve
+
+
+def _status(text: str) -> AbstractContextManager[object]:
+    """Says what is being done for as long as it is, on a terminal's standard error."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    is_shown = console.is_terminal and logger.isEnabledFor(logging.INFO)
+    return console.status(text) if is_shown else nullcontext()
+
+
+def _questions() -> Iterator[Problem]:
+    """What is asked, line by line; on a terminal there is a prompt, and what was typed before."""
+    is_terminal = sys.stdin.isatty()
+    if is_terminal:
+        import readline  # noqa: F401  # arrows move in the line and through earlier ones
+    while True:
+        try:
+            line = input("question> ") if is_terminal else sys.stdin.readline()
+        except EOFError:
+            click.echo()
+            return
+        if not line and not is_terminal:
+            return
+        if line.strip():
+            question, answer = answered(line)
+            yield Problem("the question", question, answer)
+
+
+def answered(line: str) -> tuple[str, Any]:
+    """A question, and the right answer if the line says it.
+
+    >>> answered("2 pens and 3 more? = 5"), answered("What is x if x = 3?")
+    (('2 pens and 3 more?', 5), ('What is x if x = 3?', None))
+    """
+    question, mark, said = line.strip().rpartition("?")
+    _, equals, value = said.partition("=")
+    if not (mark and equals and value.strip()):
+        return line.strip(), None
+    return f"{question}?", value_of(value.strip())
 
 
 def read_question(text: str) -> str:
@@ -228,18 +273,3 @@ def show_solutions(solutions: Sequence[tuple[Sample, Trace]], limit: int, langua
 def _title(sample: Sample, total: int) -> str:
     verdict = f", {sample.verdict.replace('_', ' ')}" if sample.verdict else ""
     return f"{sample.count} of {total}{verdict}{'' if sample.finished else ', cut off'}"
-
-
-@contextmanager
-def _status(*, shown: bool) -> Iterator[Callable[[str], None]]:
-    """Says what is being done, on a terminal's standard error."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    status = console.status("starting")
-    try:
-        if shown and console.is_terminal:
-            status.start()
-        yield status.update
-    finally:
-        status.stop()

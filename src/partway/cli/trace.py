@@ -10,11 +10,10 @@ from typing import Any
 
 import click
 
+from partway.cli.options import speaks, spoken
 from partway.errors import SolutionError
 from partway.language import PYTHON, Language, Trace, trace_all
-from partway.language.language import language_of, with_args
 from partway.problem import Problem
-from straightline import StateMode
 
 MAX_BYTES = 1_000_000  # one more is read, to tell what is too long from what just fits
 
@@ -24,24 +23,9 @@ MAX_BYTES = 1_000_000  # one more is read, to tell what is too long from what ju
 @click.option(
     "--against", metavar="REFERENCE", help="A known solution to show beside; '=' marks what is right."
 )
-@click.option("--state", type=click.Choice(["multiset", "set", "strict"]), help="How values compare.")
-@click.option("--answer-variable", help="The variable that ends a solution.  [default: answer]")
-@click.option(
-    "--language",
-    "name",
-    default="python",
-    show_default=True,
-    help="python-written looks inside a function that returns or a main guard, up to a line that prints.",
-)
+@speaks
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per solution.")
-def command(
-    files: tuple[str, ...],
-    against: str | None,
-    state: StateMode | None,
-    answer_variable: str | None,
-    name: str,
-    as_json: bool,
-) -> None:
+def command(files: tuple[str, ...], against: str | None, as_json: bool) -> None:
     """Run solutions step by step and show their states.
 
     \b
@@ -54,8 +38,7 @@ def command(
     from partway.cli.trace_tables import Shown, show, show_against
 
     names = [*([against] if against else []), *files]
-    given = {"state": state, "answer_variable": answer_variable}
-    language = language_of(with_args({"language": name}, given))
+    language = spoken()
     texts = [read(name) for name in names]
     traces = trace_all(texts, language)
     shown = [Shown.of(*one, language) for one in zip(names, texts, traces, strict=True)]

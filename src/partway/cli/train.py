@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import math
 import os
 import tempfile
 from collections.abc import Sequence
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from partway.runs import Run
     from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 
+logger = logging.getLogger(__name__)
 NAMED = 5  # left-out problems that are named one by one
 
 
@@ -133,6 +136,8 @@ def command(
         raise click.UsageError("Give CONFIG.yaml, or at least --train_file and the file of problems.")
     overrides = parse_overrides(pairs)
     settings = _settings(config, overrides, resumes=resume is not None)
+    # Before torch is imported, which takes seconds.
+    logger.info("starting with %s", (settings | overrides).get("model_name_or_path", "tiny"))
     from partway.runs import Run
     from partway.training.callbacks import Interrupted
     from partway.training.config import config_of
@@ -230,7 +235,8 @@ def _trainer(args: SelfSamplingConfig, strict: bool, replay: str | None = None) 
         trainer.say(f"left out {len(trainer.left_out)} problems that cannot be used:")
         for one in trainer.left_out[:NAMED]:
             trainer.say(f"  problem {one.id}: {one.reason}")
-    trainer.say(good_for(trainer.train_dataset))
+    for line in outline(trainer):
+        trainer.say(line)
     return trainer
 
 
@@ -248,6 +254,29 @@ def _problems(path: str, args: SelfSamplingConfig, strict: bool) -> list[Problem
         for row in result.bad_rows[:NAMED]:
             click.echo(f"partway:   {row}", err=True)
     return result.problems
+
+
+def outline(trainer: SelfSamplingTrainer) -> list[str]:
+    """What is about to happen: problems, model, steps, and where results go."""
+    args, language = trainer.args, trainer.language
+    sizes = [(weight.numel(), weight.requires_grad) for weight in trainer.model.parameters()]
+    total, learned = sum(size for size, _ in sizes), sum(size for size, is_learned in sizes if is_learned)
+    share = "all trained" if learned == total else f"{learned / total:.2%} trained"
+    asked = "its chat template" if trainer.codec.question.is_markup else "the question as a comment"
+    steps = args.max_steps
+    if steps < 0:
+        steps = math.ceil(args.num_train_epochs * trainer.order.steps_per_epoch)
+    looked = "no evaluation (eval_file is not set)"
+    if trainer.eval_dataset:
+        looked = f"evaluation on {len(trainer.eval_dataset):,} problems every {args.eval_steps:g} steps"
+    return [
+        good_for(trainer.train_dataset),
+        f"{args.model_name_or_path}, {total:,} weights, {share}; asked by {asked} for "
+        f"{language.instruction.name} that {language.instruction.ending}",
+        f"{steps:,} steps of {args.problems_per_step} problems; self_sampling {args.self_sampling}, "
+        f"objective {args.objective}; {looked}",
+        f"everything goes to {trainer.run.directory}; Ctrl-C saves and stops, --resume goes on",
+    ]
 
 
 def good_for(problems: Sequence[Problem]) -> str:
@@ -289,3 +318,4 @@ def _conclude(trainer: SelfSamplingTrainer, as_json: bool) -> None:
         click.echo(json.dumps(latest))
     else:
         click.echo(str(run.final))
+        trainer.say(f"next: partway report {run.directory}, or partway sample {run.directory}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from partway.cli import LazyGroup, commands
-from partway.cli.options import COLUMNS
+from partway.cli.options import COLUMNS, speaks, spoken
 from partway.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -51,26 +51,11 @@ def command() -> None:
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--answer-variable", help="The variable that ends a solution.  [default: answer]")
-@click.option(
-    "--language",
-    default="python",
-    show_default=True,
-    help="What programs are written in; MBPP: python-tests.",
-)
-@click.option("--checker", metavar="NAME", help="What makes an answer right.  [default: default]")
+@speaks
 @COLUMNS
 @AS_JSON
 @click.pass_context
-def check(
-    ctx: click.Context,
-    file: Path,
-    answer_variable: str | None,
-    language: str,
-    checker: str | None,
-    columns: str | None,
-    as_json: bool,
-) -> None:
+def check(ctx: click.Context, file: Path, columns: str | None, as_json: bool) -> None:
     """Validate a file of problems, or a data set of the Hub, and report everything wrong with it.
 
     Reads JSONL, JSON, CSV, TSV, Parquet and XML in the layouts of docs/data.md: question/answer, messages,
@@ -86,12 +71,9 @@ def check(
     """
     from partway.cli.train import good_for
     from partway.data.problem_files import check_problems
-    from partway.language.language import language_of, with_args
     from partway.problems import numbers_left_text, without_number, without_references
 
-    given = {"answer_variable": answer_variable, "checker": checker}
-    spoken = language_of(with_args({"language": language}, given))
-    checked = check_problems(file, language=spoken, columns=columns)
+    checked = check_problems(file, language=spoken(), columns=columns)
     remarks = [tell(checked.problems) for tell in (without_references, without_number) if checked.problems]
     if systems := sum("system" in problem.meta for problem in checked.problems):
         remarks.append(f"{systems:,} system turns are not asked (they are in meta); see system_prompt")

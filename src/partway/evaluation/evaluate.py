@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from partway import registry
 from partway.errors import EngineError, ProblemError
 from partway.evaluation.results import Evaluation, EvaluationPlan, Phase
 from partway.evaluation.samples import Judged, ProblemResult, judge, whole
@@ -92,7 +93,8 @@ def evaluate(
         ProblemResult(p.id, finished["samples"].get(p.id, ()), finished["pass1"].get(p.id, ()))
         for p in problems
     )
-    return Evaluation.of(tuple(results), plan)
+    own = registry.part("metrics", "own")(problems, results, plan) if plan.own_metrics else results
+    return Evaluation.of(tuple(own), plan)
 
 
 def check_problems(problems: Sequence[Problem]) -> None:

@@ -53,6 +53,7 @@ class EvaluationPlan:
     pass1_temperature: float = 0.2
     seed: int = 0
     language: Language = PYTHON
+    own_metrics: tuple[str, ...] = ()  # as package.module:name
 
     def __post_init__(self) -> None:
         for name, count in (("samples", self.samples), ("pass1_samples", self.pass1_samples)):
@@ -115,6 +116,7 @@ class Evaluation:
             **self.plan.to_json(),
             "problems": len(self.results),
             "metrics": {name: asdict(estimate) for name, estimate in self.metrics.items()},
+            "own_values": {result.task_id: dict(result.own) for result in self.results if result.own},
             "interval": {
                 "method": "bootstrap over problems; of none or all of them, Wilson's",
                 "confidence": CONFIDENCE,

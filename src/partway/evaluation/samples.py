@@ -89,6 +89,7 @@ class ProblemResult:
     task_id: str
     samples: tuple[Judged, ...] = ()
     pass1: tuple[Judged, ...] = ()
+    own: tuple[tuple[str, float], ...] = ()  # what metrics of one's own say
 
     @property
     def drawn(self) -> int:
@@ -111,7 +112,7 @@ class ProblemResult:
             scores["executable"] = ran / self.drawn
         if self.samples:
             scores |= self._unique_shares(language)
-        return scores
+        return scores | dict(self.own)
 
     def _majorities(self, ks: Sequence[int]) -> dict[str, float]:
         votes: Counter[str] = Counter()

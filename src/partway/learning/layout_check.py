@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from accelerate.utils import extract_model_from_parallel
@@ -23,7 +23,6 @@ from partway.learning.token_tree import Targets, grow
 
 AnyTree = Tree | TreeRows
 REFUSALS = (RuntimeError, AttributeError, LookupError, TypeError, ValueError)  # of masks, positions, caches
-Way = TypeVar("Way")
 logger = logging.getLogger(__name__)
 
 
@@ -48,9 +47,7 @@ def checked_layout(model: nn.Module, wanted: Layout | None = None, *, pad_id: in
     return layout
 
 
-def flaw_found(
-    model: nn.Module, way: Way, pad_id: int, find: Callable[[Any, Way, int], str | None]
-) -> str | None:
+def flaw_found(model: Any, way: Any, pad_id: int, find: Callable[..., str | None]) -> str | None:
     """What a check finds against a way of computing; a folder may know it from an earlier check."""
     known = registry.parts("checks").get("known")
     flaw: str | None = find(model, way, pad_id) if known is None else known.load()(model, way, pad_id, find)

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from partway.cli.options import takes
+from partway.cli.options import length_for, speaks, takes
 from partway.errors import ConfigError, EngineError, RunError, shown
+from partway.evaluation.evaluate import EvaluationProgress
 from partway.measuring.engine_options import EvaluateOptions, opened_engine
 
 if TYPE_CHECKING:
+    from partway.cli.progress import Bar
     from partway.evaluation import EvaluationPlan
     from partway.measuring.paired import Comparison
+    from partway.models.engine import Engine
     from partway.problem import Problem
     from partway.runs import Run
 
+logger = logging.getLogger(__name__)
+FEW = 4  # problems drawn together on a CPU: little is lost when it is killed
 MEANINGS = {
     "executable": "runs to its end",
     "unique": "distinct texts",
@@ -30,6 +36,7 @@ MEANINGS = {
 
 @click.command()
 @takes(EvaluateOptions)
+@speaks
 @click.option(
     "--compare",
     nargs=2,
@@ -105,7 +112,7 @@ def _evaluate(options: EvaluateOptions, *, quiet: bool) -> dict[str, Any]:
         _check_place(path, {**plan.to_json(), "problems": len(problems)})
     try:
         with (
-            opened_engine(options, problems, lambda remark: _say(remark, quiet)) as (engine, model),
+            opened_engine(options, problems, logger.info) as (engine, model),
             Bar("evaluating", "samples", quiet=quiet) as bar,
         ):
             summary = evaluate_into(
@@ -117,16 +124,36 @@ def _evaluate(options: EvaluateOptions, *, quiet: bool) -> dict[str, Any]:
                 about=about,
                 overwrite=options.overwrite,
                 expand=not options.counts,
-                on_progress=lambda progress: bar.show(progress.done, progress.total, progress.resumed),
+                batch_size=FEW if _is_here(engine) else None,
+                on_progress=_shown_in(bar, engine),
             )
     except (KeyboardInterrupt, EngineError):  # what a user may want to try again
         if journal_beside(path).exists():
-            _say("what is finished is kept; the same command continues from there", quiet)
+            logger.info("what is finished is kept; the same command continues from there")
         raise
-    _say(f"results are in {path} and {samples_beside(path)[0]}", quiet)
+    logger.info("results are in %s and %s", path, samples_beside(path)[0])
     if options.engine and _never_varies(summary):
-        _say("all samples of each problem are equal; does the server sample at all?", quiet)
+        logger.info("all samples of each problem are equal; does the server sample at all?")
     return summary
+
+
+def _is_here(engine: Engine) -> bool:
+    """Whether a CPU draws, and may take minutes for a few problems."""
+    return str(getattr(getattr(engine, "model", None), "device", "")) == "cpu"
+
+
+def _shown_in(bar: Bar, engine: Engine) -> Callable[[EvaluationProgress], None]:
+    """Shows how far an evaluation is; an engine that tells what it has drawn moves the bar inside a batch."""
+    latest = EvaluationProgress(0, 0, 0)
+
+    def show(progress: EvaluationProgress) -> None:
+        nonlocal latest
+        latest = progress
+        bar.show(progress.done, progress.total, progress.resumed)
+
+    if hasattr(engine, "on_drawn"):
+        engine.on_drawn = lambda drawn: bar.show(latest.done + drawn, latest.total, latest.resumed)
+    return show
 
 
 def _check_place(path: Path, wanted: Mapping[str, Any]) -> None:
@@ -141,11 +168,6 @@ def _check_place(path: Path, wanted: Mapping[str, Any]) -> None:
         )
 
 
-def _say(remark: str, quiet: bool) -> None:
-    if not quiet:
-        click.echo(f"partway: {remark}", err=True)
-
-
 def _never_varies(summary: dict[str, Any]) -> bool:
     # How many samples of a problem differ, on average; shares are floats, so 1 is not quite 1.
     distinct = summary["metrics"].get("unique", {"value": 1})["value"] * summary["samples"]
@@ -154,6 +176,7 @@ def _never_varies(summary: dict[str, Any]) -> bool:
 
 def _plan(options: EvaluateOptions) -> EvaluationPlan:
     from partway.evaluation import EvaluationPlan
+    from partway.measuring.own_metrics import functions
     from partway.models.engine import SamplingSettings
 
     try:
@@ -162,10 +185,13 @@ def _plan(options: EvaluateOptions) -> EvaluationPlan:
         raise ConfigError(f"--k is {options.ks!r}, expected numbers and commas; try 1,5,10") from None
     if options.samples == 0:
         raise ConfigError("--samples is 0, so there would be no pass@k; expected at least 1, try 100")
-    settings = SamplingSettings(
-        options.temperature, options.top_p, options.top_k, options.max_completion_length
+    length = length_for(options.tokenizer or options.model, options.max_completion_length)
+    settings = SamplingSettings(options.temperature, options.top_p, options.top_k, length)
+    own = tuple(name.strip() for name in options.metrics.split(",")) if options.metrics else ()
+    plan = EvaluationPlan(
+        options.samples, settings, ks, seed=options.seed, language=options.language, own_metrics=own
     )
-    plan = EvaluationPlan(options.samples, settings, ks, seed=options.seed, language=options.language)
+    functions(plan)  # what is not there is told now
     # Chance has no temperature at which one sample is better than the others.
     return plan if options.chance is None else replace(plan, pass1_samples=0)
 
@@ -219,11 +245,11 @@ def show_summary(summary: Mapping[str, Any]) -> None:
     title = f"{summary['problems']:,} problems, {drawn}"
     table = plain_table("metric", "value", "95% interval", "", title=title)
     for name, metric in summary["metrics"].items():
-        interval = f"{_percent(metric['low'])} to {_percent(metric['high'])}"
+        value, low, high = (_shown(name, metric[key]) for key in ("value", "low", "high"))
         meaning = MEANINGS.get(name, "")
         if name == "pass@1" and summary["pass1_samples"]:
             meaning = f"drawn apart, at temperature {summary['pass1_temperature']:g}"
-        table.add_row(name, _percent(metric["value"]), interval, meaning)
+        table.add_row(name, value, f"{low} to {high}", meaning)
     Console().print(table)
 
 
@@ -239,12 +265,16 @@ def show_comparison(comparison: Comparison, first: str, second: str) -> None:
     click.echo(title)  # above the table and not in it: names of files are longer than its columns
     table = plain_table("metric", "A", "B", "B - A", "95% interval", "")
     for name, difference in comparison.difference.items():
-        sides = (_percent(side[name].value) for side in (comparison.first, comparison.second))
-        interval = f"{_percent(difference.low, '+')} to {_percent(difference.high, '+')}"
+        sides = (_shown(name, side[name].value) for side in (comparison.first, comparison.second))
+        interval = f"{_shown(name, difference.low, '+')} to {_shown(name, difference.high, '+')}"
         star = "*" if difference.low > 0 or difference.high < 0 else ""
-        table.add_row(name, *sides, _percent(difference.value, "+"), interval, star)
+        table.add_row(name, *sides, _shown(name, difference.value, "+"), interval, star)
     Console().print(table)
 
 
-def _percent(share: float, sign: str = "") -> str:
-    return f"{100 * share:{sign}.1f}%"
+def _shown(metric: str, value: float, sign: str = "") -> str:
+    """A share as a percentage; what a metric of one's own gives as it is."""
+    from partway.evaluation.samples import is_share_of_problems
+
+    is_share = is_share_of_problems(metric) or metric in MEANINGS
+    return f"{100 * value:{sign}.1f}%" if is_share else f"{value:{sign}.4g}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -13,11 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from partway.cli.options import (
-    ANSWER_VARIABLE,
     CHAT_TEMPLATE,
     COLUMNS,
     DEVICE,
-    LANGUAGE,
     LENGTH,
     SEED,
     TOP_K,
@@ -25,6 +24,7 @@ from partway.cli.options import (
     check_device,
     given,
     option,
+    spoken,
 )
 from partway.errors import ConfigError, ModelError, ProblemError
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from partway.models.prompts import PlainPrompt
     from partway.models.text import Codec
     from partway.problem import Problem
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -54,16 +56,14 @@ class EvaluateOptions:
     temperature: float = option("--temperature", default=0.8, show_default=True, help="Of these samples.")
     top_p: float = given(TOP_P)
     top_k: int = given(TOP_K)
-    max_completion_length: int = given(LENGTH)
+    max_completion_length: int | None = given(LENGTH)
     ks: str | None = option(
         "--k", "ks", metavar="K,K,...", help="For pass@k and maj@k.  [default: 1,5,10,20,50 and N]"
     )
-    seed: int = given(SEED)
-    answer_variable: str | None = given(ANSWER_VARIABLE)
-    language_name: str | None = given(LANGUAGE)
-    checker: str | None = option(
-        "--checker", help="What makes an answer right: default, exact, close, MODULE:NAME."
+    metrics: str | None = option(
+        "--metrics", metavar="MODULE:NAME,...", help="Metrics of your own, as docs/extending.md tells."
     )
+    seed: int = given(SEED)
     chat_template: Literal["auto", "none"] = given(CHAT_TEMPLATE)
     device: str | None = given(DEVICE)
     engine: str | None = option(
@@ -132,14 +132,7 @@ class EvaluateOptions:
     @cached_property
     def language(self) -> Language:
         """The language and rules: the run's, if the model is one, unless the options say otherwise."""
-        from partway.runs import language_for
-
-        return language_for(
-            self.tokenizer or self.model,
-            self.language_name,
-            answer_variable=self.answer_variable,
-            checker=self.checker,
-        )
+        return spoken(self.tokenizer or self.model)
 
 
 @contextmanager
@@ -198,6 +191,7 @@ def _codec(options: EvaluateOptions) -> Codec | None:
 def _local_engine(options: EvaluateOptions, problems: list[Problem]) -> tuple[Engine, str]:
     if options.model is None:
         raise click.UsageError("which model? Name a directory, a run, or a server with --engine URL")
+    logger.info("loading %s", options.model)  # before torch is imported, which takes seconds
     check_device(options.device)
     from partway.models.loading import load_model
     from partway.models.prompts import Asking

@@ -76,6 +76,7 @@ def evaluate_into(
     about: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     expand: bool = True,
+    batch_size: int | None = None,
     on_progress: Callable[[EvaluationProgress], None] = lambda progress: None,
 ) -> dict[str, Any]:
     """The summary in `path`: read if this evaluation is finished, continued if it was begun, else made.
@@ -84,13 +85,14 @@ def evaluate_into(
     """
     journal = EvaluationJournal(journal_beside(path), model, plan.language)
     keys = [{problem.id: journal.key(phase, problem) for problem in problems} for phase in plan.phases]
-    digest = key_of(plan.ks, keys)
+    digest = key_of(plan.ks, keys, *([plan.own_metrics] if plan.own_metrics else []))
     if path.exists() and not overwrite:
         summary: dict[str, Any] = read_summary(path)
         if summary.get("digest") != digest:
             raise RunError(f"{path}: another evaluation's results; take another --name, or --overwrite them")
         return summary
-    evaluation = evaluate(engine, problems, plan, journal=journal, on_progress=on_progress)
+    how: dict[str, Any] = {"batch_size": batch_size, "on_progress": on_progress}
+    evaluation = evaluate(engine, problems, plan, journal=journal, **how)
     about = {**(about or {}), "problems_sha256": problems_digest(problems), "digest": digest}
     keep_problems(path, problems)
     evaluation.write(path, expand=expand, about=about)

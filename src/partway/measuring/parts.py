@@ -1,4 +1,4 @@
-"""What measuring adds to the method: the command that evaluates a model."""
+"""What measuring adds to the method: the command that evaluates a model, and metrics of one's own."""
 
 from partway.registry import Part, Parts
 
@@ -8,5 +8,9 @@ PARTS: Parts = {
             "partway.measuring.commands:command",
             "pass@k and friends of a model or a run on a file of problems.",
         )
-    }
+    },
+    "metrics": {
+        "own": Part("partway.measuring.own_metrics:with_own", "What functions of one's own say."),
+        "functions": Part("partway.measuring.own_metrics:functions", "These functions, by name."),
+    },
 }

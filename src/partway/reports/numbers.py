@@ -35,13 +35,18 @@ def diversity_table(study: Study) -> Table | None:
     """What else the samples of the evaluation say."""
     names = {"unique": "distinct texts", "unique_canonical": "spelling aside", "unique_alpha": "names aside"}
     names |= {"executable": "executable"} | {f"maj@{k}": f"maj@{k}" for k in study.ks[-1:]}
-    return _results(study, "distinct samples, samples that run, majority votes that are right", names)
+    what, known = "distinct samples, samples that run, majority votes that are right", [*names, "pass", "maj"]
+    found = dict.fromkeys(name for s in study.evaluated for name in study.estimates[s.label])
+    own = [name for name in found if name not in names and name.partition("@")[0] not in known]
+    what += ", metrics of your own" if own else ""
+    return _results(study, what, names, own)
 
 
-def _results(study: Study, what: str, metrics: Mapping[str, str]) -> Table | None:
+def _results(study: Study, what: str, metrics: Mapping[str, str], own: Sequence[str] = ()) -> Table | None:
     columns = [SETTING, Column("runs"), Column("step"), Column("problems"), Column("samples")]
     columns += [Column(heading, is_share=True) for heading in metrics.values()]
-    rows = [[*_about(study, s), *_chosen(study, s, list(metrics))] for s in study.evaluated]
+    columns += [Column(name, digits=3) for name in own]
+    rows = [[*_about(study, s), *_chosen(study, s, [*metrics, *own])] for s in study.evaluated]
     return Table(f"On {study.split}: {what}, with 95% intervals", columns, rows) if rows else None
 
 

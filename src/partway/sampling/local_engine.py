@@ -8,7 +8,7 @@ and what is reproducible.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -67,6 +67,7 @@ class LocalEngine(Engine):
         self.is_end = np.zeros(vocabulary, bool)
         self.is_end[end_ids(language_model)] = True
         self.watch = None if language is None else AnswerWatch(self.codec, vocabulary, language)
+        self.on_drawn: Callable[[int], None] | None = None  # told how many samples of a call have ended
         self.tokens_computed = 0  # by all calls so far, prompts included
 
     def complete(
@@ -91,6 +92,7 @@ class LocalEngine(Engine):
             guesser=self._guesser(requests),
             longest_packed=self.longest_packed,
             prompt_budget=of_prompts,
+            on_drawn=self.on_drawn,
         )
         with evaluating(self.model), torch.no_grad():
             found, tokens_computed = self.sampler.complete(self.model, task)

@@ -82,6 +82,8 @@ class TreeSampler:
         while admission.waiting or len(frontier.rows):
             frontier.admit(admission.admissible(frontier))
             admission.return_evicted(frontier.advance())
+            if task.on_drawn is not None:
+                task.on_drawn(frontier.drawn)
         return frontier.ended, frontier.tokens_computed
 
 

@@ -6,7 +6,7 @@ token.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
@@ -88,6 +88,7 @@ class SamplingTask:
     guesser: Guesser | None = None
     longest_packed: int = 0
     prompt_budget: int | None = None
+    on_drawn: Callable[[int], None] | None = None  # told how many samples have ended
 
 
 def token_bytes(model: PreTrainedModel) -> int:

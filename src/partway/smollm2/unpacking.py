@@ -15,8 +15,9 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
 from partway.errors import ModelError
-from partway.files import atomic_directory, cache_directory
+from partway.files import atomic_directory
 from partway.runs.rows import file_digest
+from partway.shortcuts.found_out import cache_directory
 
 WEIGHTS, DIGEST = "model.safetensors", "sha256.json"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import signal
 import threading
 from pathlib import Path
@@ -16,6 +17,9 @@ from partway.training.distributed import gradient_norm
 
 if TYPE_CHECKING:
     from partway.training.trainer import SelfSamplingTrainer
+
+
+RESUME = "--resume (in Python: resume_from_checkpoint=True)"
 
 
 class Watcher(TrainerCallback):  # type: ignore[misc]
@@ -66,21 +70,20 @@ class Interrupted(KeyboardInterrupt):
 
     def __init__(self, number: int, saved: str) -> None:
         super().__init__(
-            f"{signal.Signals(number).name} received; {saved} is saved, --resume goes on from there"
+            f"{signal.Signals(number).name} received; {saved} is saved, {RESUME} goes on from there"
         )
         self.signal = number
 
 
 class StopSignals:
-    """While entered, remembers the first SIGINT or SIGTERM in `received` (0: none yet)."""
+    """While entered, remembers the first SIGINT or SIGTERM in `received` (0: none), and says so at once."""
 
-    def __init__(self) -> None:
-        self.received = 0
-        self._is_told = False
+    def __init__(self, is_first: bool = True) -> None:
+        self.received, self.is_first = 0, is_first  # of several processes, one speaks
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> StopSignals:
-        self.received, self._is_told = 0, False
+        self.received = 0
         if threading.current_thread() is threading.main_thread():  # nobody else may set handlers
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._previous[number] = signal.signal(number, self._remember)
@@ -91,13 +94,11 @@ class StopSignals:
             signal.signal(number, handler)
         self._previous.clear()
 
-    def is_news(self) -> bool:
-        """Whether a signal was received since this was last asked."""
-        was_told, self._is_told = self._is_told, bool(self.received)
-        return self._is_told and not was_told
-
     def _remember(self, number: int, frame: FrameType | None) -> None:
         # A scheduler may send SIGTERM again and again; only a person who presses Ctrl-C twice is in a hurry.
         if self.received and number == signal.SIGINT:
             raise KeyboardInterrupt
+        if not self.received and self.is_first:
+            # Not `print`: whoever was interrupted may hold the lock of standard error.
+            os.write(2, b"\npartway: stops and saves after this step or evaluation; Ctrl-C again stops now\n")
         self.received = self.received or number

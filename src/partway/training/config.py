@@ -194,7 +194,8 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         metadata={
             "help": "Its parameters: `beta` of beta_mml, above 0 and up to 1 (0.25); `k` of pkpo, from 2 to "
             "`num_generations` (4); `reward` of the policy gradients: `answer`, or `trace`, which gives half "
-            "as much also for the share of the reference that a right beginning stands for."
+            "as much also for the share of the reference that a right beginning stands for, or one "
+            "with TRL's signature, as `package.module:name`. They may also stand beside other keys."
         },
     )
     loss_normalization: Literal["sum", "length", "solutions"] = _key(
@@ -228,6 +229,9 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         1, "Samples per problem for pass@1 alone, as in the paper; 0 takes the others."
     )
     eval_pass1_temperature: float = _key(0.2, "Their temperature.")
+    metrics: list[str] | None = field(
+        default=None, metadata={"help": "Metrics of your own (docs/extending.md), as package.module:name."}
+    )
     max_eval_problems: int | None = _key(None, "Evaluate on the first so many problems only.")
     early_stopping_patience: int | None = _key(
         None, "Stop after so many evaluations without a better `metric_for_best_model`."
@@ -316,6 +320,7 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
             pass1_temperature=self.eval_pass1_temperature,
             seed=self.seed,
             language=self.built_language,
+            own_metrics=tuple(self.metrics or ()),
         )
 
     @property
@@ -383,7 +388,8 @@ def config_of(
 ) -> SelfSamplingConfig:
     """The config that a file and `--key value` pairs describe, those for the language in `language_args`."""
     language = (overrides or {}).get("language") or settings.get("language") or "python"
-    nested = {"language_args": _language_schema(str(language))}
+    aim = (overrides or {}).get("objective") or settings.get("objective") or "mle_aug"
+    nested = {"language_args": _language_schema(str(language)), "objective_args": objective_class(str(aim))}
     return SelfSamplingConfig(**checked(settings, SelfSamplingConfig, overrides, source, nested))
 
 

@@ -8,6 +8,7 @@ from dataclasses import fields
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from partway import registry
 from partway.errors import ConfigError
 from partway.evaluation import EvaluationPlan, Judged, ProblemResult
 from partway.evaluation.samples import whole
@@ -201,4 +202,5 @@ def _metric_names(plan: EvaluationPlan) -> list[str]:
     def wrong(count: int) -> tuple[Judged, ...]:
         return (Judged(whole("", "", count), False, "", executable=False),) if count else ()
 
-    return list(ProblemResult("", wrong(plan.samples), wrong(plan.pass1_samples)).scores(plan.ks))
+    own = registry.part("metrics", "functions")(plan) if plan.own_metrics else ()
+    return [*ProblemResult("", wrong(plan.samples), wrong(plan.pass1_samples)).scores(plan.ks), *own]

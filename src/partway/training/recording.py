@@ -33,7 +33,7 @@ from partway.runs.checkpoints import RunProgress, writing_alone
 from partway.runs.rows import now
 from partway.training import resuming
 from partway.training.account import Account, Clock
-from partway.training.callbacks import Interrupted, StopSignals, Turns, Watcher
+from partway.training.callbacks import RESUME, Interrupted, StopSignals, Turns, Watcher
 from partway.training.distributed import from_first, gathered
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Recorder(TrainerCallback):  # type: ignore[misc]
         self.environment = dict(environment)
         self.clock = Clock()
         self.meter: Callable[[float], dict[str, float]] = lambda seconds: {}  # more timings of so long
-        self.signals = StopSignals()
+        self.signals = StopSignals(trainer.is_world_process_zero())
         self.stop_signal = 0  # agreed among processes
         self.resumed: RunProgress | None = None
         self.is_extended = self.has_surplus = False
@@ -270,13 +270,13 @@ class Recorder(TrainerCallback):  # type: ignore[misc]
         """Save a checkpoint, unless a part of the step was explored already; says how to go on."""
         trainer, step = self.trainer, self.trainer.state.global_step
         if trainer.explored_step == trainer.step or not step:
-            return "--resume goes on from the last checkpoint"
+            return f"{RESUME} goes on from the last checkpoint"
         path = self.run.checkpoint(step)
         if step not in self.run.checkpoints():
             assert self._random_state is not None, "a step was made since the last checkpoint"
             torch.set_rng_state(self._random_state)  # a new epoch has drawn from it, and will again
             trainer._save_checkpoint(trainer.model, None)
-        return f"{path.name} is saved, --resume goes on from there"
+        return f"{path.name} is saved, {RESUME} goes on from there"
 
     def _wait(self) -> None:
         self.trainer.accelerator.wait_for_everyone()
@@ -341,11 +341,9 @@ class Recorder(TrainerCallback):  # type: ignore[misc]
             watcher.say(line)
 
     def watch(self, evaluation: EvaluationProgress) -> None:
-        """Show how far an evaluation is, and that a wish to stop waits for its end."""
+        """Show how far an evaluation is."""
         for watcher in self.watchers:
             watcher.evaluating(evaluation)
-        if self.signals.is_news():
-            self.say("stops and saves after this evaluation; another Ctrl-C stops at once")
 
 
 @contextmanager

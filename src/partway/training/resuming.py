@@ -24,6 +24,7 @@ from partway.language.language import flat
 from partway.problem import Problem
 from partway.runs import Run
 from partway.runs.rows import now, problems_digest
+from partway.training.callbacks import RESUME
 from partway.training.config import SelfSamplingConfig
 from partway.training.impossible import HARMLESS
 
@@ -192,7 +193,7 @@ def check_free(directory: Path) -> None:
     """Refuse a directory that holds a run already."""
     if Run(directory).is_started:
         raise RunError(
-            f"{directory}: there is a run already; --resume to go on with it, or choose another output_dir"
+            f"{directory}: there is a run already; {RESUME} to go on with it, or choose another output_dir"
         )
 
 

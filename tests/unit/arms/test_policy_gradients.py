@@ -1,6 +1,7 @@
 """Policy gradients: weights and gradients against what their papers say, each written down directly."""
 
 import math
+import sys
 from itertools import combinations, product
 
 import pytest
@@ -10,12 +11,14 @@ from training_cases import SMALL, apples, tiny_gpt_neo, watched_trainer
 
 from partway import trace
 from partway.arms.policy_gradients import GRPO, PKPO, RLOO, MaxRL
-from partway.errors import ConfigError, EngineError
+from partway.errors import CodeError, ConfigError, EngineError
 from partway.language import PYTHON, trace_all
 from partway.objectives import label_of, objective
+from partway.problem import Problem
 from partway.sample import Sample
 from partway.sampling.local_engine import LocalEngine
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
+from partway.training.config import config_of
 
 grpo, rloo, maxrl = GRPO().advantages, RLOO().advantages, MaxRL().advantages
 
@@ -222,3 +225,67 @@ def test_the_k_of_the_settings_is_that_of_pkpo(k):
 def test_policy_gradients_are_objectives_with_a_label(name):
     assert label_of(name).lower() == name
     assert objective(name).least_samples == (4 if name == "pkpo" else 2)
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """A module of a user's own, with rewards as TRL calls them."""
+    (tmp_path / "mine_rewards.py").write_text(
+        "seen = []\n"
+        "def short(completions, answer, **columns):\n"
+        "    seen.append((answer, columns))\n"
+        "    return [1 / len(text.splitlines()) for text in completions]\n"
+        "def unsure(completions, **columns):\n"
+        "    return [None if 'skip' in text else float('good' in text) for text in completions]\n"
+        "def too_few(completions, **columns):\n"
+        "    return []\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    sys.modules.pop("mine_rewards", None)
+
+
+def drawn(*texts):
+    samples = [Sample("p", "", text, 1, finished=True) for text in texts]
+    return list(zip(samples, trace_all(texts), strict=True))
+
+
+def test_a_reward_of_ones_own_gets_what_trl_gives_it(mine):
+    problem = Problem("p", "How many?", 3, "answer = 3", meta={"topic": "pens"})
+    samples = drawn("answer = 1\n", "a = 1\nanswer = a\n")
+    found = RLOO(reward="mine_rewards:short").weigh(problem, samples, PYTHON)
+    assert found == pytest.approx(rloo([1.0, 0.5]))
+    (answers, columns) = sys.modules["mine_rewards"].seen[0]
+    assert answers == [3, 3]
+    assert columns == {"prompts": ["How many?"] * 2, "solution": ["answer = 3"] * 2, "topic": ["pens"] * 2}
+
+
+def test_a_sample_without_a_reward_is_not_learned_and_the_others_are_compared_without_it(mine):
+    problem, own = Problem("p", "?", 3), RLOO(reward="mine_rewards:unsure")
+    samples = drawn("good = 1", "skip = 1", "bad = 1")
+    assert own.weigh(problem, samples, PYTHON) == [0.5, 0.0, -0.5]
+    assert own.weigh(problem, samples[:2], PYTHON) == [0.0, 0.0], "one is compared with nobody"
+
+
+def test_a_reward_that_is_not_there_or_gives_too_little_is_named(mine):
+    with pytest.raises(ConfigError, match="reward is 'mine_rewards:shorty', but mine_rewards has no"):
+        GRPO(reward="mine_rewards:shorty")
+    with pytest.raises(ConfigError, match="reward is 'answr', expected answer, trace or"):
+        PKPO(reward="answr")
+    with pytest.raises(CodeError, match="gave 0 rewards for 1 completions"):
+        GRPO(reward="mine_rewards:too_few").weigh(Problem("p", "?", 3), drawn("answer = 1"), PYTHON)
+
+
+def test_parameters_of_an_objective_may_stand_beside_the_other_keys_and_are_recorded(mine):
+    keys = {
+        "objective": "grpo",
+        "reward": "mine_rewards:short",
+        "self_sampling": "fcs",
+        "num_generations": "4",
+    }
+    config = config_of({}, keys)
+    assert config.built_objective == GRPO(reward="mine_rewards:short")
+    assert config.settings["objective_args"] == {"reward": "mine_rewards:short"}
+    assert config_of({"objective": "beta_mml"}, {"beta": "0.5"}).built_objective.beta == 0.5
+    with pytest.raises(ConfigError, match="unknown key 'beta'"):
+        config_of({}, {"beta": "0.5"})

@@ -1,6 +1,8 @@
 """Evaluations that were stopped go on, results are read back, and two are compared problem by problem."""
 
 import json
+import sys
+from typing import ClassVar
 
 import pytest
 from evaluation_cases import DiceEngine, problems
@@ -9,6 +11,7 @@ from partway.errors import EngineError, RunError
 from partway.evaluation import Evaluation, EvaluationPlan, Judged, ProblemResult, estimates, evaluate
 from partway.evaluation.samples import whole
 from partway.language import PythonLanguage
+from partway.measuring.commands import _shown_in
 from partway.measuring.journal import EvaluationJournal
 from partway.measuring.paired import compare
 from partway.measuring.result_files import read_results, read_samples
@@ -174,3 +177,60 @@ def write_foreign(path, passed):
             for outcome in outcomes:
                 row = {"task_id": task_id, "completion": "x", "passed": outcome, "result": ""}
                 stream.write(json.dumps(row) + "\n")
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    (tmp_path / "mine_metrics.py").write_text(
+        "def lines(problem, samples):\n"
+        "    return sum(s.sample.count * len(s.sample.completion.splitlines()) for s in samples)\n"
+        "def number(problem, samples):\n"
+        "    return float(problem.id[1:])\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    yield ("mine_metrics:lines", "mine_metrics:number")
+    sys.modules.pop("mine_metrics", None)
+
+
+def test_metrics_of_ones_own_have_intervals_files_and_differences(tmp_path, mine):
+    plan = EvaluationPlan(samples=4, ks=(1,), own_metrics=mine)
+    found = evaluate(DiceEngine(), problems(), plan)
+    assert found.metrics["lines"].value == 4, "each sample is one line"
+    number = found.metrics["number"]
+    assert number.low < number.value == 2 < number.high
+    found.write(tmp_path / "a" / "test.json")
+    evaluate(DiceEngine(("a = 1\nanswer = 6\n",)), problems(), plan).write(tmp_path / "b" / "test.json")
+    sys.modules.pop("mine_metrics")
+    (tmp_path / "mine_metrics.py").unlink()  # what was measured is read without the code
+    results, read = read_results(tmp_path / "a" / "test.json")
+    assert Evaluation.of(results, read) == found
+    difference = compare(tmp_path / "a", tmp_path / "b").difference
+    assert (difference["lines"].value, difference["number"].value) == (4, 0)
+
+
+def test_summaries_without_metrics_of_ones_own_are_read_as_before(tmp_path):
+    evaluate(DiceEngine(), problems(), EvaluationPlan(samples=4, ks=(1,))).write(tmp_path / "test.json")
+    summary = json.loads((tmp_path / "test.json").read_text())
+    for key in ("own_metrics", "own_values"):
+        del summary[key]
+    (tmp_path / "test.json").write_text(json.dumps(summary))
+    assert read_results(tmp_path / "test.json")[1].own_metrics == ()
+
+
+def test_the_bar_moves_inside_a_batch_if_the_engine_tells_how_far_it_is():
+    class Telling(DiceEngine):
+        on_drawn = None
+
+        def complete(self, requests, settings, seed):
+            self.on_drawn(3)
+            return super().complete(requests, settings, seed)
+
+    class Bar:
+        seen: ClassVar = []
+
+        def show(self, done, total, resumed):
+            self.seen.append((done, total))
+
+    engine, plan = Telling(), EvaluationPlan(samples=5, ks=(1,), pass1_samples=0)
+    evaluate(engine, problems(20), plan, batch_size=12, on_progress=_shown_in(Bar(), engine))
+    assert Bar.seen == [(done, 100) for done in (0, 3, 60, 63, 100)]

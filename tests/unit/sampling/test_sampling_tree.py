@@ -234,3 +234,13 @@ def test_no_prompts_and_no_samples_give_nothing():
     engine = LocalEngine(spelled_model(family("llama")))
     assert engine.complete([], LONG, 0) == []
     assert engine.complete([request([5, 6], 0, "p")], LONG, 0) == [[]]
+
+
+def test_an_engine_tells_how_many_samples_have_ended_while_it_draws():
+    engine = LocalEngine(spelled_model(family("llama")), language=None)
+    told: list[int] = []
+    engine.on_drawn = told.append
+    engine.complete(REQUESTS, LONG, 0)
+    assert len(told) > 2
+    assert told == sorted(told)
+    assert told[-1] == sum(one.count for one in REQUESTS)

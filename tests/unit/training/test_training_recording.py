@@ -75,22 +75,21 @@ def test_a_signal_saves_first_and_the_resumed_run_ends_the_same(finished, tmp_pa
     assert result(directory) == result(finished)
 
 
-def test_a_signal_during_an_evaluation_is_answered_at_once_and_obeyed_after_it(tmp_path):
+def test_a_signal_during_an_evaluation_is_answered_at_once_and_obeyed_after_it(tmp_path, capfd):
     trainer = small_trainer(tmp_path / "run")
-    said: list[str] = []
+    answers: list[str] = []
 
     class Interrupting(Watcher):
         def evaluating(self, progress):
             if not trainer.recorder.signals.received:
                 os.kill(os.getpid(), signal.SIGINT)
-
-        def say(self, line):
-            said.append(line)
+                answers.append(capfd.readouterr().err)
 
     trainer.recorder.watchers.append(Interrupting())
     with pytest.raises(Interrupted):
         trainer.train()
-    assert said == ["stops and saves after this evaluation; another Ctrl-C stops at once"]
+    said = "\npartway: stops and saves after this step or evaluation; Ctrl-C again stops now\n"
+    assert answers == [said], "before anything else is done"
     evaluated = [line["step"] for line in trainer.run.metrics() if "eval_pass@1" in line]
     assert evaluated == [4], "not cut short"
 
