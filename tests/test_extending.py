@@ -32,7 +32,7 @@ def run_file(tmp_path, monkeypatch):
 def test_there_is_an_example_of_everything():
     shown = PAGE.read_text(encoding="utf-8").count("```python")
     titles = re.findall(r"^## (.*)$", PAGE.read_text(encoding="utf-8"), re.M)
-    assert len(FILES) == shown == len(titles) == 8
+    assert len(FILES) == shown == len(titles) == 10
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 
 logger = logging.getLogger(__name__)
+MUCH = 0.3  # of a run's time, spent on running programs
 NAMED = 5  # left-out problems that are named one by one
 
 
@@ -311,6 +312,11 @@ def _conclude(trainer: SelfSamplingTrainer, as_json: bool) -> None:
             "NOTHING was learned: no problem has a solution, and no sample was right; "
             f"what was sampled is in {run.directory / 'samples'}"
         )
+    spent = {key: sum(line.get(key, 0.0) for line in run.timings()) for key in ("seconds", "time/executing")}
+    if spent["time/executing"] > MUCH * spent["seconds"]:
+        share = spent["time/executing"] / spent["seconds"]
+        why = f"partway buffer {run.directory} --slowest 5"
+        trainer.say(f"running programs took {share:.0%} of the time; to see which: {why}")
     if as_json:
         latest: dict[str, object] = {"run": str(run.directory)}
         for line in run.metrics():  # lines of training and of evaluation have different keys

@@ -166,6 +166,8 @@ def _located(name: str) -> str:
     if path.is_dir():
         return str(model_directory(path))
     if path.exists():
+        if (reader := registry.parts("model files").get(path.suffix)) is not None:
+            return str(reader.load()(path))
         raise ModelError("is a file; expected the directory of a model or of a run")
     # The shape of a name on the Hub; anything else was meant as a path.
     if not re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", name):

@@ -38,6 +38,9 @@ from partway.errors import ConfigError, RunError
     multiple=True,
     help="Judge the recorded samples by other rules.",
 )
+@click.option(
+    "--slowest", type=click.IntRange(1), metavar="N", help="Run samples again: which problems' are slowest?"
+)
 @click.option("--import", "source", metavar="SOURCE", help="Begin RUN with the solutions of a run or a file.")
 @click.option("--problems", metavar="FILE", help="The problems of the new run.  [default: those of SOURCE]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -51,6 +54,7 @@ def command(
     kind: str,
     trainer: str,
     rejudged: tuple[str, ...],
+    slowest: int | None,
     source: str | None,
     problems: str | None,
     as_json: bool,
@@ -69,6 +73,9 @@ def command(
     would have kept, beside the run's own. That takes seconds in place of a training; but a model that had
     learned by those rules would have drawn other samples.
 
+    --slowest runs each distinct sample once more, by itself, and shows which problems' programs take most
+    time, and how many ran out of time or memory.
+
     --import runs every solution of SOURCE (a run, its buffer.jsonl or an exported file) again and writes
     those that hold to RUN/imported_buffer.jsonl, for a run that is yet to begin: train it with --buffer_file.
 
@@ -78,6 +85,7 @@ def command(
       partway buffer runs/gsm8k --export solutions.parquet --kind fully_correct
       partway buffer runs/gsm8k --export pairs.jsonl --for dpo
       partway buffer runs/gsm8k --rejudge state=set --rejudge dedup=alpha,dead_ends=drop
+      partway buffer runs/gsm8k --slowest 10
       partway buffer runs/second --import runs/first
       partway buffer runs/second --import solutions.jsonl --problems train.jsonl
     """
@@ -85,6 +93,7 @@ def command(
         "--import": source is not None,
         "--export": exported is not None,
         "--rejudge": bool(rejudged),
+        "--slowest": slowest is not None,
     }
     if sum(given.values()) > 1:
         names = " and ".join(name for name, is_given in given.items() if is_given)
@@ -96,6 +105,8 @@ def command(
         _export(run, Path(exported), kind, trainer, as_json)
     elif rejudged:
         _rejudge(run, rejudged, as_json)
+    elif slowest is not None:
+        _slowest(run, slowest, as_json)
     else:
         _show(run, top, as_json)
 
@@ -129,6 +140,26 @@ def _rejudge(run: str, changes: tuple[str, ...], as_json: bool) -> None:
     from partway.reports.buffer_tables import show_rejudged
 
     show_rejudged(run, found)
+
+
+def _slowest(run: str, count: int, as_json: bool) -> None:
+    from partway.reports.slow_programs import costs
+    from partway.runs import Run
+
+    found = costs(Run.at(run))
+    if as_json:
+        click.echo(
+            json.dumps(
+                {
+                    "run": run,
+                    "slowest": [{**vars(cost), "stopped": dict(cost.stopped)} for cost in found[:count]],
+                }
+            )
+        )
+        return
+    from partway.reports.buffer_tables import show_costs
+
+    show_costs(found, count)
 
 
 def _export(run: str, path: Path, kind: str, trainer: str, as_json: bool) -> None:

@@ -17,6 +17,7 @@ from partway.errors import visible
 if TYPE_CHECKING:
     from partway.reports.buffers import BufferSummary, Explored, Import
     from partway.reports.rejudging import Rejudged
+    from partway.reports.slow_programs import Cost
 
 
 def show_buffers(run: str, summary: BufferSummary, top: int) -> None:
@@ -31,6 +32,19 @@ def show_buffers(run: str, summary: BufferSummary, top: int) -> None:
     _print(f"\n{sum(summary.verdicts.values()):,} self-samples", _verdicts(summary.verdicts))
     _print("\nmost explored", _explored(summary.problems[:top]))
     _print("\nleast explored", _explored(summary.problems[::-1][:top]))
+
+
+def show_costs(costs: Sequence[Cost], count: int) -> None:
+    """The problems whose programs cost most, each with its slowest program."""
+    total = sum(cost.seconds for cost in costs)
+    names = ("problem", "seconds", "share", "samples", "out of time", "of memory", "slowest", "which is")
+    table = plain_table(*names)
+    for cost in costs[:count]:
+        limits = (f"{cost.stopped[kind]:,}" for kind in ("timeout", "memory"))
+        seconds, text = cost.slowest
+        told = (f"{cost.seconds:.3f}", f"{cost.seconds / max(total, 1e-9):.0%}", f"{cost.drawn:,}", *limits)
+        table.add_row(escape(cost.problem), *told, f"{seconds:.3f}", escape(visible(text.rstrip())))
+    _print(f"{total:.2f} seconds for the distinct samples of {len(costs):,} problems", table)
 
 
 def show_import(source: Path, imported: Import) -> None:

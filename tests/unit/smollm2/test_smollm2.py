@@ -15,11 +15,13 @@ from partway.learning.scoring import Scorer
 from partway.learning.token_tree import Targets
 from partway.models.engine import Request, SamplingSettings
 from partway.models.loading import LanguageModel, load_model, no_progress_bar
+from partway.models.tiny import build_tiny_model
 from partway.objectives import objective
 from partway.problem import Problem
 from partway.sampling.local_engine import LocalEngine
 from partway.smollm2 import unpacking as smollm2
 from partway.solution import EMPTY
+from partway.training.resuming import model_digest
 
 pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -96,6 +98,28 @@ def test_it_is_unpacked_once_and_again_if_damaged(tmp_path, monkeypatch) -> None
     file.write_bytes(b"another")
     assert smollm2.unpacked(file) != directory
     assert len(unpacked) == 3
+
+
+def test_any_gguf_file_is_a_model(tmp_path, monkeypatch, capsys) -> None:
+    made = build_tiny_model([APPLES], hidden_size=32, layers=1)
+
+    def unpack(file, directory):
+        made.model.save_pretrained(directory)
+        made.codec.tokenizer.save_pretrained(directory)
+
+    monkeypatch.setenv("PARTWAY_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(smollm2, "_unpack", unpack)
+    (tmp_path / "other.gguf").write_bytes(b"one")
+    found = load_model(tmp_path / "other.gguf")
+    assert model_digest(found.model) == model_digest(made.model)
+    assert "partway: unpacking other.gguf once, into" in capsys.readouterr().err
+    (tmp_path / "other.onnx").write_bytes(b"one")
+    with pytest.raises(ModelError, match="is a file; expected the directory of a model"):
+        load_model(tmp_path / "other.onnx")
+
+
+def test_the_gguf_file_of_the_package_is_the_same_model(language_model: LanguageModel) -> None:
+    assert load_model(smollm2.gguf_file()).model.name_or_path == language_model.model.name_or_path
 
 
 def test_it_learns_as_it_would_from_each_target_alone(shallow: Path) -> None:

@@ -1,0 +1,47 @@
+"""Which problems' programs of a run cost most."""
+
+import json
+
+from click.testing import CliRunner
+
+from partway import Problem
+from partway.buffer import Verdict
+from partway.cli import app
+from partway.reports.slow_programs import costs
+from partway.runs import Run
+from partway.sample import Sample
+
+QUICK, SLOW = Problem("quick", "1 and 1?", 2), Problem("slow", "How many?", 3)
+FOREVER = "n = 0\nwhile True:\n    n = n + 1\nanswer = n\n"
+HUGE = "answer = len([0] * (1 << 40))\n"
+
+
+def run_of(directory) -> Run:
+    run = Run(directory)
+    run.write_config({})
+    run.write_problems("train", [QUICK, SLOW])
+    slow = [("slow", FOREVER, 3), ("slow", HUGE, 2), ("slow", "answer = 1\n", 1)]
+    rows = [
+        Sample(key, "", text, count, True, step=1, verdict=Verdict.INCORRECT)
+        for key, text, count in [("quick", "answer = 2\n", 5), *slow]
+    ]
+    run.append_samples(rows)
+    return run
+
+
+def test_time_and_limits_are_counted_by_problem_and_the_slowest_program_is_named(tmp_path):
+    slow, quick = costs(run_of(tmp_path))
+    assert (slow.problem, slow.drawn, dict(slow.stopped)) == ("slow", 6, {"timeout": 3, "memory": 2})
+    assert slow.slowest[1] == FOREVER
+    assert slow.seconds > 0.5 > 0.1 > quick.seconds
+    assert (quick.drawn, dict(quick.stopped)) == (5, {})
+
+
+def test_the_command_shows_them(tmp_path):
+    run = run_of(tmp_path)
+    shown = CliRunner().invoke(app, ["buffer", str(run.directory), "--slowest", "1", "--json"])
+    told = json.loads(shown.output)["slowest"]
+    assert [(one["problem"], one["stopped"]) for one in told] == [("slow", {"timeout": 3, "memory": 2})]
+    table = CliRunner().invoke(app, ["buffer", str(run.directory), "--slowest", "2"], env={"COLUMNS": "150"})
+    assert "while True" in table.output
+    assert "quick" in table.output
