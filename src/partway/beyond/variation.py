@@ -20,7 +20,7 @@ from typing import Any, Literal, cast
 from partway.language.checkers import is_number
 from partway.language.language import Language
 from partway.language.python import trace_all
-from partway.language.traces import Trace
+from partway.language.tracing import Trace
 from partway.problem import Problem
 from partway.solution import Solution
 from straightline.parsing import UNPARSABLE, parse_tree

@@ -16,7 +16,7 @@ from rich.table import Table
 from partway.errors import SolutionError, clipped, visible
 from partway.language import PYTHON, Language, Trace
 from partway.problem import Problem
-from straightline import Changed, spelled
+from straightline import Changed, StateMode, spelled
 
 MAX_VALUES = 100  # of a state that is shown
 ABSENT = ("", "", "")
@@ -149,6 +149,12 @@ def _summary(found: Trace, reference: Trace, matching: int, language: Language) 
     return f"{_answer(found)}: {judgement}"
 
 
+def state_mode(language: Language) -> StateMode:
+    """How a language compares states, if it says so."""
+    mode: StateMode = getattr(language, "state", "multiset")
+    return mode
+
+
 def values_by_step(trace: Trace, language: Language) -> Iterator[list[tuple[str, bool]]]:
     """For every executed step the values of the state after it, numbers by size, and whether it set each.
 
@@ -159,7 +165,8 @@ def values_by_step(trace: Trace, language: Language) -> Iterator[list[tuple[str,
     held: dict[str, str] = {}  # names and the texts of their values
     counts: Counter[str] = Counter()
     ordered: list[_Place] = []  # kept in order: to sort anew after every step would take long
-    is_set = language.state == "set"
+    mode = state_mode(language)
+    is_set = mode == "set"
     for changes in trace.changes:
         for name, value in changes.items():
             if (old := held.pop(name, None)) is not None:
@@ -167,7 +174,7 @@ def values_by_step(trace: Trace, language: Language) -> Iterator[list[tuple[str,
                 if not is_set or counts[old] == 0:
                     del ordered[bisect_left(ordered, _place(old, "" if is_set else name))]
             if value is not None:
-                text = held[name] = spelled(value[0], language.state)
+                text = held[name] = spelled(value[0], mode)
                 counts[text] += 1
                 if not is_set or counts[text] == 1:
                     insort(ordered, _place(text, "" if is_set else name))

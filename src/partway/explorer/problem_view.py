@@ -16,9 +16,10 @@ from partway.errors import CodeError
 from partway.explorer.known import Known, SampleGroup, drawn, spelled
 from partway.explorer.run_parts import traced
 from partway.language import Language
-from partway.language.language import Unread, unshown_tests
+from partway.language.language import Unread
 from partway.problem import Problem
 from partway.registry import refused
+from partway.reports.buffer_html import unshown_tests
 from partway.reports.trace_html import KnownStates
 from partway.runs import Row
 from partway.solution import Solution

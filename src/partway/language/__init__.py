@@ -3,7 +3,7 @@
 from partway.language.checkers import is_correct
 from partway.language.language import Instruction, Language
 from partway.language.python import PYTHON, PythonLanguage, trace, trace_all
-from partway.language.traces import Trace
+from partway.language.tracing import Trace
 from straightline import Failure, State
 
 __all__ = [

@@ -14,12 +14,11 @@ from typing import Any, Literal, Protocol, TypeAlias
 from partway import registry
 from partway.errors import ConfigError, SolutionError, shown, suggestion
 from partway.language.checkers import is_correct
-from partway.language.traces import Trace
-from partway.language.tracing import independently
+from partway.language.tracing import Trace, independently
 from partway.problem import Problem
 from partway.registry import import_path, imported, is_refused, refused
 from partway.solution import Solution
-from straightline import State, StateMode, canonical
+from straightline import State, canonical
 
 LANGUAGES = {  # those of the method; folders around it add others
     "python": registry.Part(
@@ -120,11 +119,6 @@ class Language(Protocol):
         Asked at the end of every line that a model writes, so a quick look at the text should come first.
         """
         return None
-
-    @property
-    def state(self) -> StateMode:
-        """Whether a state counts how often a value occurs; for those who show states."""
-        return "multiset"
 
     @property
     def instruction(self) -> Instruction:
@@ -229,12 +223,6 @@ def flaw_of(problem: Problem, trace: Trace, language: Language) -> str | None:
     if trace.has_answer and language.tests(problem) is None:
         return f"gives {shown(trace.answer)}, but the answer is {shown(problem.answer)}"
     return f"never {language.instruction.ending}"
-
-
-def unshown_tests(problem: Problem, language: Language) -> list[str] | None:
-    """The tests of a problem that its question does not show; None where answers are compared instead."""
-    tests = language.tests(problem)
-    return None if tests is None else [test for test in tests if test not in problem.question]
 
 
 def form_of(text: str, language: Language) -> Solution | str:

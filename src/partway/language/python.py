@@ -9,8 +9,7 @@ from functools import cached_property
 from partway.errors import ConfigError
 from partway.language.checkers import ABSOLUTE_TOLERANCE, RELATIVE_TOLERANCE, Checker, checker_of
 from partway.language.language import Attempt, Dedup, Instruction, Language
-from partway.language.traces import Trace
-from partway.language.tracing import trace_texts
+from partway.language.tracing import Trace, trace_texts
 from partway.problem import Problem
 from partway.solution import ANSWER_VARIABLE, Solution, alpha_form
 from straightline import StateMode, end_of_program

@@ -1,7 +1,7 @@
-"""Run Python text and remember it: the interpreter runs straight-line arithmetic, another room the rest.
+"""A trace, the paper's T(y), is one state per executed step; here Python text is run to traces.
 
-A folder around the method adds the other room. Programs that are known are not run again: the memo from
-texts to traces is bounded in bytes.
+The package `straightline` runs straight-line arithmetic. Other programs go to another room, which a folder
+around the method adds. Known programs are not run again: the memo from texts to traces is bounded in bytes.
 """
 
 from __future__ import annotations
@@ -12,19 +12,58 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import straightline
 from partway import registry
 from partway.errors import SandboxError
-from partway.language.traces import Trace
 from partway.solution import Solution
-from straightline import BoundedCache, Execution, OneEach, StateMode
+from straightline import BoundedCache, Changed, Execution, Failure, OneEach, State, StateMode
 from straightline.parsing import known_lines
 
 MAX_BYTES = 128 << 20
 MAX_TRACE_BYTES = 256 << 10  # a larger one is cheaper to make again than to keep
 STEP_BYTES = 450  # the objects around one step's text, state and number
+
+
+class Trace(NamedTuple):  # not a dataclass: a frozen one takes a microsecond longer to make
+    """A solution with the state after each executed step and the failure, if any.
+
+    `solution` holds every step that parsed, also those after the failure. `outcome` is `(answer,)` if the
+    last step gave one.
+    """
+
+    solution: Solution
+    states: tuple[State, ...]
+    changes: Sequence[Changed]
+    failure: Failure | None = None
+    outcome: tuple[Any] | None = None
+    isolated: bool = False  # reported by an isolated worker, whose word a program might have forged
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        """Names and values after the last executed step."""
+        held = {name: value for changed in self.changes for name, value in changed.items()}
+        return {name: value[0] for name, value in held.items() if value is not None}
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether the last executed step gave an answer and nothing failed."""
+        return self.failure is None and self.outcome is not None
+
+    @property
+    def answer(self) -> Any:
+        """What the solution answers, None if nothing."""
+        return None if self.outcome is None else self.outcome[0]
+
+    def prefixes(self) -> Iterator[tuple[Solution, State]]:
+        """Every executed prefix with the state it reaches, shortest first."""
+        for length, state in enumerate(self.states, 1):
+            yield self.solution.prefix(length), state
+
+    def _repr_html_(self) -> str | None:
+        """The trace as a notebook shows it: each step with the state it reaches."""
+        return registry.view("trace", self)
 
 
 class Room(Protocol):

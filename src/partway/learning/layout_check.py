@@ -18,7 +18,7 @@ from transformers.pytorch_utils import Conv1D
 from partway import registry
 from partway.errors import one_line
 from partway.learning.layouts import LONGEST, SHORTEST, Bundle, Flat, Layout, Tree, TreeRows, score
-from partway.learning.passes import batched
+from partway.learning.passes import batched, evaluating
 from partway.learning.token_tree import Targets, grow
 
 AnyTree = Tree | TreeRows
@@ -189,14 +189,3 @@ def _rounded_otherwise(model: nn.Module, seed: int) -> Iterator[None]:
     finally:
         for hook in hooks:
             hook.remove()
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """The model in evaluation mode, afterwards in whatever mode it was."""
-    mode = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(mode)

@@ -117,6 +117,17 @@ def _reads_only(head: nn.Module, kept: Tensor) -> Iterator[None]:
         hook.remove()
 
 
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """The model in evaluation mode, afterwards in whatever mode it was."""
+    mode = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(mode)
+
+
 # What a token's distribution, a row of log-probs over the vocabulary, adds to the token's own log-prob.
 Term = Callable[[Tensor], Tensor]
 

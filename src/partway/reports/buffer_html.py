@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from partway.cli.trace_tables import state_mode
 from partway.language import Language, Trace, trace_all
-from partway.language.language import unshown_tests
 from partway.problem import Problem
 from partway.reports.trace_html import Card, cards_html, shown_text, with_style
 from straightline import spelled
@@ -38,7 +38,7 @@ def _right(problem: Problem, language: Language) -> str:
     """What makes a solution right: the answer, or those tests that are not in the question already."""
     tests = unshown_tests(problem, language)
     if tests is None:
-        return f"<p>answer <code>{shown_text(spelled(problem.answer, language.state))}</code></p>"
+        return f"<p>answer <code>{shown_text(spelled(problem.answer, state_mode(language)))}</code></p>"
     return "".join(f"<pre>{shown_text(test)}</pre>" for test in tests)
 
 
@@ -58,3 +58,9 @@ def buffer_cards(buffer: SolutionBuffer, traces: list[Trace]) -> Iterator[Card]:
         remark = f"Right answer by luck: {doubts[solution]}." if solution in doubts else ""
         about = f"found at step {found[solution]:,}"
         yield Card(trace, f"ŷ{number}", kind, "wrong" if remark else look, about, remark)
+
+
+def unshown_tests(problem: Problem, language: Language) -> list[str] | None:
+    """The tests of a problem that its question does not show; None where answers are compared instead."""
+    tests = language.tests(problem)
+    return None if tests is None else [test for test in tests if test not in problem.question]

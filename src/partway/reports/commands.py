@@ -146,8 +146,8 @@ def show_samples(samples: Sequence[Sample]) -> None:
 def show_states(run: Run, problems: dict[str, Problem], samples: Sequence[Sample], number: int) -> None:
     """Print question, answer and the states of a sample, beside those of the reference if there is one."""
     from partway.cli.trace_tables import Shown, show, show_against
-    from partway.language.language import unshown_tests
     from partway.language.python import NO_PROBLEM, trace
+    from partway.reports.buffer_html import unshown_tests
 
     if not 1 <= number <= len(samples):
         raise ProblemError(f"there is no sample {number} on this page; it has {len(samples)}")

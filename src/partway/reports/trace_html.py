@@ -16,10 +16,10 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 from unicodedata import category
 
-from partway.cli.trace_tables import values_by_step
+from partway.cli.trace_tables import state_mode, values_by_step
 from partway.errors import clipped
 from partway.language.python import PYTHON
-from partway.language.traces import Trace
+from partway.language.tracing import Trace
 from partway.runs import Row
 from partway.solution import Solution
 from straightline import Failure, State, spelled
@@ -173,7 +173,7 @@ def _footer(card: Card, language: Language) -> str:
         return f'<footer class="is-{card.look}">{shown_text(card.remark)}</footer>'
     if not card.trace.has_answer:
         return ""
-    answer = shown_text(clipped(spelled(card.trace.answer, language.state)))
+    answer = shown_text(clipped(spelled(card.trace.answer, state_mode(language))))
     return f"<footer>answer <code>{answer}</code></footer>"
 
 

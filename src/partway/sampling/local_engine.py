@@ -18,8 +18,8 @@ from transformers import PreTrainedModel
 from partway import registry
 from partway.errors import ModelError
 from partway.language import PYTHON, Language
-from partway.learning.layout_check import evaluating
 from partway.learning.layouts import Layout, Tree, TreeRows
+from partway.learning.passes import evaluating
 from partway.models.engine import Engine, Request, SamplingSettings
 from partway.models.loading import LanguageModel, as_list
 from partway.sample import Sample

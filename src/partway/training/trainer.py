@@ -22,7 +22,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, Trainer, Trai
 from partway import registry
 from partway.evaluation import Evaluation, evaluate
 from partway.language import Language, Trace
-from partway.learning.layout_check import evaluating
+from partway.learning.passes import evaluating
 from partway.learning.scoring import LearningPlan, Scorer
 from partway.learning.token_tree import Targets
 from partway.models.engine import Asked, Engine, Metered

@@ -15,8 +15,7 @@ from typing import Literal
 
 from partway.language.language import Attempt
 from partway.language.python import PythonLanguage
-from partway.language.traces import Trace
-from partway.language.tracing import trace_texts
+from partway.language.tracing import Trace, trace_texts
 from partway.solution import Solution
 from straightline import longest_parsed
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from partway.language.language import Attempt, Dedup, Instruction, Language
-from partway.language.traces import Trace
-from partway.language.tracing import independently, trace_texts
+from partway.language.tracing import Trace, independently, trace_texts
 from partway.problem import Problem
 from partway.solution import ANSWER_VARIABLE, Solution, alpha_form
 from partway.written.forms import Written, in_block

@@ -6,7 +6,7 @@ from languages import LastValue
 from partway import Problem, PythonLanguage, Solution, SolutionBuffer, trace
 from partway.buffer import Rules, Verdict
 from partway.language import PYTHON
-from partway.language.traces import Trace
+from partway.language.tracing import Trace
 from partway.training.account import Ledger
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="workers need fork")

@@ -3,8 +3,7 @@ import tracemalloc
 
 from partway import trace, trace_all
 from partway.language import tracing
-from partway.language.traces import Trace
-from partway.language.tracing import MAX_TRACE_BYTES, Memo, size_of
+from partway.language.tracing import MAX_TRACE_BYTES, Memo, Trace, size_of
 from partway.solution import Solution
 from straightline import Failure
 
