@@ -1,7 +1,7 @@
-"""Mistakes a user can make, each with a one-line message (what, where, what to try), and words for it.
+"""Errors for mistakes that a user can make; each message is one line: what, where, what to try.
 
     PartwayError
-    ├── SolutionError      text that is no solution
+    ├── SolutionError      text that is not a solution
     ├── ProblemError       a problem, or a file of problems, that cannot be used
     ├── ConfigError        an unknown key, a wrong type, an impossible combination
     │   └── CodeError      code that a setting names and that is not there, or not to be run

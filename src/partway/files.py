@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and JSON and YAML that is read or refused with a reason.
+"""Write files whole or not at all; read JSON and YAML, or say why not.
 
 Everything is written under a hidden temporary name beside its destination, flushed to disk and then
 renamed. A process killed half-way leaves at most that hidden `.NAME.XXXX.tmp`.

@@ -1,4 +1,4 @@
-"""Table 1: MLE, MML, MLE-Aug and beta-MML, which say what is minimised over one problem's targets.
+"""Table 1: MLE, MML, MLE-Aug and beta-MML, each a loss of one problem's targets.
 
 An objective of your own is a class like these, which settings name by `package.module:name`; folders around
 the method register theirs. `log_probs_S` runs over the targets of one problem, the reference first; the
@@ -146,7 +146,7 @@ class BetaMML(Objective):
             raise ConfigError(f"beta is {self.beta}, expected a number above 0 and up to 1; try 0.25")
 
     def loss(self, log_probs_S: Tensor, targets: Sequence[Target]) -> Tensor:
-        """In logarithms, since the probability of a long solution is no float."""
+        """In logarithms, because the probability of a long solution is too small for a float."""
         assert all(target.weight > 0 for target in targets), "a weight that is not positive has no logarithm"
         best = log_probs_S.max().detach()  # apart, or its rounding would be an error of every weight
         # log of w P^beta, less the constant beta * best that every target has.

@@ -1,4 +1,4 @@
-"""Problems from whatever holds rows: partway's own layout is read here, others by a folder that adds them."""
+"""Read and write problems: partway's own layout is read here, other layouts by a folder that adds them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What the folders around the method add to it: commands, languages, rules, objectives, engines, views.
+"""A registry of what folders around the method add to it: commands, languages, rules, objectives, engines.
 
 A folder that adds something says so in a module `parts`: tables of `Part`, by kind and name. Packages name
 that module by an entry point of the group `partway.parts`, those of this repository in pyproject.toml. The
 method asks for a kind and a name and never knows who answers, so a folder can be deleted: its entry point
-then leads nowhere, and whoever asks for what it held is told so in one line.
+then leads nowhere, and asking for what it held gives an error of one line.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A sample: what an engine drew of a problem, and what a buffer said to it; one object on all its way."""
+"""A sample is one object from the engine that draws it to its row in `samples/`, with the verdict on it."""
 
 from __future__ import annotations
 

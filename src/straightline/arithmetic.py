@@ -40,7 +40,7 @@ def bounded(value: Any) -> Any:
 
 
 def _expect(least_bits: int, most_bits: int) -> None:
-    """Give up on an integer that will have so many bits, before it is made."""
+    """Give up on an integer that will have this many bits, before it is made."""
     if least_bits > MAX_INTEGER_BITS:
         raise too_large()
     if most_bits > CHEAP_BITS:

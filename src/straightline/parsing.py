@@ -121,8 +121,8 @@ def _excess(text: str, share: int = 1) -> str | None:
 def end_of_program(text: str, until: str) -> int | None:
     """Where the first closed line ends that completes a step which assigns `until`; None if none does.
 
-    This is for text that is still being written. It is read line by line, and counting brackets tells steps
-    apart. So an end may be missed (after a text in three quotation marks, say), but no step is cut in two.
+    This is for text that is still being written. It is read line by line, and counting brackets shows where
+    steps end. So an end may be missed (after a text in three quotation marks, say); no step is cut in two.
 
     >>> end_of_program("n0 = 1\\nanswer = n0 * 2\\nn1 = 3", "answer")
     23
@@ -151,7 +151,7 @@ def _ends_by_assigning(step: str, until: str) -> bool:
 
 
 def lines_of(text: str) -> list[Statement] | None:
-    """The statements of a text of which every line is one; None of any other text."""
+    """The statements of a text if every line is one; None if not."""
     lines = text.split("\n")
     if not lines[-1]:
         lines.pop()
@@ -178,7 +178,7 @@ def _statement(line: str) -> Statement | None:
 
 
 def parse_line(line: str) -> Statement | None:
-    """The simple statement that `line` is on its own, None if it is none or may need its neighbours."""
+    """The simple statement in `line`; None if it is not one by itself."""
     if line[:1].isspace() or len(line) > MAX_LINE:
         return None
     if (statement := _arithmetic(line)) is not None:

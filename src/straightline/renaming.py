@@ -1,4 +1,4 @@
-"""Programs up to names: the same steps with variables called v0, v1, ... in order of appearance."""
+"""Rename the variables of a program v0, v1, ... in order of appearance, to compare programs up to names."""
 
 from __future__ import annotations
 

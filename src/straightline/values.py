@@ -1,4 +1,4 @@
-"""Values and states, by their canonical text: what makes two values, and so two states, the same.
+"""When two values, and two states, are the same: when their canonical texts are equal.
 
 A state is the multiset of the values in scope, names ignored, written as the sorted canonical texts of
 its values. Equal states are equal strings, in every process and on every machine. All the states of a program

@@ -1,4 +1,4 @@
-"""B and M of one problem: what is kept of samples, and what is known by it (Algorithm 3, lines 3-9)."""
+"""Algorithm 3, lines 3-9: B and M of one problem, which solutions are kept and which prefixes are known."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from partway.solution import EMPTY, Solution
 Kind = Literal["fully_correct", "partially_correct"]
 
 KINDS: tuple[Kind, ...] = ("fully_correct", "partially_correct")
-EVIDENCE = 3  # solutions that tell how long those of a problem without a reference are
+EVIDENCE = 3  # solutions from which the length is learned, for a problem without a reference
 
 
 class SolutionBuffer:

@@ -1,4 +1,4 @@
-"""Known prefixes as a tree: a prefix is a node, its text the path to the root; solutions share beginnings."""
+"""M as a tree: a known prefix is a node, its steps are the path to the root, solutions share beginnings."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class KnownPrefixes:
         return self._by_state.get(state, ())
 
     def reaching(self, state: State, length: int) -> list[Prefix]:
-        """The known prefixes of so many steps that reach a state."""
+        """The known prefixes of `length` steps that reach a state."""
         return [prefix for prefix in self._by_state.get(state, ()) if prefix.length == length]
 
     def shortest(self, state: State) -> int:

@@ -1,8 +1,8 @@
-"""What becomes of a traced sample: it goes through `RULES`, one after the other (Algorithm 3, lines 3-7).
+"""The rules that judge a traced sample, one after the other (Algorithm 3, lines 3-7).
 
-A rule looks at the candidate and at what the buffer knows. It passes the candidate on, as it is or cut to a
-beginning, or gives a verdict, with which the walk ends. A candidate that comes through all rules is kept. A
-rule from outside is one more entry, put before one of these.
+A rule looks at the candidate and at what the buffer knows. It passes the candidate on, whole or cut to a
+beginning, or it ends the walk with a verdict. A candidate that passes all `RULES` is kept. A rule from
+outside is one more entry, put before one of these.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Candidate(NamedTuple):
     doubt: str = ""  # why a rule that lets it pass does not trust it
 
     def beginnings(self, instead: Verdict | None = None) -> Candidate:
-        """The same sample, of which only a beginning can be kept now."""
+        """The same sample; only a beginning of it can be kept now."""
         return self._replace(is_whole=False, instead=instead)
 
 

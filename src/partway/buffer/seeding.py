@@ -1,4 +1,4 @@
-"""Buffers of many problems: seeded with references, given saved solutions again, written."""
+"""Buffers of many problems: seed them with references, give saved solutions to them, write them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ USUAL_LENGTH = 0.9  # the quantile of the references' lengths that bounds soluti
 class SeededBuffers(Mapping[str, SolutionBuffer]):
     """A buffer per problem, by id, seeded when it is first asked for: a step needs few of a million.
 
-    Those of which only the buffer itself can tell what it will hold are in `made` from the start. What was
-    not made yet holds the reference, if there is one, and nothing else.
+    A buffer that is not in `made` yet holds the reference, if there is one, and nothing else. Buffers for
+    which that is not certain are made at the start.
     """
 
     def __init__(

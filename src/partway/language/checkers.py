@@ -1,6 +1,6 @@
-"""Whether an answer is right, the paper's isCorrect: checkers, of which a config names one, or a function.
+"""Checkers say whether an answer is right: the paper's isCorrect.
 
-A checker is any callable `(value, answer) -> bool`.
+A checker is any callable `(value, answer) -> bool`. A config names one of these, or a function of its own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def is_correct(
     rel_tol: float = RELATIVE_TOLERANCE,
     abs_tol: float = ABSOLUTE_TOLERANCE,
 ) -> bool:
-    """Numbers are close, values of other kinds are canonically equal; a bool or a string is no number.
+    """Numbers are close, values of other kinds are canonically equal; a bool or a string is not a number.
 
     >>> is_correct(2, 2.00001), is_correct("2", 2), is_correct(True, 1), is_correct([1, 2.0], (1.0, 2))
     (True, False, False, True)
@@ -51,7 +51,7 @@ def is_number(value: Any) -> bool:
 
 
 def exact(value: Any, answer: Any) -> bool:
-    """The same value as states compare it, digit by digit: 2 is 2.0, but 0.3333 is not a third.
+    """Whether both are the same value in states, digit by digit: 2 is 2.0, but 0.3333 is not a third.
 
     >>> exact(2, 2.0), exact(0.3333, 1 / 3), exact([1, 2], (1, 2))
     (True, False, True)
@@ -60,7 +60,7 @@ def exact(value: Any, answer: Any) -> bool:
 
 
 def checker_of(checker: str | Checker, rel_tol: float, abs_tol: float) -> Checker:
-    """The checker that a setting names; the tolerances are those of `default`, which is `close`, too.
+    """The checker that a setting names; the tolerances are for `default` and `close`, which are the same.
 
     >>> checker_of("close", 0.01, 0.0)(101, 100), checker_of("default", 1e-9, 1e-4)(101, 100)
     (True, False)
@@ -89,5 +89,5 @@ def checker_of(checker: str | Checker, rel_tol: float, abs_tol: float) -> Checke
 
 
 def _unasked(checker: str, value: Any, answer: Any) -> bool:
-    """Stands for a checker whose code is not run."""
+    """In place of a checker whose code is not run."""
     raise refused(checker, "checker")

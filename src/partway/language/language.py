@@ -1,8 +1,8 @@
-"""The language programs are written in and its rules, as one value: the paper's E, T and isCorrect.
+"""A language in which programs are written, as one value: the paper's E, T and isCorrect.
 
-`Language` says what a step is, how text ends, what state each step reaches, when an answer is right and which
-beginning of a sample is known to be right. Everything else takes such a value and asks it. Another checker,
-another notion of equal states or another language is one new class; what it does not say is said here.
+`Language` says what a step is, where text ends, what state each step reaches, when an answer is right and
+which beginning of a sample is known to be right. All other code asks such a value. Another language, another
+checker or another notion of equal states is one new class, which has defaults for all but two methods.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from partway.registry import import_path, imported, is_refused, refused
 from partway.solution import Solution
 from straightline import State, canonical
 
-LANGUAGES = {  # those of the method; folders around it add others
+LANGUAGES = {  # the method's own; folders around it add others
     "python": registry.Part(
         "partway.language.python:PythonLanguage", "Python, whose answer is the value of a variable."
     )
@@ -31,7 +31,7 @@ Dedup = Literal["ast", "alpha", "spelling"]
 
 @dataclass(frozen=True)
 class Instruction:
-    """How a model is asked for a program, and where what it goes on to write is not the program any more.
+    """How a model is asked for a program, and which texts show that the program has ended.
 
     >>> Instruction("SQL", "selects the answer", comment="-- ", fence="sql").words
     'Solve the problem with a short SQL program, one step per line, that selects the answer.'
@@ -54,13 +54,13 @@ class Instruction:
 
 
 class Language(Protocol):
-    """A language: `parse` and `trace_all` must be written; the rest means what the paper says.
+    """A language has to define `parse` and `trace_all`; the other methods do what the paper says.
 
     The fields of a language that is a frozen dataclass are its settings, which a config may give.
     """
 
     def parse(self, text: str) -> Solution:
-        """The solution that `text` is; SolutionError if it is none."""
+        """The solution in `text`; SolutionError if it does not parse."""
         ...
 
     def trace_all(self, pairs: Sequence[Attempt]) -> list[Trace]:
@@ -78,9 +78,9 @@ class Language(Protocol):
     def confirms(self, problem: Problem, trace: Trace) -> bool:
         """Whether a solution that is about to be kept takes the same states and answer when it runs again.
 
-        What isolated workers ran, runs in a fresh process of a worker with another layout: other addresses,
-        other hash seeds, another recorder. A program whose trace hangs on any of these is not a solution,
-        whether by accident or by intent. What was interpreted needs no second opinion.
+        A program that an isolated worker ran is run again in a fresh process of a worker with another layout:
+        other addresses, other hash seeds, another recorder. If its trace depends on any of these, by accident
+        or by intent, it is not a solution. A program that was interpreted is not run again.
         """
         if not trace.isolated:
             return True
@@ -93,7 +93,7 @@ class Language(Protocol):
         )
 
     def flaw(self, problem: Problem) -> str | None:
-        """Why no solution of a problem could ever be checked, None if one can."""
+        """Why no solution of a problem can be checked; None if it can."""
         return None
 
     def tests(self, problem: Problem) -> list[str] | None:
@@ -103,20 +103,20 @@ class Language(Protocol):
     def longest_known_prefix(self, trace: Trace, known: Container[State]) -> int:
         """How many steps the longest beginning has that reaches a known state; 0 if none does.
 
-        The step that gives the (wrong) answer is no part of a beginning.
+        The step that gives the (wrong) answer is not part of a beginning.
         """
         # Longest first; `has_answer` takes off the last step where it gave an answer.
         lengths = range(len(trace.states) - trace.has_answer, 0, -1)
         return next((n for n in lengths if trace.states[n - 1] and trace.states[n - 1] in known), 0)
 
     def form(self, solution: Solution, dedup: Dedup) -> Solution:
-        """What duplicates share: the syntax, or also that up to names, or also how numbers are spelled."""
+        """What duplicates have in common: their syntax, up to names or also spellings of numbers."""
         return solution
 
     def end(self, text: str) -> int | None:
         """Where in `text` the solution ends, after a closed line; None if only its writer can end it.
 
-        Asked at the end of every line that a model writes, so a quick look at the text should come first.
+        It is called at the end of every line that a model writes, so it should be quick.
         """
         return None
 
@@ -135,7 +135,7 @@ class Language(Protocol):
 
 @dataclass(frozen=True)
 class Unread(Language):
-    """Stands for a language whose code is not run: lines are steps, and that is all there is to say."""
+    """In place of a language whose code is not run: lines are steps, and nothing can be traced."""
 
     path: str
 
@@ -226,7 +226,7 @@ def flaw_of(problem: Problem, trace: Trace, language: Language) -> str | None:
 
 
 def form_of(text: str, language: Language) -> Solution | str:
-    """The solution that `text` is; text that is none stands for itself."""
+    """The solution in `text`, or the text itself if it does not parse."""
     try:
         return language.parse(text)
     except SolutionError:

@@ -14,7 +14,7 @@ from partway.problem import Problem
 from partway.solution import ANSWER_VARIABLE, Solution, alpha_form
 from straightline import StateMode, end_of_program
 
-NO_PROBLEM = Problem("", "", None)  # for texts that solve none
+NO_PROBLEM = Problem("", "", None)  # for texts that belong to none
 
 
 @dataclass(frozen=True)
@@ -61,14 +61,14 @@ class PythonLanguage(Language):
 
     @property
     def ends_with(self) -> str:
-        """The variable that ends a solution; where it is empty, a solution ends with its text."""
+        """The variable whose assignment ends a solution; if empty, a solution ends with its text."""
         return self.answer_variable
 
     def parse(self, text: str) -> Solution:
         return Solution.parse(text, self.ends_with)
 
     def trace_all(self, pairs: Sequence[Attempt]) -> list[Trace]:
-        # What a program does is the same for all problems, so that equal texts are run once.
+        # A program does the same for all problems, so equal texts are run once.
         return trace_texts([text for _, text in pairs], self.state, self.ends_with)
 
     def is_correct(self, problem: Problem, trace: Trace) -> bool:

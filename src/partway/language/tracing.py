@@ -38,7 +38,7 @@ class Trace(NamedTuple):  # not a dataclass: a frozen one takes a microsecond lo
     changes: Sequence[Changed]
     failure: Failure | None = None
     outcome: tuple[Any] | None = None
-    isolated: bool = False  # reported by an isolated worker, whose word a program might have forged
+    isolated: bool = False  # run by an isolated worker; a program might have forged what it reports
 
     @property
     def variables(self) -> dict[str, Any]:

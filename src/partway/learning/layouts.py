@@ -137,7 +137,7 @@ class TreeRows:
         return Flat() if after_prompt is None else cast(Layout, after_prompt.load())
 
     def suits(self, model: nn.Module) -> bool:
-        """A running state reads one text, not a tree; whether it is right for others only log-probs tell."""
+        """A running state reads one text, not a tree; whether it is right for others, the check finds out."""
         return takes_masks(model) and not keeps_a_state(model)
 
     def bundles(self, problems: Sequence[Targets], tokens_per_pass: int) -> list[Bundle]:
@@ -228,7 +228,7 @@ def _tree_bundles(
 ) -> list[Bundle]:
     limit = min(layout.longest, tokens_per_pass)
     trees = [grow(p, group, index=i) for i, p in enumerate(problems) for group in split(p, limit)]
-    # A single target longer than that is no tree: plain attention is right for it at any length.
+    # A single target longer than that is not a tree: plain attention is right for it at any length.
     chains = [[tree] for tree in trees if len(tree) > limit]
     flat = [Bundle(Flat(), rows) for rows in pack_chains(chains, tokens_per_pass)]
     packed = pack([tree for tree in trees if len(tree) <= limit], tokens_per_pass)

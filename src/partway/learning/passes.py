@@ -40,7 +40,7 @@ class Grid:
 
     @classmethod
     def of(cls, rows: Rows, pad_id: int) -> Grid:
-        """The trees of each row one behind the other, then padding."""
+        """The trees of each row one after the other, then padding."""
         length = longest_row(rows)
         size = (len(rows), length)
         tokens = np.full(size, pad_id)

@@ -1,4 +1,4 @@
-"""Scoring, and the losses to learn from it: what a learning step makes of the log-probs of laid-out targets.
+"""Score targets and make losses of their log-probs: a learning step, cut into passes.
 
 A step is a plan of passes, each within the token budget, so memory is bounded however large buffers grow. The
 gradients of the passes add up to that of the whole step. A problem whose targets do not fit one pass is

@@ -1,4 +1,4 @@
-"""Attention on trees: nobody but ancestors is looked at, and little else is computed.
+"""Attention on trees: a node attends to its ancestors, and little else is computed.
 
 Nodes are in preorder, so all that a block of consecutive nodes can see is the block itself and the ancestors
 of its first node. Attention is computed block by block on just those keys: its cost grows with the depth of
@@ -42,7 +42,7 @@ def tree_mask(ends: Integers, device: torch.device) -> TreeMask:
     """The mask of a row of trees, given for every node the place after its last descendant."""
     starts = range(0, len(ends), BLOCK)
     seen = [
-        # What begins before the block and ends in or behind it is an ancestor of its first node.
+        # What begins before the block and ends in or after it is an ancestor of its first node.
         np.concatenate([np.nonzero(ends[:start] > start)[0], np.arange(start, min(start + BLOCK, len(ends)))])
         for start in starts
     ]

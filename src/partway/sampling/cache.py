@@ -4,8 +4,8 @@ Rows are right-aligned: whatever its length, a row's last cached token stands at
 forward appends to all of them at once, distances between a row's tokens are distances between indices
 (GPT-Neo's local attention counts those), and what lies to the left of a row is masked.
 
-After a forward that read guessed tokens, those that were not drawn stay behind as gaps, masked too. Then
-indices no longer tell distances, so such rows are for models that go by the positions they are given;
+After a forward that read guessed tokens, those that were not drawn stay as gaps, masked too. Then
+indices are no longer distances, so such rows are for models that go by the positions they are given;
 `close_gaps` aligns them again.
 """
 
@@ -200,7 +200,7 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
 def aligned(states: Tensor, lengths: Integers, starts: Integers | None, ahead: int) -> Tensor:
     """Of each row the `lengths` tokens from its start on and those ahead: row, head, index, dimension.
 
-    What stands before and behind them is any other token's.
+    Other tokens may stand before and after them.
     """
     batch, heads, width, features = states.shape
     starts = np.arange(batch) * width if starts is None else starts

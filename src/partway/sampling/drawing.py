@@ -1,4 +1,4 @@
-"""Drawing tokens: the settings' distribution over the vocabulary, and a uniform number per sample and depth.
+"""Draw tokens from the settings' distribution over the vocabulary, by a uniform number per sample and depth.
 
 Every sample owns a stream of uniform numbers that is a function of the seed, the prompt's key and the
 sample's index alone. A token is the inverse of the cumulative distribution at the sample's next number,

@@ -119,7 +119,7 @@ class Frontier:
     def advance(self) -> list[tuple[int, Streams]]:
         """Extend every sample by the tokens that were guessed right and one more.
 
-        Returns the samples of which prompts must start again because their rows would exceed the budget.
+        Returns the prompts and samples that must start again because their rows would exceed the budget.
         """
         if self.task.guesser is not None:
             self.task.guesser.write(self.rows, self.tokens_RL, self._longest_read(), ragged=self.unread)
@@ -181,7 +181,7 @@ class Frontier:
         return common
 
     def _read_prompts(self) -> Tensor:
-        """As `_forward`, when nothing is read yet: all prompts and their guesses one behind the other."""
+        """As `_forward`, when nothing is read yet: all prompts and their guesses one after the other."""
         prompts = [self.task.prompts[number] for number in self.rows["prompt"]]
         lengths_R = np.array([len(prompt) - 1 for prompt in prompts])
         ahead_RQ, guessed_R = self._ahead(), self.rows["guessed"]

@@ -1,4 +1,4 @@
-"""Algorithm 2, SampleSolutions: guided sampling, which goes on from what the buffer knows to be right."""
+"""Algorithm 2, SampleSolutions: guided sampling, which continues beginnings that are known to be right."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from partway.problem import Problem
 from partway.sample import Sample
 from partway.solution import EMPTY, Solution
 
-MOST_DRAFTS = 16  # of either kind; older solutions tell little that these do not
+MOST_DRAFTS = 16  # of either kind; older solutions add little to these
 
 
 def sample_solutions(
@@ -32,9 +32,9 @@ def sample_solutions(
 
 @dataclass(frozen=True)
 class Guide:
-    """What to ask for: so many completions per problem, of one prefix drawn from its buffer.
+    """What to ask for: `num_generations` completions per problem, of one prefix drawn from its buffer.
 
-    `counts` are by problem id, for those that get another number. If not `is_guided`, all begin from nothing.
+    `counts` has other numbers, by problem id. If not `is_guided`, all completions begin from nothing.
     `has_room` says whether the model could read a prefix and write on.
     """
 
@@ -60,5 +60,5 @@ class Guide:
 
 
 def drafts_of(buffer: SolutionBuffer) -> tuple[Solution, ...]:
-    """What samples will probably resemble: the solutions found last."""
+    """The solutions found last: samples will probably resemble them."""
     return buffer.fully_correct[-MOST_DRAFTS:] + buffer.partially_correct[-MOST_DRAFTS:]

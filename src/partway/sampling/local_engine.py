@@ -39,8 +39,8 @@ class LocalEngine(Engine):
     since learning needs the rest. A completion ends at an end-of-text token, at the line that ends a solution
     of `language` (None: none does), or at a length.
 
-    With a `layout` that is right for the model, tokens are read ahead where the requests' drafts tell what
-    probably follows. What is drawn stays the same but for rounding.
+    With a `layout` that is right for the model, tokens that probably follow by the requests' drafts are read
+    ahead. What is drawn stays the same but for rounding.
     """
 
     works_ahead = False  # the model that learns draws

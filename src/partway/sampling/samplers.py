@@ -1,4 +1,4 @@
-"""How samples are drawn from a model in this process: the sampling tree, or what a folder adds in its place.
+"""Draw samples from a model in this process: by the sampling tree, or by a sampler that a folder adds.
 
 A sampler is checked at start: its log-probs must be those of one text at a time.
 """
@@ -53,7 +53,7 @@ class Sampler(Protocol):
 
 @dataclass(frozen=True)
 class TreeSampler:
-    """The sampling tree: rows of all lengths together, keys and values in a cache for so many rows.
+    """The sampling tree: rows of all lengths together; `cache` keeps their keys and values.
 
     If it `shares_prompts`, those of a prompt are kept once for all of its rows.
     """
@@ -124,7 +124,7 @@ class Admission:
         self.waiting.extendleft(evicted)
 
 
-LENGTHS = (3, 12, 40)  # of prompts; together in one batch, a sampler must tell them apart
+LENGTHS = (3, 12, 40)  # of prompts that are in one batch
 SAMPLES, LENGTH = 2, 6  # so that rows split, and go on after tokens they drew
 LONGEST_WINDOW = 1024  # longer ones are not filled for a check
 

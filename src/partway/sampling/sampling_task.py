@@ -1,7 +1,6 @@
-"""What a sampler is asked: prompts to complete as tokens, how, and what ends a completion.
+"""A task for a sampler: which prompts to complete, how, and what ends a completion.
 
-The language knows the end of a solution. One that is not recognised only lets a row go on to its end-of-text
-token.
+The language recognises the end of a solution. If it misses one, the row goes on to its end-of-text token.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ TOKEN = np.int32
 
 
 class AnswerWatch:
-    """Tells finished rows from their tokens, decoding each distinct line once."""
+    """Recognises finished rows by their tokens, and decodes each distinct line once."""
 
     def __init__(self, codec: Codec, vocabulary_size: int, language: Language) -> None:
         self.codec = codec
@@ -73,7 +72,7 @@ class SamplingTask:
     """Of each prompt the streams of random numbers of its samples, and the longest completion.
 
     At most `budget` rows are held at a time, of at most `prompt_budget` prompts (None: of any). A completion
-    ends with a token that `is_end`, or where `watch` sees the end of a solution. `guesser` tells what
+    ends with a token that `is_end`, or where `watch` sees the end of a solution. `guesser` says what
     probably follows, to samplers that can use it. Prompts of at most `longest_packed` tokens may be read in
     one row, each attending to itself.
     """

@@ -268,7 +268,7 @@ def test_values_of_other_kinds_come_after_numbers():
 def test_values_set_and_removed_are_those_in_scope_after_each_step():
     found = trace("a = 1\nb = 2\ndel a\na = 3\nfor i in range(2):\n    b += i")
     for length in range(1, len(found.states) + 1):
-        scope = found.variables_after(length)
+        scope = found._replace(changes=found.changes[:length]).variables
         assert sorted(text for text, _ in values_at(length, found, PYTHON)) == sorted(
             map(canonical, scope.values())
         )
