@@ -93,7 +93,7 @@ def drawn(loaded: LanguageModel, batch: int, samples: int) -> tuple[list[Targets
     from partway.arms.policy_gradients import RLOO
     from partway.demo.storyproblems import generate_problems
     from partway.language import PYTHON, trace_all
-    from partway.learning.token_tree import Target, Targets
+    from partway.learning.token_tree import Targets
     from partway.models.engine import Request, SamplingSettings
     from partway.sampling.local_engine import LocalEngine
     from partway.solution import EMPTY
@@ -107,9 +107,8 @@ def drawn(loaded: LanguageModel, batch: int, samples: int) -> tuple[list[Targets
     step, counts = [], []
     for problem in problems:
         own = [(sample, trace) for (p, sample), trace in zip(found, traces, strict=True) if p is problem]
-        weights = RLOO().weigh(problem, own, PYTHON)
-        if all(weights):
-            targets = [Target(one.tokens, "sample", w) for (one, _), w in zip(own, weights, strict=True)]
+        targets = RLOO().learned(problem, own, PYTHON, loaded.codec)
+        if all(target.weight for target in targets):
             step.append(Targets(tuple(loaded.codec.prompt(problem.question)), tuple(targets)))
             counts.append([sample.count for sample, _ in own])
     return step[:batch], counts[:batch]

@@ -24,6 +24,8 @@ from partway.sample import Sample
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from partway.models.text import Codec
+
 
 @dataclass(frozen=True)
 class Objective(ABC):
@@ -74,10 +76,10 @@ class Objective(ABC):
         """How many samples of a problem it learns at least, in place of the buffer; 0: the buffer."""
         return 0
 
-    def weigh(
-        self, problem: Problem, samples: Sequence[tuple[Sample, Trace]], language: Language
-    ) -> list[float]:
-        """What each of this step's samples counts with all its copies, if samples are learned."""
+    def learned(
+        self, problem: Problem, samples: Sequence[tuple[Sample, Trace]], language: Language, codec: Codec
+    ) -> list[Target]:
+        """This step's samples with what each of them, or of their tokens, counts, if samples are learned."""
         raise NotImplementedError(f"{self.label} learns the buffer")
 
 

@@ -17,5 +17,9 @@ PARTS: Parts = {
             ("MaxRL", "Tajwar et al. 2026"),
             ("PKPO", "Walder and Karkhanis 2025"),
         )
+    }
+    | {
+        "grpo_steps": Part("partway.arms.step_credit:KnownSteps", "Credit for each step that is known."),
+        "grpo_tree": Part("partway.arms.step_credit:GroupTree", "Credit for what each step changes."),
     },
 }

@@ -16,6 +16,8 @@ from typing import ClassVar
 
 from partway.errors import CodeError, ConfigError, suggestion
 from partway.language import Language, Trace
+from partway.learning.token_tree import Target
+from partway.models.text import Codec
 from partway.objectives import MLEAug
 from partway.problem import Problem
 from partway.registry import imported
@@ -56,10 +58,17 @@ class PolicyGradient(MLEAug):
     def advantages(self, rewards: Sequence[float]) -> list[float]:
         """What each of a problem's n samples counts, given all their rewards."""
 
+    def learned(
+        self, problem: Problem, samples: Sequence[tuple[Sample, Trace]], language: Language, codec: Codec
+    ) -> list[Target]:
+        """Each sample with the sum of the advantages of all its copies."""
+        weights = self.weigh(problem, samples, language)
+        return [Target(one.tokens, "sample", w) for (one, _), w in zip(samples, weights, strict=True)]
+
     def weigh(
         self, problem: Problem, samples: Sequence[tuple[Sample, Trace]], language: Language
     ) -> list[float]:
-        """The sum of the advantages of all copies of each sample; one without a reward counts nothing."""
+        """What all copies of each sample count together; one without a reward counts nothing."""
         rewards = self.rewards(problem, samples, language)
         counts = [0 if r is None else sample.count for (sample, _), r in zip(samples, rewards, strict=True)]
         if sum(counts) < self.least_samples:

@@ -12,7 +12,6 @@ from partway.learning.token_tree import Target, TargetKind, Targets
 from partway.models.loading import LanguageModel
 from partway.objectives import Objective
 from partway.problem import Problem
-from partway.sample import Sample
 from partway.solution import Solution
 from partway.training.config import SelfSamplingConfig
 from partway.training.order import step_seed
@@ -60,16 +59,14 @@ class KeptTargets:
         rng = random.Random(f"{step_seed(self._config.seed, step, 'learn')}/{problem.id}")
         return [targets[0], *rng.sample(targets[1:], self._limit - 1)]
 
-    def drawn(self, problem: Problem, samples: Sequence[Sample], weights: Sequence[float]) -> Targets | None:
-        """The samples token by token as they were drawn; None where no weight is left."""
-        for sample in samples:
-            if not sample.tokens:  # those of the same text may be others
-                raise EngineError(
-                    f"problem {problem.id}: the engine gives text without its tokens, which are learned; let "
-                    "the model draw its samples itself, or use a server that returns token ids"
-                )
-        targets = [Target(one.tokens, "sample", weight) for one, weight in zip(samples, weights, strict=True)]
-        kept = tuple(target for target in targets if target.weight)
+    def drawn(self, problem: Problem, targets: Sequence[Target]) -> Targets | None:
+        """Samples token by token as they were drawn; None where nothing of them counts."""
+        if not all(target.tokens for target in targets):  # those of the same text may be others
+            raise EngineError(
+                f"problem {problem.id}: the engine gives text without its tokens, which are learned; let "
+                "the model draw its samples itself, or use a server that returns token ids"
+            )
+        kept = tuple(one for one in targets if one.weight and (not one.credits or any(one.credits)))
         return Targets(self.prompt_of(problem.question), kept) if kept else None
 
     def has_room(self, problem: Problem, prefix: Solution) -> bool:

@@ -200,8 +200,8 @@ class SelfSamplingTrainer(Trainer):  # type: ignore[misc]
         explored = self.explored.get(problem.id)
         if not explored:
             return None
-        weights = self.objective.weigh(problem, explored, self.language)
-        return self.kept_targets.drawn(problem, [sample for sample, _ in explored], weights)
+        targets = self.objective.learned(problem, explored, self.language, self.codec)
+        return self.kept_targets.drawn(problem, targets)
 
     def before_step(self) -> None:
         """Take the step's batch, with buffers that are current for its problems."""
