@@ -42,8 +42,8 @@ class Problem:
         if isinstance(reference, str):
             reference = Solution.parse(reference)
         # A frozen dataclass cannot assign; its own __init__ would not take a reference as text.
-        vars(self).update(id=id, question=question, answer=answer, reference=reference)
-        vars(self).update(meta=meta or {}, context=context)
+        given = {"id": id, "question": question, "answer": answer, "reference": reference}
+        vars(self).update(given, meta=meta or {}, context=context)
 
 
 def problem_row(problem: Problem) -> dict[str, Any]:

@@ -7,7 +7,7 @@ your own is one more entry. What the columns hold is checked by `examination`; h
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -40,7 +40,7 @@ class Layout:
     """Rows that have all of these columns, whose they are and how they are read."""
 
     name: str
-    columns: tuple[str, ...]
+    columns: Set[str]
     read: Callable[[Row], Fields]
 
 
@@ -65,7 +65,7 @@ def fields_of(row: Row, named: Mapping[str, str] = MappingProxyType({})) -> Fiel
     if "question" in named:
         return _read_question(own)
     for layout in LAYOUTS:
-        if all(column in row for column in layout.columns):
+        if layout.columns <= row.keys():
             fields = layout.read(row)
             return _overridden(fields, {**own, "question": fields.question}, named) if named else fields
     found = ", ".join(map(str, row)) or "nothing"
@@ -248,8 +248,8 @@ def _completed(fields: Fields, text: Any, row: Row, *used: str) -> Fields:
     if found.solution is not None or found.gsm8k is not None or is_blank:
         used = (*used, fields.columns[2])  # prose that only holds an answer is kept among the other columns
     answer = found.answer if fields.answer is None else fields.answer
-    fields = replace(fields, solution=found.solution, answer=answer, gsm8k=fields.gsm8k or found.gsm8k)
-    return _rest(fields, row, *used)
+    gsm8k = fields.gsm8k or found.gsm8k
+    return _rest(fields, row, *used, solution=found.solution, answer=answer, gsm8k=gsm8k)
 
 
 def _ground_truth(value: Any) -> Any:
@@ -262,33 +262,35 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value] if value else []
 
 
-def _rest(fields: Fields, row: Row, *used: str) -> Fields:
+def _rest(fields: Fields, row: Row, *used: str, **found: Any) -> Fields:
+    """The fields with what was `found`, and with what the row says beside the columns that were `used`."""
     others = {name: value for name, value in row.items() if name not in {*used, "id", "meta", "context"}}
     turns = row.get("messages", row.get("prompt"))
     if isinstance(turns, list | tuple) and (system := chat_text(turns, "system")) is not None:
         others = {"system": system, **others}  # not asked: `system_prompt` says it for all problems
     row_id = row.get("id") if fields.id is None else fields.id
-    return replace(fields, id=row_id, meta=row.get("meta"), context=row.get("context"), others=others)
+    rest = {"id": row_id, "meta": row.get("meta"), "context": row.get("context"), "others": others}
+    return replace(fields, **found, **rest)
 
 
 LAYOUTS: tuple[Layout, ...] = (
-    Layout("verl", ("prompt", "reward_model"), _read_verl),
-    Layout("HumanEval", ("prompt", "canonical_solution", "test", "entry_point"), _read_human_eval),
-    Layout("MBPP", ("text", "code", "test_list"), _read_mbpp),
-    Layout("MBPP, sanitized", ("prompt", "code", "test_list"), _read_mbpp),
-    Layout("GSM-Hard", ("input", "code", "target"), _read_gsm_hard),
+    Layout("verl", {"prompt", "reward_model"}, _read_verl),
+    Layout("HumanEval", {"prompt", "canonical_solution", "test", "entry_point"}, _read_human_eval),
+    Layout("MBPP", {"text", "code", "test_list"}, _read_mbpp),
+    Layout("MBPP, sanitized", {"prompt", "code", "test_list"}, _read_mbpp),
+    Layout("GSM-Hard", {"input", "code", "target"}, _read_gsm_hard),
     Layout(
         "SVAMP, ASDiv",
-        ("Body", "Question", "Answer"),
+        {"Body", "Question", "Answer"},
         _read_equation("Body", "Question", "Answer", "Equation", "Formula"),
     ),
     Layout(
         "ASDiv on the Hub",
-        ("body", "question", "answer"),
+        {"body", "question", "answer"},
         _read_equation("body", "question", "answer", "formula"),
     ),
-    Layout("TRL and open-instruct", ("messages",), _read_messages),
-    Layout("partway, GSM8K", ("question",), _read_question),
-    Layout("MATH", ("problem",), _read_problem),
-    Layout("TRL", ("prompt",), _read_prompt),
+    Layout("TRL and open-instruct", {"messages"}, _read_messages),
+    Layout("partway, GSM8K", {"question"}, _read_question),
+    Layout("MATH", {"problem"}, _read_problem),
+    Layout("TRL", {"prompt"}, _read_prompt),
 )

@@ -32,13 +32,11 @@ def examine(records: Sequence[Record], language: Language) -> list[Examined]:
     rows = [fields_of(record.fields, record.named) for record in records]
     if language.end(GSM8K_ENDING) is not None:  # else the language does not know how such a reference ends
         rows = _with_gsm8k_solutions(rows)
-    pairs = [
-        (_problem(row), row.solution)
-        for row in rows
-        if isinstance(row, Fields) and isinstance(row.solution, str)
-    ]
+    stated = [(row, _problem(row)) for row in rows if isinstance(row, Fields)]
+    pairs = [(problem, row.solution) for row, problem in stated if isinstance(row.solution, str)]
     traces = iter(language.trace_all(pairs))  # all at once; each row with a solution takes the next
-    return [[row] if isinstance(row, Complaint) else _examine_fields(row, language, traces) for row in rows]
+    examined = (_examine_fields(row, problem, language, traces) for row, problem in stated)
+    return [[row] if isinstance(row, Complaint) else next(examined) for row in rows]
 
 
 def _with_gsm8k_solutions(rows: list[Fields | Complaint]) -> list[Fields | Complaint]:
@@ -59,9 +57,8 @@ def _with_gsm8k_solutions(rows: list[Fields | Complaint]) -> list[Fields | Compl
     return rows
 
 
-def _examine_fields(row: Fields, language: Language, traces: Iterator[Trace]) -> Examined:
+def _examine_fields(row: Fields, problem: Problem, language: Language, traces: Iterator[Trace]) -> Examined:
     question_column, answer_column, solution_column = row.columns
-    problem = _problem(row)
     answer = problem.answer
     complaints = [*_id_complaints(row.id), *_question_complaints(row.question, question_column)]
     if answer is not None:
@@ -87,7 +84,7 @@ def _examine_fields(row: Fields, language: Language, traces: Iterator[Trace]) ->
     complaints += _text_complaints(row.context, "context")
     if complaints:
         return complaints
-    return replace(problem, answer=answer, reference=reference, meta=meta or {})
+    return Problem(problem.id, problem.question, answer, reference, meta, problem.context)
 
 
 def _problem(row: Fields) -> Problem:
@@ -162,7 +159,11 @@ def _text_complaints(value: Any, column: str, depth: int = 0) -> Iterator[Compla
 
 def _is_whole(text: str) -> bool:
     """Whether a file can hold `text`: it has no halves of characters."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _reference_complaints(
@@ -197,7 +198,7 @@ def _meta(row: Fields) -> dict[str, Any] | None:
 def _normal(value: Any) -> Any:
     """Numbers of other libraries as Python's own."""
     match value:
-        case bool() | int() | float():
+        case bool() | int() | float() | str() | None:
             return value
         case Integral():
             return int(value)

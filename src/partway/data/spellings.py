@@ -119,6 +119,8 @@ def read_completion(value: Any) -> Completion:
 
 def fenced(text: str) -> str | None:
     """The code in the last Python fence of a text, or in its last fence of no language; None without one."""
+    if "```" not in text:
+        return None
     fences = [(match["language"].lower(), match["code"]) for match in _FENCE.finditer(text)]
     for languages in (("python", "py", "python3"), ("",)):
         codes = [code for language, code in fences if language in languages]
