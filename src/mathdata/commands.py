@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from partway.data.commands import AS_JSON, OUT, REJECTS, SOURCE, finish
+from partway.cli.options import AS_JSON, declared
+from partway.data.commands import OUT, REJECTS, SOURCE, finish
 
 if TYPE_CHECKING:
     from mathdata.gsm8k.converting import Style
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 @click.command()
 @SOURCE
 @OUT
-@click.option(
+@declared(
     "--style",
     type=click.Choice(["partway", "paper"]),
     default="partway",
@@ -53,11 +54,12 @@ def gsm8k(
 @click.command()
 @SOURCE
 @OUT
-@click.option("--filtered", is_flag=True, help="The paper's filtered version, without near-copies.")
-@click.option(
+@declared("--filtered", is_flag=True, help="The paper's filtered version, without near-copies.")
+@declared(
     "--split-index",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
+    needs="filtered",
     help="The published row numbers of the filtered version; without it, the rule that comes closest.",
 )
 @REJECTS
@@ -84,10 +86,7 @@ def mathqa(
     from mathdata.raw import MATHQA, read_raw
     from partway.cli.progress import Bar
 
-    # All of this before the raw data are read, which may mean a download.
-    if split_index and not filtered:
-        raise click.UsageError("--split-index needs --filtered", ctx)
-    index = read_split_index(split_index) if split_index else None
+    index = read_split_index(split_index) if split_index else None  # before a download
     raw = read_raw(MATHQA, source)
     with Bar("converting MathQA", "rows", quiet=ctx.obj["quiet"]) as bar:
         conversion = convert_mathqa(raw, progress=bar.show)

@@ -116,10 +116,14 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class Part:
-    """Something that a folder adds: where it is, as `package.module:name`, and what it is in a sentence."""
+    """Something that a folder adds: where it is, as `package.module:name`, and what it is in a sentence.
+
+    A command is listed in the `section` of `partway --help`.
+    """
 
     where: str
     summary: str = ""
+    section: str = "More"
 
     def load(self) -> Any:
         """The thing itself; what it needs is imported now."""

@@ -18,7 +18,7 @@ def trained(tmp_path_factory):
 
 
 def test_the_tables_show_kinds_verdicts_and_problems(partway, trained):
-    code, shown, remarks = partway("buffer", trained.directory, "--top", 2)
+    code, shown, remarks = partway("buffer", "show", trained.directory, "--top", 2)
     assert (code, remarks) == (0, "")
     problems, samples = len(trained.problems()), sum(sample.count for sample in trained.samples())
     assert f"{trained.directory} at step 8: {problems} problems, {problems} with a reference\n" in shown
@@ -37,7 +37,7 @@ def test_questions_cannot_steer_the_terminal(partway, tmp_path):
 
 
 def test_json_has_all_counts(partway, trained):
-    code, shown, _ = partway("buffer", trained.directory, "--json")
+    code, shown, _ = partway("buffer", "show", trained.directory, "--json")
     assert code == 0
     told = json.loads(shown)
     buffers = trained.buffers()
@@ -51,25 +51,23 @@ def test_json_has_all_counts(partway, trained):
 
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
 def test_an_export_into_no_directory_is_refused(partway, trained, tmp_path, ending):
-    code, _, error = partway(
-        "buffer", trained.directory, "--export", tmp_path / "new" / f"solutions.{ending}"
-    )
+    code, _, error = partway("buffer", "export", trained.directory, tmp_path / "new" / f"solutions.{ending}")
     assert (code, error.count("\n")) == (1, 1)
     assert f"there is no directory {tmp_path / 'new'}; make it" in error
     assert not (tmp_path / "new").exists()
 
 
 def test_exported_solutions_begin_a_new_run(partway, trained, tmp_path):
-    code, shown, _ = partway("buffer", trained.directory, "--export", tmp_path / "solutions.jsonl")
+    code, shown, _ = partway("buffer", "export", trained.directory, tmp_path / "solutions.jsonl")
     assert code == 0
     assert "fully-correct and" in shown
     problems = trained.directory / "problems" / "train.jsonl"
-    options = ("--import", tmp_path / "solutions.jsonl", "--problems", problems)
-    code, shown, remarks = partway("buffer", tmp_path / "new", *options)
+    words = (tmp_path / "solutions.jsonl", tmp_path / "new", "--problems", problems)
+    code, shown, remarks = partway("buffer", "import", *words)
     assert code == 0, remarks
     assert "run again" in shown
     assert f"--buffer_file {tmp_path / 'new' / 'imported_buffer.jsonl'}" in remarks
-    code, shown, _ = partway("buffer", tmp_path / "other", "--import", trained.directory, "--json")
+    code, shown, _ = partway("buffer", "import", trained.directory, tmp_path / "other", "--json")
     told = json.loads(shown)
     assert (told["problems"], told["unknown_problems"]) == (len(trained.problems()), 0)
     assert told["verdicts"]["known_fully_correct"] == len(trained.problems())
@@ -78,7 +76,7 @@ def test_exported_solutions_begin_a_new_run(partway, trained, tmp_path):
 
 
 def test_a_new_run_begins_with_what_was_imported(partway, trained, tmp_path):
-    partway("buffer", tmp_path / "new", "--import", trained.directory)
+    partway("buffer", "import", trained.directory, tmp_path / "new")
     imported = str(tmp_path / "new" / "imported_buffer.jsonl")
     trainer = small_trainer(tmp_path / "new", buffer_file=imported, max_steps=1, self_sampling="fcs")
     before = trained.buffers()
@@ -98,14 +96,19 @@ def test_a_buffer_file_that_is_not_there_is_named(tmp_path):
 
 def test_mistakes_are_one_line(partway, trained, tmp_path):
     for arguments, told in (
-        ([tmp_path], "no run here"),
-        ([trained.directory, "--export", tmp_path / "x.csv"], "ends in .jsonl or .parquet"),
-        ([trained.directory, "--import", trained.directory], "has begun already"),
-        ([tmp_path / "new", "--import", tmp_path / "none.jsonl"], "no such file"),
+        (["show", tmp_path], "no run here"),
+        (["export", trained.directory, tmp_path / "x.csv"], "ends in .jsonl or .parquet"),
+        (["preferences", trained.directory, tmp_path / "x.csv"], "ends in .jsonl"),
+        (["import", trained.directory, trained.directory], "has begun already"),
+        (["import", tmp_path / "none.jsonl", tmp_path / "new"], "no such file"),
     ):
         code, shown, remarks = partway("buffer", *arguments)
         assert (code, shown, remarks.count("\n")) == (1, "", 1)
         assert told in remarks
-    code, _, remarks = partway("buffer", tmp_path, "--import", "a", "--export", "b.jsonl")
-    assert code == 2
-    assert "cannot be given together" in remarks
+
+
+def test_a_run_without_a_command_is_shown(partway, trained):
+    assert partway("buffer", trained.directory) == partway("buffer", "show", trained.directory)
+    code, _, remarks = partway("buffer", "shw", trained.directory)
+    assert (code, remarks.count("\n")) == (2, 1)
+    assert "no command 'shw'; did you mean 'show'?" in remarks

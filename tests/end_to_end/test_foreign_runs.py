@@ -50,7 +50,7 @@ def ran(run: Path) -> bool:
     [
         ["report", "RUN", "--out", "OUT"],
         ["explore", "RUN", "--export", "OUT"],
-        ["buffer", "RUN"],
+        ["buffer", "show", "RUN"],
         ["browse", "RUN"],
     ],
     ids=lambda words: words[0],
@@ -68,9 +68,9 @@ def test_it_is_read_without_its_code_unless_the_user_trusts_it(partway, foreign,
         assert ran(foreign)
 
 
-@pytest.mark.parametrize("words", [["--rejudge", "state=set"], ["--rejudge", "dedup=alpha"]])
+@pytest.mark.parametrize("words", ["state=set", "dedup=alpha"])
 def test_what_needs_the_code_asks_for_trust(partway, foreign, words):
-    status, _, said = partway("buffer", foreign, *words)
+    status, _, said = partway("buffer", "rejudge", foreign, words)
     assert status == 1
     assert "this needs code that the run names" in said
     assert said.rstrip().endswith("--trust runs it")
@@ -141,8 +141,8 @@ def test_a_rule_that_the_run_names_is_not_run_either(partway, tmp_path, monkeypa
         0,
         1,
     )
-    status, _, said = partway("buffer", run, "--rejudge", "dedup=alpha")
+    status, _, said = partway("buffer", "rejudge", run, "dedup=alpha")
     assert (status, said.rstrip().endswith("--trust runs it")) == (1, True)
     assert not ran(run)
-    assert partway("buffer", run, "--rejudge", "dedup=alpha", "--trust")[0] == 0
+    assert partway("buffer", "rejudge", run, "dedup=alpha", "--trust")[0] == 0
     assert ran(run)

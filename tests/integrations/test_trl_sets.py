@@ -49,8 +49,11 @@ def exported(run, tmp_path, trainer: str):
     from datasets import load_dataset
 
     file = tmp_path / f"{trainer}.jsonl"
-    words = ["buffer", str(run), "--export", str(file), "--for", trainer, "--json"]
-    words += ["--kind", "fully_correct"] if trainer == "sft" else []
+    words = (
+        ["buffer", "export", str(run), str(file), "--kind", "fully_correct", "--json"]
+        if trainer == "sft"
+        else ["buffer", "preferences", str(run), str(file), "--for", trainer, "--json"]
+    )
     result = CliRunner().invoke(app, words, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     assert sum(value for value in json.loads(result.output).values() if isinstance(value, int)) > 2

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from partway.cli.options import AS_JSON, declared, out, samples
 from partway.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -17,6 +18,16 @@ if TYPE_CHECKING:
     from partway.reports.number_tables import Cell, Column
 
 COUNT = click.IntRange(min=1)
+SEEDS = declared("--seeds", type=COUNT, help="How many seeds, each with problems of its own.  [default: 3]")
+DATA = declared(
+    "--data",
+    type=click.Path(exists=True, file_okay=False),
+    help="A folder with train.jsonl, dev.jsonl and test.jsonl, in place of the built-in problems.",
+)
+MODEL = declared("--model", help="The model that every arm starts from; needed with --data.")
+JOBS = declared(
+    "--jobs", type=COUNT, help="How many arms train at once.  [default: one for each core, on a GPU one]"
+)
 
 
 @click.command()
@@ -26,35 +37,27 @@ COUNT = click.IntRange(min=1)
     required=False,
     metavar="[ARMS.yaml]",
 )
-@click.option("--arms", metavar="NAME,...", help="Which arms; the first is what others are compared with.")
-@click.option("--list", "lists", is_flag=True, help="Show the arms there are, each with its source.")
-@click.option("--seeds", type=COUNT, help="How many seeds, each with its own problems.  [default: 3]")
-@click.option(
-    "--data",
-    type=click.Path(exists=True, file_okay=False),
-    help="A folder with train.jsonl, dev.jsonl and test.jsonl instead of the built-in problems.",
-)
-@click.option("--model", help="The model that every arm starts from; needed with --data.")
-@click.option("--steps", type=COUNT, help="Optimiser steps of every arm.  [default: 200]")
-@click.option("--eval-steps", type=COUNT, help="Steps between looks at dev.  [default: 50]")
-@click.option("--batch-size", type=COUNT, help="Problems of a step.  [default: 32]")
-@click.option("--num-generations", type=COUNT, help="Samples of each.  [default: 1]")
-@click.option("--train", type=COUNT, help="Training problems of a seed.  [default: 200]")
-@click.option(
+@declared("--arms", metavar="NAME,...", help="Which arms; the others are compared with the first.")
+@declared("--list", "lists", is_flag=True, help="Show the arms there are, each with its source.")
+@SEEDS
+@DATA
+@MODEL
+@declared("--steps", type=COUNT, help="Optimiser steps of each arm.  [default: 200]")
+@declared("--eval-steps", type=COUNT, help="Steps between two evaluations on dev.  [default: 50]")
+@declared("--batch-size", type=COUNT, help="Problems of a step.  [default: 32]")
+@declared("--num-generations", type=COUNT, help="Samples of each problem of a step.  [default: 1]")
+@declared("--train", type=COUNT, help="Training problems of a seed.  [default: 200]")
+@declared(
     "--references",
     type=click.IntRange(min=0),
     help="Training problems that keep their reference; the others have the answer only.  [default: all]",
 )
-@click.option("--dev", type=COUNT, help="Dev problems of a seed.  [default: 100]")
-@click.option("--test", type=COUNT, help="Test problems of a seed.  [default: 200]")
-@click.option("--samples", "test_samples", type=COUNT, help="Samples of every test problem.  [default: 100]")
-@click.option("--out", default="comparison", show_default=True, help="Where runs, tables and the page go.")
-@click.option(
-    "--jobs",
-    type=COUNT,
-    help="Arms at a time, a core each; default: as many as there are cores, on a GPU one.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the numbers as one JSON object.")
+@declared("--dev", type=COUNT, help="Dev problems of a seed.  [default: 100]")
+@declared("--test", type=COUNT, help="Test problems of a seed.  [default: 200]")
+@samples(None, "test_samples", told="  [default: 100]")
+@out(default="comparison", show_default=True)
+@JOBS
+@AS_JSON
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -67,14 +70,15 @@ def command(
     as_json: bool,
     **others: Any,
 ) -> None:
-    """Arms from the same weights, on the same problems, with the same budget: one table, a page, a JSON.
+    """Compare ways of learning (arms) that start from the same weights and get the same problems and budget.
 
-    Every arm makes the same number of steps and, if it samples, draws the same number of samples; what each
-    spent in tokens and time is in a table. Models are chosen by the same rules, on dev. A comparison that was
-    stopped goes on where it was; an arm added later finds the others done.
+    Every arm makes the same number of steps and, if it samples, draws the same number of samples; a table
+    shows what each spent in tokens and time. Models are chosen by the same rules, on dev. If a comparison is
+    stopped, the same command continues it; an arm added later finds the others done.
 
-    An arm is a YAML file: a label, its source and its settings, keys of `partway train`. ARMS.yaml names arms
-    (`arms:`, shipped ones or files) and may give the other numbers (`seeds`, `steps`, `model` ...).
+    An arm is a YAML file with a label, its source and its settings, which are keys of `partway train`.
+    ARMS.yaml names arms (`arms:`, shipped ones or files) and may set the other numbers (`seeds`, `steps`,
+    `model` ...).
 
     \b
     Examples:

@@ -6,7 +6,8 @@ PARTS: Parts = {
     "commands": {
         "compare": Part(
             "partway.arms.compare:command",
-            "Ways of learning side by side, with one budget and one rule for all.",
+            "Compare ways of learning that get the same budget.",
+            "Compare and share",
         )
     },
     "objectives": {

@@ -1,4 +1,4 @@
-"""`partway audit`: which fully-correct solutions of a run are right by luck."""
+"""`partway buffer audit`: which fully-correct solutions of a run are right by luck."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from partway.beyond.luck import audits_of
 from partway.beyond.variation import Belief
-from partway.cli.options import reads_runs
+from partway.cli.options import AS_JSON, RUN, reads_runs
 from partway.errors import visible
 from partway.runs import Run
 
@@ -26,20 +26,20 @@ class Audited:
 
 
 @click.command()
-@click.argument("run", metavar="RUN")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@RUN
+@AS_JSON
 @reads_runs
 def command(run: str, as_json: bool) -> None:
-    """Which solutions of a run are right by luck.
+    """Find kept solutions that are right by luck.
 
-    Runs every self-sampled fully-correct solution, and the reference, with other numbers in place of the
-    question's: those that then differ from the reference are right by luck. Without a reference those are
-    that differ from most others.
+    Every fully-correct solution that the model wrote is run with other numbers in place of the question's,
+    and so is the reference. A solution that then differs from the reference is right by luck. Where there is
+    no reference, a solution that differs from most others is.
 
     \b
     Examples:
-      partway audit runs/gsm8k
-      partway audit runs/gsm8k --json
+      partway buffer audit runs/gsm8k
+      partway buffer audit runs/gsm8k --json
     """
     audited = [
         Audited(buffer.problem.id, solution.text, found.verdict, found.reason)

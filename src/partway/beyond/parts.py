@@ -5,7 +5,7 @@ from partway.registry import Part, Parts
 PARTS: Parts = {
     "rules": {"spurious": Part("partway.beyond.luck:rule", "Solutions that are right by luck.")},
     "commands": {
-        "audit": Part("partway.beyond.audit:command", "Which solutions of a run are right by luck.")
+        "buffer audit": Part("partway.beyond.audit:command", "Find solutions that are right by luck.")
     },
     "choices": {
         "solved_share": Part("partway.beyond.choosing:MixedOrder", "Batches with solved problems."),

@@ -14,9 +14,10 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -29,45 +30,53 @@ ROOM = (
     "to need less: a smaller tokens_per_pass, gradient_checkpointing: true, use_peft: true; while sampling, "
     "a smaller sampling_memory (docs/gpus.md)"
 )
+FIRST = ("demo", "data", "train", "evaluate")  # to begin with, in this order
+SECTIONS = ("To begin with", "Look at a run", "Ask a model, run a program", "Compare and share")
+PROGRAM = SECTIONS[2]
 COMMANDS = {
-    "train": "Fine-tune a model from a YAML file and --key value overrides.",
-    "sample": "Solutions of a model for one question or many, with traces and verdicts.",
-    "trace": "Run a solution step by step and show its states.",
-    "doctor": "Versions, devices, sandbox strength, and what is missing.",
+    "train": Part("partway.cli.train:command", "Fine-tune a model on problems."),
+    "sample": Part("partway.cli.sample:command", "Solutions that a model writes to questions.", PROGRAM),
+    "trace": Part("partway.cli.trace:command", "Run a program step by step and show its states.", PROGRAM),
+    "doctor": Part("partway.cli.doctor:command", "Show what is installed and what is missing."),
 }
 
 
 def commands(group: str = "") -> dict[str, Part]:
-    """The commands of the method, then those that the folders around it add; or those of one group.
+    """Those to begin with, then the others of the method and of the folders around it; or those of one group.
 
     What belongs to a group has a name of two words: `data check`.
     """
-    own = {name: Part(f"partway.cli.{name}:command", summary) for name, summary in COMMANDS.items()}
-    everything = own | registry.parts("commands")
+    everything = COMMANDS | registry.parts("commands")
     prefix = f"{group} " if group else ""
     inside = {name.removeprefix(prefix): part for name, part in everything.items() if name.startswith(prefix)}
-    return {name: part for name, part in inside.items() if " " not in name}
+    first = {name: replace(inside[name], section=SECTIONS[0]) for name in FIRST if name in inside}
+    return {name: part for name, part in (first | inside | first).items() if " " not in name}
 
 
-class Group(click.Group):
-    """A group that suggests a command for a name it does not know."""
+class LazyGroup(click.Group):
+    """A group whose commands are imported on first use; `parts` says which there are.
+
+    The `usual` command is meant where a file or directory stands in a command's place.
+    """
+
+    def __init__(
+        self, *args: Any, parts: Callable[[], Mapping[str, Part]], usual: str = "", **settings: Any
+    ) -> None:
+        super().__init__(*args, **settings)
+        self.parts = parts
+        self.usual = usual
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Suggest a command for a name that is not known."""
         name, names = args[0], self.list_commands(ctx)
         if name not in names and not name.startswith("-"):
+            if self.usual and Path(name).exists():
+                return super().resolve_command(ctx, [self.usual, *args])
             hint = suggestion(name, names) or f"; try one of: {', '.join(names)}"
             raise click.UsageError(f"no command '{name}'{hint}{registry.missing_parts()}", ctx)
         return super().resolve_command(ctx, args)
-
-
-class LazyGroup(Group):
-    """A group whose commands are imported on first use; `parts` says which there are."""
-
-    def __init__(self, *args: object, parts: Callable[[], Mapping[str, Part]], **kwargs: object) -> None:
-        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
-        self.parts = parts
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.parts())
@@ -84,6 +93,21 @@ class LazyGroup(Group):
 
 class App(LazyGroup):
     """The outermost group: its long switches may also stand after the command."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Those to begin with, then the others by section."""
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in SECTIONS}
+        for name, part in self.parts().items():
+            sections.setdefault(part.section, []).append((name, part.summary))
+        width, filled = max(map(len, self.parts())), {title: rows for title, rows in sections.items() if rows}
+        for title, rows in filled.items():
+            with formatter.section(title if len(filled) > 1 else "Commands"):
+                formatter.write_dl([(name.ljust(width), summary) for name, summary in rows])
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Commands first: whoever asks for help looks for one."""
+        self.format_commands(ctx, formatter)
+        click.Command.format_options(self, ctx, formatter)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         # What stands after `--` is the command's own, whatever it looks like.
@@ -109,8 +133,8 @@ class App(LazyGroup):
 @click.option(
     "--allow-weak-sandbox",
     is_flag=True,
-    help="Run general programs also where the kernel would not stop them: a program could read, change or "
-    "delete your files and run commands as you.",
+    help="Run general programs even where the kernel cannot confine them: such a program could read, change "
+    "or delete your files and run commands as you.",
 )
 @click.pass_context
 def app(ctx: click.Context, debug: bool, quiet: bool, allow_weak_sandbox: bool) -> None:
@@ -119,8 +143,8 @@ def app(ctx: click.Context, debug: bool, quiet: bool, allow_weak_sandbox: bool) 
     \b
     Examples:
       partway demo --quick
-      partway trace solution.py
-      partway doctor
+      partway data check problems.jsonl
+      partway train --help
     """
     ctx.obj = {"debug": debug, "quiet": quiet}
     remarks = logging.getLogger("partway")
@@ -176,12 +200,12 @@ def run(commands: click.Group, name: str) -> NoReturn:
 
 
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:
-    """End in good order, so that nothing that was started or written for a while stays behind."""
+    """End in good order: processes and files that were meant for a while are removed."""
     sys.exit(128 + number)
 
 
 def _told(error: Exception) -> str:
-    """What to tell the user of an error, which is a bug of ours unless it is one of the expected kinds."""
+    """An error in words for the user; it is a bug of ours unless it is one of the expected kinds."""
     if isinstance(error, PartwayError):
         return str(error)
     if isinstance(error, OSError):

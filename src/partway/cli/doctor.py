@@ -13,6 +13,7 @@ from importlib import metadata
 import click
 
 from partway import registry
+from partway.cli.options import AS_JSON, ENGINE
 from partway.cli.parallel import cores
 
 USES = {
@@ -75,15 +76,13 @@ class Checkup:
 
 
 @click.command()
-@click.option("--engine", metavar="URL,...", help="Look at inference servers instead of this installation.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@ENGINE
+@AS_JSON
 def command(engine: str | None, as_json: bool) -> None:
     """Show versions, devices, the strength of the sandbox, and what is missing.
 
-    With --engine, show what the servers at these addresses are, which model they have, and how they take
-    weights.
-
-    The exit code is 1 if something that partway cannot do without is missing.
+    With --engine, look at inference servers instead: what each is, which model it has, and how it takes
+    weights. The exit code is 1 if something that partway needs is missing.
 
     \b
     Examples:

@@ -1,11 +1,11 @@
-"""The options of a command, each declared once: as a typed field of a dataclass, in the order of `--help`."""
+"""Options of commands: those that several commands take, and options as typed fields of a dataclass."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import field, fields
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -19,30 +19,74 @@ from partway.language.language import LANGUAGES, language_class, schema_of
 from partway.registry import code_refused
 from partway.runs import Run, language_for
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 SPOKEN = "partway.spoken"  # where a command line's settings of the language are kept
 
-TOP_P = click.option(
-    "--top-p", default=1.0, show_default=True, help="Draw from the likeliest tokens of this share."
+
+class Option(click.Option):
+    """An option that may say which other one it `needs`, and which ones it does `not` go `with`."""
+
+    def __init__(self, *args: Any, needs: str = "", not_with: Sequence[str] = (), **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.needs, self.not_with = needs, not_with
+
+    def handle_parse_result(self, ctx: click.Context, opts: Any, args: list[str]) -> tuple[Any, list[str]]:
+        """Refuse the option where it could have no effect."""
+        given = {name for name, value in opts.items() if isinstance(value, str | bool | tuple)}
+        if self.name in given and not ctx.resilient_parsing:
+            others = {one.name: one for one in ctx.command.params}
+            if self.needs and self.needs not in given:
+                raise click.UsageError(f"{_spelled(self)} needs {_spelled(others[self.needs])}", ctx)
+            for name in given.intersection(self.not_with):
+                both = f"{_spelled(self)} and {_spelled(others[name])}"
+                raise click.UsageError(f"{both} do not go together; leave one out", ctx)
+        return super().handle_parse_result(ctx, opts, args)
+
+
+def _spelled(parameter: click.Parameter) -> str:
+    name = max(parameter.opts, key=len)
+    return name if isinstance(parameter, click.Option) else name.upper()
+
+
+declared = partial(click.option, cls=Option)
+
+RUN = click.argument("run", metavar="RUN")
+AS_JSON = declared("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+PROBLEMS = declared("--problems", metavar="FILE", help="The file of problems.  [default: those of the run]")
+TOP_P = declared(
+    "--top-p", default=1.0, show_default=True, help="Draw from the likeliest tokens that have this share."
 )
-TOP_K = click.option("--top-k", default=0, show_default=True, help="Draw from so many tokens; 0: from all.")
-LENGTH = click.option(
-    "--max-completion-length", type=int, help="Longest sample, in tokens.  [default: the run's, or 256]"
+TOP_K = declared(
+    "--top-k", default=0, show_default=True, help="Draw from this many likeliest tokens; 0: from all."
 )
-SEED = click.option("--seed", default=0, show_default=True, help="The same seed gives the same samples.")
-CHAT_TEMPLATE = click.option(
+TEMPERATURE = declared(
+    "--temperature",
+    default=0.8,
+    show_default=True,
+    help="How much samples vary; at 0 every one takes the likeliest tokens.",
+)
+LENGTH = declared(
+    "--max-completion-length", type=int, help="Most tokens of a sample.  [default: the run's, or 256]"
+)
+SEED = declared("--seed", default=0, show_default=True, help="The same seed gives the same samples.")
+CHAT_TEMPLATE = declared(
     "--chat-template",
     type=click.Choice(["auto", "none"]),
     default="auto",
     help="none: ask a chat model plainly, with `# question`.",
 )
-COLUMNS = click.option(
+COLUMNS = declared(
     "--columns",
     metavar="NAME=COLUMN,...",
-    help="Where the file has question, answer, solution, context, id.",
+    help="Which columns hold question, answer, solution, context, id.",
 )
-DEVICE = click.option("--device", metavar="NAME", help="Where the model runs: cpu, cuda, mps ...")
+DEVICE = declared(
+    "--device", metavar="NAME", not_with=["engine"], help="Where the model runs: cpu, cuda, mps ..."
+)
+ENGINE = declared(
+    "--engine", metavar="URL,...", help="Addresses of inference servers, such as http://localhost:8000/v1."
+)
 
 
 def check_device(name: str | None) -> None:
@@ -56,19 +100,35 @@ def check_device(name: str | None) -> None:
         raise ConfigError(f"--device is {name!r}, which cannot be used ({reason}); try cpu") from error
 
 
-def reads_runs(command: Command) -> Command:
+def out(told: str = "", **settings: Any) -> Callable[[Function], Function]:
+    """`--out`, a directory; `told` is what its default is, where that depends."""
+    default = f"  [default: {told}]" if told else ""
+    return declared("--out", metavar="DIR", help=f"The directory to write to.{default}", **settings)
+
+
+def samples(default: int | None, *names: str, told: str = "") -> Callable[[Function], Function]:
+    """`--samples`, how many of each problem; an option without a default tells it."""
+    settings: dict[str, Any] = {
+        "type": click.IntRange(1),
+        "metavar": "N",
+        "show_default": default is not None,
+    }
+    return declared("--samples", *names, default=default, help=f"Samples of each problem.{told}", **settings)
+
+
+def reads_runs(command: Function) -> Function:
     """Gives a command `--trust`: without it, code that the settings of a run name is not imported."""
 
-    @click.option("--trust", is_flag=True, help="Import and run code that the settings of the run name.")
+    @declared("--trust", is_flag=True, help="Import and run code that the settings of the run name.")
     @wraps(command)
     def careful(*arguments: Any, trust: bool, **options: Any) -> Any:
         with nullcontext() if trust else code_refused(lambda said: click.echo(f"partway: {said}", err=True)):
             return command(*arguments, **options)
 
-    return cast(Command, careful)
+    return cast(Function, careful)
 
 
-def speaks(command: Command) -> Command:
+def speaks(command: Function) -> Function:
     """Gives a command `--language` and the settings of languages, as `partway train` takes them."""
     settings: dict[str, str] = {}
     for name in LANGUAGES | registry.parts("languages"):
@@ -77,16 +137,19 @@ def speaks(command: Command) -> Command:
     command = _setting("language_args", "Settings of a language of your own: KEY=VALUE,...")(command)
     for name, text in reversed(settings.items()):
         command = _setting(name, text)(command)
-    return _setting("language", "What programs are written in.  [default: the run's, or python]")(command)
+    return _setting(
+        "language",
+        "The language of programs: python, python-written, python-tests ...  [default: the run's, or python]",
+    )(command)
 
 
-def _setting(name: str, text: str) -> Callable[[Command], Command]:
+def _setting(name: str, text: str) -> Callable[[Function], Function]:
     def keep(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
         if value is not None:
             ctx.meta.setdefault(SPOKEN, {})[name] = value
 
     dashed = f"--{name.replace('_', '-')}"
-    return click.option(dashed, name, callback=keep, expose_value=False, metavar="VALUE", help=text)
+    return declared(dashed, name, callback=keep, expose_value=False, metavar="VALUE", help=text)
 
 
 def spoken(model: str | None = None) -> Language:
@@ -123,15 +186,15 @@ def given(declaration: Callable[[Any], Any]) -> Any:
 
 def option(*names: str, **settings: Any) -> Any:
     """A field whose value is that of an option, declared as click does it."""
-    return given(click.option(*names, **settings))
+    return given(declared(*names, **settings))
 
 
-def takes(options: type) -> Callable[[Command], Command]:
+def takes(options: type) -> Callable[[Function], Function]:
     """Gives a command what the fields of `options` declare."""
 
-    def declared(command: Command) -> Command:
+    def declared_on(command: Function) -> Function:
         for one in reversed(fields(options)):  # click shows the last one applied first
             command = one.metadata["declaration"](command)
         return command
 
-    return declared
+    return declared_on

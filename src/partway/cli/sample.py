@@ -15,16 +15,20 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from partway.cli.options import (
+    AS_JSON,
     CHAT_TEMPLATE,
     DEVICE,
     LENGTH,
     SEED,
+    TEMPERATURE,
     TOP_K,
     TOP_P,
     check_device,
+    declared,
     given,
     length_for,
     option,
+    samples,
     speaks,
     spoken,
     takes,
@@ -48,16 +52,14 @@ class SampleOptions:
 
     model: str = given(click.argument("model", metavar="MODEL_OR_RUN"))
     question: str | None = given(click.argument("question", required=False, metavar="[QUESTION|-]"))
-    samples: int = option(
-        "-n", "--samples", type=click.IntRange(1), default=10, show_default=True, help="How many."
-    )
+    samples: int = given(samples(10, "-n"))
     answer: str | None = option(
-        "--answer", metavar="VALUE", help="The right answer; gives every solution a verdict."
+        "--answer", metavar="VALUE", help="The right answer: with it, every solution gets a verdict."
     )
     prefix: str = option(
-        "--prefix", default="", metavar="STEPS", help="Continue these steps; ';' or newlines between."
+        "--prefix", default="", metavar="STEPS", help="Steps to continue, with ';' or newlines between them."
     )
-    temperature: float = option("--temperature", default=0.8, show_default=True, help="0 is greedy.")
+    temperature: float = given(TEMPERATURE)
     top_p: float = given(TOP_P)
     top_k: int = given(TOP_K)
     max_completion_length: int | None = given(LENGTH)
@@ -72,12 +74,12 @@ Solve = Callable[["Problem"], list[tuple["Sample", "Trace"]]]
 @click.command()
 @takes(SampleOptions)
 @speaks
-@click.option(
-    "--show", type=click.IntRange(1), default=10, show_default=True, help="Tables to print at most."
+@declared(
+    "--show", type=click.IntRange(1), default=10, show_default=True, help="How many solutions to print."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all solutions.")
+@AS_JSON
 def command(show: int, as_json: bool, **options: Any) -> None:
-    """Solutions of a model for a question, with counts, traces and verdicts.
+    """Let a model write solutions to questions, and show how often it writes each and what it does.
 
     MODEL is a directory in Hugging Face's layout, a run of partway train, a name on the Hub, or smollm2.
     Equal solutions are shown once, the most frequent first. Without QUESTION, questions are read line by line

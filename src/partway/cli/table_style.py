@@ -1,4 +1,4 @@
-"""What tables on standard output look like."""
+"""The look of tables on standard output."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from partway.cli.options import speaks, spoken
+from partway.cli.options import AS_JSON, declared, speaks, spoken
 from partway.errors import SolutionError
 from partway.language import PYTHON, Language, Trace, trace_all
 from partway.problem import Problem
@@ -20,13 +20,13 @@ MAX_BYTES = 1_000_000  # one more is read, to tell what is too long from what ju
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE|-...")
-@click.option(
-    "--against", metavar="REFERENCE", help="A known solution to show beside; '=' marks what is right."
+@declared(
+    "--against", metavar="REFERENCE", help="A known solution to show beside it; '=' marks a state of both."
 )
 @speaks
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per solution.")
+@AS_JSON
 def command(files: tuple[str, ...], against: str | None, as_json: bool) -> None:
-    """Run solutions step by step and show their states.
+    """Run programs step by step and show the state after each step.
 
     \b
     Examples:

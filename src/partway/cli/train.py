@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
+from partway.cli.options import AS_JSON, declared
 from partway.cli.training_keys import training_keys
 from partway.config_files import Settings, parse_overrides, read_settings
 from partway.errors import ConfigError, ProblemError, suggestion
@@ -68,7 +69,7 @@ def _print_schema(ctx: click.Context, parameter: click.Parameter, wanted: bool) 
 @click.command(cls=Command, context_settings={"ignore_unknown_options": True})
 @click.argument("config", metavar="[CONFIG.yaml]", required=False)
 @click.argument("pairs", nargs=-1, type=click.UNPROCESSED, metavar="[--KEY VALUE]...", shell_complete=_values)
-@click.option(
+@declared(
     "--schema",
     is_flag=True,
     is_eager=True,
@@ -76,32 +77,30 @@ def _print_schema(ctx: click.Context, parameter: click.Parameter, wanted: bool) 
     callback=_print_schema,
     help="Print the JSON Schema of CONFIG.yaml, for editors, and exit.",
 )
-@click.option(
+@declared(
     "--resume",
     type=click.Choice(["yes", "auto"]),
     metavar="[auto]",
-    help="Go on from the run's last good checkpoint; with auto, start a run if there is none.",
+    help="Continue from the run's last good checkpoint; with auto, start a run if there is none.",
 )
-@click.option(
+@declared(
     "--force",
     is_flag=True,
-    help="Resume although settings, problems or the model are others, or no checkpoint can be checked.",
+    help="Resume although settings, problems or the model have changed, or no checkpoint can be checked.",
 )
-@click.option(
-    "--strict", is_flag=True, help="Stop at a problem that cannot be used; without it, leave it out."
-)
-@click.option(
+@declared("--strict", is_flag=True, help="Stop at a problem that cannot be used, instead of leaving it out.")
+@declared(
     "--replay",
     metavar="RUN",
     help="Learn from the recorded samples of another run instead of sampling: the same buffers and weights.",
 )
-@click.option(
+@declared(
     "--branch",
     metavar="RUN",
-    help="Begin where another run was before its first sample, if it has made the same steps until then.",
+    help="Begin with the steps that another run made before its first sample; they must be the same here.",
 )
-@click.option("--dry-run", is_flag=True, help="Check everything, try one batch, write nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print the last metrics as one JSON object.")
+@declared("--dry-run", is_flag=True, help="Check everything, try one batch, write nothing.")
+@AS_JSON
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -117,9 +116,9 @@ def command(
 ) -> None:
     """Fine-tune a model on references and its own correct and partially-correct solutions.
 
-    CONFIG.yaml and --KEY VALUE pairs set the keys of docs/training.md; pairs win, and can say everything.
-    The run is written to output_dir. SIGINT (Ctrl-C) and SIGTERM save first; --resume goes on to exactly
-    the same end.
+    CONFIG.yaml and --KEY VALUE pairs set the keys of docs/training.md. A pair takes the place of what the
+    file says, and pairs alone are enough. The run is written to output_dir. Ctrl-C and SIGTERM save a
+    checkpoint first; --resume continues from it to exactly the same end.
 
     \b
     Examples:

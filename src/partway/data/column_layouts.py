@@ -269,8 +269,8 @@ def _rest(fields: Fields, row: Row, *used: str, **found: Any) -> Fields:
     if isinstance(turns, list | tuple) and (system := chat_text(turns, "system")) is not None:
         others = {"system": system, **others}  # not asked: `system_prompt` says it for all problems
     row_id = row.get("id") if fields.id is None else fields.id
-    rest = {"id": row_id, "meta": row.get("meta"), "context": row.get("context"), "others": others}
-    return replace(fields, **found, **rest)
+    found |= {"id": row_id, "meta": row.get("meta"), "context": row.get("context"), "others": others}
+    return replace(fields, **found)
 
 
 LAYOUTS: tuple[Layout, ...] = (

@@ -11,35 +11,31 @@ from typing import TYPE_CHECKING
 import click
 
 from partway.cli import LazyGroup, commands
-from partway.cli.options import COLUMNS, speaks, spoken
+from partway.cli.options import AS_JSON as AS_JSON
+from partway.cli.options import COLUMNS, declared, out, speaks, spoken
 from partway.errors import ProblemError
 
 if TYPE_CHECKING:
     from partway.data.conversion import Conversion
 
-OUT = click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    required=True,
-    help="Directory for train.jsonl, dev.jsonl and test.jsonl.",
-)
-SOURCE = click.option(
+OUT = out(type=click.Path(path_type=Path, file_okay=False), required=True)
+SOURCE = declared(
     "--source",
     type=click.Path(path_type=Path),
-    help="Directory of the raw files; without it, they come from the Hugging Face Hub.",
+    help="The directory of the raw files.  [default: they come from the Hugging Face Hub]",
 )
-REJECTS = click.option(
+REJECTS = declared(
     "--rejects",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="Write the rows without a reference, with reasons, as JSONL.",
 )
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
 
 
-@click.group(cls=LazyGroup, parts=partial(commands, "data"))
+@click.group(cls=LazyGroup, parts=partial(commands, "data"), usual="check")
 def command() -> None:
-    """Prepare problems: question, answer and a reference solution that runs.
+    """Make files of problems, or check your own: each problem has a question, an answer and, if there is one,
+    a reference solution that runs.
 
     \b
     Examples:
@@ -56,7 +52,7 @@ def command() -> None:
 @AS_JSON
 @click.pass_context
 def check(ctx: click.Context, file: Path, columns: str | None, as_json: bool) -> None:
-    """Validate a file of problems, or a data set of the Hub, and report everything wrong with it.
+    """Check a file of problems, or a data set of the Hub, and report everything that is wrong with it.
 
     Reads JSONL, JSON, CSV, TSV, Parquet and XML in the layouts of docs/data.md: question/answer, messages,
     prompt/completion, GSM8K, MATH, MBPP, HumanEval, SVAMP, ASDiv, GSM-Hard, verl, open-instruct. Every

@@ -4,8 +4,8 @@ from partway.registry import Part, Parts
 
 PARTS: Parts = {
     "commands": {
-        "data": Part("partway.data.commands:command", "Prepare problems, or check your own file of them."),
-        "data check": Part("partway.data.commands:check", "Validate a file of problems."),
+        "data": Part("partway.data.commands:command", "Make files of problems, or check your own."),
+        "data check": Part("partway.data.commands:check", "Check a file of problems."),
     },
     "problems": {"files": Part("partway.data.problem_files:check_problems", "Whatever holds rows.")},
 }

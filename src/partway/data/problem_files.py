@@ -1,7 +1,7 @@
 """Whatever holds problems, read and checked: everything that is wrong with it is reported.
 
-The reader takes the layouts of `column_layouts` from whatever `sources` reads. Every reference it returns has been
-run and gives the problem's answer.
+The reader takes the layouts of `column_layouts` from whatever `sources` reads. Every reference it returns has
+been run and gives the problem's answer.
 """
 
 from __future__ import annotations

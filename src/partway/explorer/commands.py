@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from partway.cli.options import reads_runs
+from partway.cli.options import declared, reads_runs
 
 if TYPE_CHECKING:
     from partway.explorer.explorer import Explorer
@@ -18,23 +18,24 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("other_run", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="Where to listen; any free one if left out."
+@declared(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="The port to listen on.  [default: any that is free]",
 )
-@click.option(
+@declared(
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Another address opens the page to other machines, behind a token.",
+    help="The address to listen on; one that other machines reach asks them for a token.",
 )
-@click.option(
-    "--open/--no-open", "opens", default=None, help="Open a browser; by default if there is a display."
-)
-@click.option(
+@declared("--open/--no-open", "opens", default=None, help="Open a browser.  [default: if there is a display]")
+@declared(
     "--export",
     "folder",
     type=click.Path(path_type=Path),
-    help="Write a static copy to this folder instead: open its index.html, no server needed.",
+    help="Write a copy to this folder instead, which needs no server: open its index.html.",
 )
 @reads_runs
 @click.pass_context

@@ -6,7 +6,8 @@ PARTS: Parts = {
     "commands": {
         "explore": Part(
             "partway.explorer.commands:explore",
-            "A local page to look at problems, solutions and their states.",
+            "A local page of problems, solutions and their states.",
+            "Look at a run",
         )
     },
     "views": {"problems": Part("partway.explorer.export:beside_report", "Every problem of a run.")},

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from partway.cli.options import length_for, speaks, takes
+from partway.cli.options import AS_JSON, declared, length_for, speaks, takes
 from partway.errors import ConfigError, EngineError, RunError, shown
 from partway.evaluation.evaluate import EvaluationProgress
 from partway.measuring.engine_options import EvaluateOptions, opened_engine
@@ -37,23 +37,23 @@ MEANINGS = {
 @click.command()
 @takes(EvaluateOptions)
 @speaks
-@click.option(
+@declared(
     "--compare",
     nargs=2,
     multiple=True,
     metavar="A B",
-    help="Compare two results: what B has over A; given once for each seed, over all of them. With "
-    "--problems, on the problems of that file only.",
+    help="Compare two results: what B has over A. Give it once for each seed to compare over all of them. "
+    "With --problems, only the problems of that file count.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@AS_JSON
 @click.pass_context
 def command(ctx: click.Context, /, compare: Sequence[tuple[str, str]], as_json: bool, **options: Any) -> None:
-    """How many problems a model solves: pass@k, maj@k, executable and unique shares, with 95% intervals.
+    """Measure how many problems a model solves: pass@k, maj@k and the shares of executable and distinct
+    samples, with 95% intervals.
 
-    pass@1 takes one more sample of every problem, at temperature 0.2 as in the paper. An interrupted
-    evaluation continues where it stopped when the same command is given again. With --engine, MODEL is the
-    name by which the server knows it; its key comes from the environment variable PARTWAY_API_KEY. It is
-    asked as --tokenizer says, in training and here alike.
+    For pass@1 one more sample of each problem is drawn, at temperature 0.2 as in the paper. If an evaluation
+    is interrupted, the same command continues it. With --engine, MODEL is the name by which the server knows
+    the model, and its key comes from the environment variable PARTWAY_API_KEY.
 
     \b
     Examples:
@@ -183,8 +183,6 @@ def _plan(options: EvaluateOptions) -> EvaluationPlan:
         ks = tuple(int(k) for k in options.ks.split(",")) if options.ks else ()
     except ValueError:
         raise ConfigError(f"--k is {options.ks!r}, expected numbers and commas; try 1,5,10") from None
-    if options.samples == 0:
-        raise ConfigError("--samples is 0, so there would be no pass@k; expected at least 1, try 100")
     length = length_for(options.tokenizer or options.model, options.max_completion_length)
     settings = SamplingSettings(options.temperature, options.top_p, options.top_k, length)
     own = tuple(name.strip() for name in options.metrics.split(",")) if options.metrics else ()

@@ -17,13 +17,18 @@ from partway.cli.options import (
     CHAT_TEMPLATE,
     COLUMNS,
     DEVICE,
+    ENGINE,
     LENGTH,
+    PROBLEMS,
     SEED,
+    TEMPERATURE,
     TOP_K,
     TOP_P,
     check_device,
     given,
     option,
+    out,
+    samples,
     spoken,
 )
 from partway.errors import ConfigError, ModelError, ProblemError
@@ -43,82 +48,63 @@ class EvaluateOptions:
     """What the command line of `partway evaluate` says."""
 
     model: str | None = given(click.argument("model", required=False, metavar="[MODEL_OR_RUN]"))
-    problems: str | None = option(
-        "--problems", metavar="FILE", help="The problems; without it, those a run was evaluated on."
-    )
+    problems: str | None = given(PROBLEMS)
     columns: str | None = given(COLUMNS)
     limit: int | None = option(
-        "--limit", type=click.IntRange(1), metavar="N", help="Only the first N problems."
+        "--limit", type=click.IntRange(1), metavar="N", help="Take the first N problems only."
     )
-    samples: int = option(
-        "--samples", default=100, show_default=True, metavar="N", help="Samples of every problem."
-    )
-    temperature: float = option("--temperature", default=0.8, show_default=True, help="Of these samples.")
+    samples: int = given(samples(100))
+    temperature: float = given(TEMPERATURE)
     top_p: float = given(TOP_P)
     top_k: int = given(TOP_K)
     max_completion_length: int | None = given(LENGTH)
     ks: str | None = option(
-        "--k", "ks", metavar="K,K,...", help="For pass@k and maj@k.  [default: 1,5,10,20,50 and N]"
+        "--k", "ks", metavar="K,K,...", help="The k of pass@k and maj@k.  [default: 1,5,10,20,50 and N]"
     )
     metrics: str | None = option(
-        "--metrics", metavar="MODULE:NAME,...", help="Metrics of your own, as docs/extending.md tells."
+        "--metrics", metavar="MODULE:NAME,...", help="Your own metrics (docs/extending.md)."
     )
     seed: int = given(SEED)
     chat_template: Literal["auto", "none"] = given(CHAT_TEMPLATE)
     device: str | None = given(DEVICE)
-    engine: str | None = option(
-        "--engine", metavar="URL,...", help="Ask servers, such as http://localhost:8000/v1, for samples."
-    )
+    engine: str | None = given(ENGINE)
     chance: str | None = option(
         "--chance",
         metavar="TRAIN",
-        help="In place of a model, draw references of these problems, filled with each question's numbers.",
+        not_with=["model", "engine"],
+        help="In place of a model, draw references of the problems in this file, each filled with the "
+        "numbers of the question.",
     )
     few_shot: str | None = option(
-        "--few-shot", metavar="FILE", help="Problems to show to the model as examples."
+        "--few-shot", metavar="FILE", help="Show problems of this file to the model as examples."
     )
     shots: int | None = option(
-        "--shots", type=click.IntRange(1), help="How many examples to show.  [default: 4]"
+        "--shots", type=click.IntRange(1), needs="few_shot", help="How many examples to show.  [default: 4]"
     )
     tokenizer: str | None = option(
         "--tokenizer",
         metavar="NAME",
+        needs="engine",
         help="Ask servers as this model or run is asked (chat template).  [default: MODEL, if that is a "
         "directory here; else servers are asked `# question`]",
     )
     concurrency: int | None = option(
-        "--concurrency", type=click.IntRange(1), help="Problems to ask servers for at once.  [default: 8]"
+        "--concurrency",
+        type=click.IntRange(1),
+        needs="engine",
+        help="How many problems servers are asked for at once.  [default: 8]",
     )
     extra_body: str | None = option(
-        "--extra-body", metavar="JSON", help="More fields for every request to a server."
+        "--extra-body", metavar="JSON", needs="engine", help="More fields for every request to a server."
     )
-    out: str | None = option(
-        "--out", metavar="DIR", help="Where results go.  [default: evaluations/ in the run or here]"
-    )
+    out: str | None = given(out("evaluations/ in the run or here"))
     name: str | None = option(
-        "--name", help="Their file name.  [default: that of the problems, after the model's]"
+        "--name", help="The name of the result.  [default: that of the problems, after the model's]"
     )
     counts: bool = option("--counts", is_flag=True, help="Write equal samples as one line with their count.")
     overwrite: bool = option(
         "--overwrite", is_flag=True, help="Evaluate again although the results are there."
     )
-
-    def check(self) -> None:
-        """Refuse options that could have no effect."""
-        if self.chance is not None and (self.model or self.engine):
-            raise ConfigError("--chance draws without a model; leave MODEL and --engine out")
-        if self.engine is not None and self.device is not None:
-            raise ConfigError("--device is for a model that is loaded here; leave it out, or --engine")
-        for_servers = {
-            "tokenizer": self.tokenizer,
-            "concurrency": self.concurrency,
-            "extra-body": self.extra_body,
-        }
-        for name, value in for_servers.items():
-            if self.engine is None and value is not None:
-                raise ConfigError(f"--{name} is for servers; add --engine URL")
-        if self.few_shot is None and self.shots is not None:
-            raise ConfigError("--shots is for examples; add --few-shot FILE")
 
     @cached_property
     def asks_as(self) -> str | None:
@@ -140,7 +126,6 @@ def opened_engine(
     options: EvaluateOptions, problems: list[Problem], say: Callable[[str], None]
 ) -> Iterator[tuple[Engine, str]]:
     """What draws the samples, and a text that changes when what it draws would."""
-    options.check()
     if options.chance is not None:
         yield _chance(options)
         return

@@ -6,7 +6,7 @@ PARTS: Parts = {
     "commands": {
         "evaluate": Part(
             "partway.measuring.commands:command",
-            "pass@k and friends of a model or a run on a file of problems.",
+            "Measure how many problems a model solves.",
         )
     },
     "metrics": {

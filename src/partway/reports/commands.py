@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from partway.buffer import Verdict
-from partway.cli.options import reads_runs
+from partway.cli.options import AS_JSON, RUN, declared, out, reads_runs
 from partway.errors import ProblemError, visible
 
 if TYPE_CHECKING:
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option("--out", metavar="DIR", help="Where it goes.  [default: report/ in the one run, or here]")
-@click.option("--title", help="The page's title.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@out("report/ in the one run, or here")
+@declared("--title", help="The title of the page.")
+@AS_JSON
 @reads_runs
 @click.pass_context
 def report(
     ctx: click.Context, runs: tuple[str, ...], out: str | None, title: str | None, as_json: bool
 ) -> None:
-    """One self-contained HTML page of tables and figures, and the same as SVG, PNG and CSV.
+    """Write one HTML page of tables and figures, and the same as SVG, PNG and CSV files.
 
-    Runs that differ only in seed and problems are one setting: their mean is shown, with intervals. Compared
-    is evaluations/test.json where every run has one (`partway evaluate RUN --problems test.jsonl` writes it),
-    else the evaluation on dev at the chosen step. A run that is still training shows what it has so far.
+    Runs that differ only in seed and problems are one setting: the page shows their mean, with an interval.
+    It compares evaluations/test.json where every run has one (`partway evaluate RUN --problems test.jsonl`
+    writes it), else the evaluation on dev at the chosen step. A run may still be training.
 
     \b
     Examples:
@@ -80,18 +80,16 @@ def as_object(study: Study, page: Path) -> dict[str, Any]:
 
 
 @click.command()
-@click.argument("run", metavar="RUN")
-@click.option(
+@RUN
+@declared(
     "--verdict",
     type=click.Choice([*map(str, Verdict)]),
     help="Only samples with this verdict.",
 )
-@click.option("--problem", default="", metavar="TEXT", help="Only problems with this in id or question.")
-@click.option("--page", type=click.IntRange(1), default=1, show_default=True, help="Which page.")
-@click.option("--rows", type=click.IntRange(1), default=10, show_default=True, help="Samples per page.")
-@click.option(
-    "--states", type=click.IntRange(1), metavar="N", help="Show the states of sample N of the page."
-)
+@declared("--problem", default="", metavar="TEXT", help="Only problems whose id or question has this text.")
+@declared("--page", type=click.IntRange(1), default=1, show_default=True, help="Which page.")
+@declared("--rows", type=click.IntRange(1), default=10, show_default=True, help="Samples per page.")
+@declared("--states", type=click.IntRange(1), metavar="N", help="Show the states of sample N of the page.")
 @reads_runs
 def browse(run: str, verdict: str | None, problem: str, page: int, rows: int, states: int | None) -> None:
     """Read what a run sampled: problem, solution, verdict, and the states beside the reference's.

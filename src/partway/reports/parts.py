@@ -2,18 +2,19 @@
 
 from partway.registry import Part, Parts
 
+SECTION, BUFFER = "Look at a run", "partway.reports.buffer_command"
+
 PARTS: Parts = {
     "commands": {
-        "buffer": Part(
-            "partway.reports.buffer_command:command", "What a run has kept; export and import it."
-        ),
-        "report": Part(
-            "partway.reports.commands:report", "One page of tables and figures for one or several runs."
-        ),
-        "browse": Part(
-            "partway.reports.commands:browse",
-            "Read what a run sampled in the terminal: pages, filters, states.",
-        ),
+        "report": Part("partway.reports.commands:report", "One page of tables and figures of runs.", SECTION),
+        "browse": Part("partway.reports.commands:browse", "Read a run's samples in the terminal.", SECTION),
+        "buffer": Part(f"{BUFFER}:command", "What a run has kept: count, export, judge again.", SECTION),
+        "buffer show": Part(f"{BUFFER}:show", "Count what a run has kept."),
+        "buffer export": Part(f"{BUFFER}:export", "Write the kept solutions as a data set."),
+        "buffer preferences": Part(f"{BUFFER}:preferences", "Write right and wrong continuations."),
+        "buffer rejudge": Part(f"{BUFFER}:rejudge", "Judge the recorded samples by other rules."),
+        "buffer slowest": Part(f"{BUFFER}:slowest", "Find the problems whose programs take most time."),
+        "buffer import": Part(f"{BUFFER}:import_", "Begin a new run with the solutions of another."),
     },
     "views": {
         "trace": Part("partway.reports.trace_html:trace_html", "Each step with the state it reaches."),

@@ -1,4 +1,4 @@
-"""`partway export`: the model of a run for programs that know nothing of it."""
+"""`partway export`: the model of a run, whole, for other programs."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from pathlib import Path
 
 import click
 
-from partway.cli.options import reads_runs
+from partway.cli.options import RUN, declared, reads_runs
 from partway.errors import ConfigError
 
 
 @click.command()
-@click.argument("run", metavar="RUN")
-@click.option("--merged", metavar="DIR", required=True, help="Where the whole model goes: a new directory.")
+@RUN
+@declared("--merged", metavar="DIR", required=True, help="A new directory for the whole model.")
 @reads_runs
 def export(run: str, merged: str) -> None:
-    """Write the model of a run whole: weights, with those of a LoRA adapter added, tokenizer and template.
+    """Write the whole model of a run: its weights, a LoRA adapter added to them, the tokenizer, the template.
 
-    RUN is a run, its final model or a checkpoint. Transformers, vLLM and others load what is written without
-    peft and without the base model.
+    RUN is a run, its final model or a checkpoint. Transformers, vLLM and others load the result without peft
+    and without the base model.
 
     \b
     Examples:
@@ -27,7 +27,7 @@ def export(run: str, merged: str) -> None:
     """
     directory = Path(merged)
     if directory.exists():
-        raise ConfigError(f"--merged {merged}: is there already; name a new directory")
+        raise ConfigError(f"--merged {merged}: it exists already; name a new directory")
     from partway.tracking.publishing import write_merged  # brings torch
 
     write_merged(Path(run), directory)

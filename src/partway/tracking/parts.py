@@ -4,7 +4,11 @@ from partway.registry import Part, Parts
 
 PARTS: Parts = {
     "commands": {
-        "export": Part("partway.tracking.commands:export", "Write a run's model whole, an adapter merged.")
+        "export": Part(
+            "partway.tracking.commands:export",
+            "Write the model of a run for other programs.",
+            "Compare and share",
+        )
     },
     "callbacks": {
         "display": Part("partway.tracking.display:of_trainer", "A live bar, or plain lines."),

@@ -179,7 +179,7 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     )
     buffer_file: str | None = _key(
         None,
-        "Solutions to begin with beside the references: a buffer.jsonl, or what `partway buffer --import` "
+        "Solutions to begin with beside the references: a buffer.jsonl, or what `partway buffer import` "
         "wrote. Each is run again and kept only if it is right.",
     )
 

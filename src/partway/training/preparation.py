@@ -178,7 +178,7 @@ def first_buffers(
         path = Path(config.buffer_file)
         if not path.is_file():
             raise ConfigError(
-                f"buffer_file is {path}, expected a file; `partway buffer NEW --import RUN` makes one"
+                f"buffer_file is {path}, expected a file; `partway buffer import RUN NEW` makes one"
             )
         reconsider(buffers, read_rows(path))
     return buffers

@@ -1,4 +1,4 @@
-"""`partway audit`, and a run whose rules ask for no solutions that are right by luck."""
+"""`partway buffer audit`, and a run whose rules ask for no solutions that are right by luck."""
 
 import json
 
@@ -18,7 +18,7 @@ from partway.runs.run import save_buffers
 
 
 def audited(run: Run) -> list[dict[str, str]]:
-    shown = CliRunner().invoke(app, ["audit", str(run.directory), "--json"])
+    shown = CliRunner().invoke(app, ["buffer", "audit", str(run.directory), "--json"])
     assert shown.exit_code == 0, shown.output
     return json.loads(shown.output)["audited"]
 

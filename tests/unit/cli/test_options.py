@@ -1,13 +1,16 @@
-"""Options declared as fields of a dataclass reach the command typed, defaulted and in order."""
+"""Options are declared once, and reach the command typed, defaulted and in order."""
 
+import ast
+from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from partway.cli import app
-from partway.cli.options import given, length_for, takes
+from partway.cli.options import declared, given, length_for, takes
 from partway.cli.sample import SampleOptions
 from partway.errors import ProblemError
 from partway.measuring.engine_options import EvaluateOptions
@@ -96,3 +99,51 @@ def test_the_longest_sample_is_that_of_the_run(tmp_path):
     Run(tmp_path).write_config({"max_completion_length": 80})
     assert length_for(str(tmp_path), None) == 80
     assert length_for(str(tmp_path), 7) == 7
+
+
+def test_each_option_is_declared_once():
+    source = Path(__file__).parents[3] / "src"
+    files = [*(source / "partway").rglob("*.py"), *(source / "mathdata").rglob("*.py")]
+    calls = [
+        node
+        for file in files
+        if "demo" not in file.parts
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("declared", "option", "click.option")
+    ]
+    names = [one.value for call in calls for one in call.args if isinstance(one, ast.Constant)]
+    counts = Counter(name for name in names if name.startswith("--"))
+    assert len(counts) > 60
+    assert [name for name, count in counts.items() if count > 1] == []
+
+
+@click.command()
+@click.argument("model", required=False)
+@declared("--server")
+@declared("--key", needs="server")
+@declared("--chance", is_flag=True, not_with=["server", "model"])
+def drawn(**options):
+    click.echo("drawn")
+
+
+def test_an_option_says_what_it_needs_and_what_it_does_not_go_with():
+    for words, told in (
+        (["--key", "k"], "--key needs --server"),
+        (["--chance", "--server", "s"], "--chance and --server do not go together; leave one out"),
+        (["m", "--chance"], "--chance and MODEL do not go together; leave one out"),
+    ):
+        refused = CliRunner().invoke(drawn, words)
+        assert (refused.exit_code, told in refused.output) == (2, True)
+    for words in (["--key", "k", "--server", "s"], ["--chance"], ["m"]):
+        assert CliRunner().invoke(drawn, words).output == "drawn\n"
+
+
+def test_help_begins_with_four_commands_and_lists_the_others_in_sections():
+    shown = CliRunner().invoke(app, ["--help"]).output
+    begin, *others = shown.partition("To begin with:")[2].partition("Options:")[0].split("\n\n")
+    assert [line.split()[0] for line in begin.strip().splitlines() if line[2] != " "] == [
+        *("demo", "data", "train", "evaluate"),
+    ]
+    titles = [section.splitlines()[0] for section in others if section.strip()]
+    assert titles == ["Look at a run:", "Ask a model, run a program:", "Compare and share:", "More:"]
+    assert CliRunner().invoke(app, []).output == shown

@@ -90,14 +90,7 @@ def test_what_a_run_began_with_is_known_to_the_other_rules_too(tmp_path):
 
 def test_the_command_shows_a_column_for_each_set_of_rules(tmp_path):
     run = write_run(tmp_path / "run")
-    command = [
-        "buffer",
-        str(run.directory),
-        "--rejudge",
-        "dedup=alpha,dead_ends=drop",
-        "--rejudge",
-        "state=set",
-    ]
+    command = ["buffer", "rejudge", str(run.directory), "dedup=alpha,dead_ends=drop", "state=set"]
     result = CliRunner().invoke(app, command, env={"COLUMNS": "100"})
     assert result.exit_code == 0, result.output
     heading, *rows = result.output.splitlines()

@@ -39,9 +39,9 @@ def test_time_and_limits_are_counted_by_problem_and_the_slowest_program_is_named
 
 def test_the_command_shows_them(tmp_path):
     run = run_of(tmp_path)
-    shown = CliRunner().invoke(app, ["buffer", str(run.directory), "--slowest", "1", "--json"])
+    shown = CliRunner().invoke(app, ["buffer", "slowest", str(run.directory), "--most", "1", "--json"])
     told = json.loads(shown.output)["slowest"]
     assert [(one["problem"], one["stopped"]) for one in told] == [("slow", {"timeout": 3, "memory": 2})]
-    table = CliRunner().invoke(app, ["buffer", str(run.directory), "--slowest", "2"], env={"COLUMNS": "150"})
+    table = CliRunner().invoke(app, ["buffer", "slowest", str(run.directory)], env={"COLUMNS": "150"})
     assert "while True" in table.output
     assert "quick" in table.output
