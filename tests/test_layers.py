@@ -28,6 +28,7 @@ AROUND = {
     "tracking": set(),
     "shortcuts": set(),
     "smollm2": {"shortcuts"},
+    "sql": {"data", "sandbox"},
     "written": set(),
     "measuring": set(),
     "replay": {"measuring"},

@@ -28,7 +28,7 @@ _BOOT = """
 import os, sys, types
 os.register_at_fork = lambda **functions: None
 sys.modules["stepbox"] = types.ModuleType("stepbox")
-sys.modules["stepbox"].__path__ = [sys.argv[1]]
+sys.modules["stepbox"].__path__ = sys.argv[1:]
 from stepbox.worker import main
 main()
 """
@@ -39,24 +39,29 @@ _FLAGS = ("-s", "-S", "-P", "-B", "-W", "ignore")
 
 
 class WorkerProcess:
-    """One worker process and the socket to it."""
+    """One worker process and the socket to it.
 
-    def __init__(self, hash_seed: int = 0) -> None:
+    `program` is a file whose `main` serves the requests, if not `worker.py`; as a module of this package it
+    may import others of it and the standard library.
+    """
+
+    def __init__(self, hash_seed: int = 0, program: Path = _PACKAGE / "worker.py") -> None:
         if sys.platform == "win32":
             raise BoxError("programs need Linux or macOS to run safely; try it inside WSL")
         self.socket, theirs = socket.socketpair()
         self.reader = FrameReader()
         self.payloads: deque[bytes] = deque()
         with theirs:
-            self.process = self.start(theirs, hash_seed)
+            self.process = self.start(theirs, hash_seed, program)
         self.protections: dict[str, str] = {}
 
-    def start(self, channel: socket.socket, hash_seed: int) -> subprocess.Popen[bytes]:
+    def start(self, channel: socket.socket, hash_seed: int, program: Path) -> subprocess.Popen[bytes]:
         kept = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME")  # where the interpreter itself is
         environment = {name: os.environ[name] for name in kept if name in os.environ}
+        boot = _BOOT.replace("stepbox.worker", f"stepbox.{program.stem}")
         try:
             return subprocess.Popen(
-                [sys.executable, *_FLAGS, "-c", _BOOT, str(_PACKAGE)],
+                [sys.executable, *_FLAGS, "-c", boot, str(_PACKAGE), str(program.parent)],
                 stdin=channel.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,

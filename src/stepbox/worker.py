@@ -16,7 +16,7 @@ import struct
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from os import _exit, close, closerange, fork, waitpid
 from select import POLLIN
@@ -58,25 +58,33 @@ class RunRequest:
     plain: bool = False
 
 
+Life = Callable[[RunRequest, int, int], None]  # of a child, given its sheet and its parent; it never returns
+
+
 def main() -> None:
     """Serve requests from the channel until it closes."""
-    protections = _settle() | _protections()
-    _send(HELLO + to_json(protections).encode())
+    _settle()
+    close_door()
+    for request, sheets in requests():
+        if request is None:
+            send(REPLY + to_json(_probe()).encode())
+        else:
+            serve(RunRequest(**request), sheets)
+
+
+def requests() -> Iterator[tuple[Any, list[int]]]:
+    """What the channel brings, each request with the descriptors that came along."""
     channel = _socket.socket(fileno=CHANNEL)
     reader = FrameReader(limit=1 << 16)
-    sheets: list[int] = []
+    descriptors: list[int] = []
     while True:
         data, messages, _, _ = channel.recvmsg(1 << 16, _socket.CMSG_SPACE(4 * MAX_SHEETS))
         if not data:
             return
-        sheets += _descriptors(messages)
+        descriptors += _descriptors(messages)
         for payload in reader.feed(data):
-            request = json.loads(payload)
-            if request is None:
-                _send(REPLY + to_json(_probe()).encode())
-            else:
-                serve(RunRequest(**request), sheets)
-                sheets = []
+            yield json.loads(payload), descriptors
+            descriptors = []
 
 
 def _descriptors(messages: Sequence[tuple[int, int, bytes]]) -> list[int]:
@@ -84,14 +92,18 @@ def _descriptors(messages: Sequence[tuple[int, int, bytes]]) -> list[int]:
     return list(struct.unpack(f"={len(received) // 4}i", received))
 
 
-def _settle() -> dict[str, str]:
-    """Import what programs may need, get ready what every child needs, then close the door behind us."""
+def _settle() -> None:
+    """Import what programs may need and get ready what every child needs."""
     for encoding in ENCODINGS:  # later, no file can be opened to load them from
         "".encode(encoding)
     "\N{EURO SIGN}ß".encode("ascii", "namereplace")  # loads the names of characters, as does the parser
     Counter().most_common(1)
     _warm_up()
     settle_modules()
+
+
+def close_door() -> None:
+    """Put up the walls, after which no file can be opened, and say which stand."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 1)
@@ -104,7 +116,7 @@ def _settle() -> dict[str, str]:
     # What a collector looks at it writes to: a child would copy all of it.
     gc.collect()
     gc.freeze()
-    return confine_worker()
+    send(HELLO + to_json(confine_worker() | _protections()).encode())
 
 
 def _warm_up() -> None:
@@ -123,18 +135,19 @@ def _warm_up() -> None:
         warm_up_walls()
 
 
-def serve(request: RunRequest, sheets: Sequence[int]) -> None:
+def serve(request: RunRequest, sheets: Sequence[int], live: Life | None = None) -> None:
     """Run the program on every sheet, in order; a reply says how its process ended, None if as it should."""
+    live = live or _live
     zygote = os.getpid()
     for sheet in sheets:
         try:
-            ending = _run(request, sheet, zygote)
+            ending = _run(request, sheet, zygote, live)
             if ending is not None and not ending.certain:
-                ending = _run(request, sheet, zygote)  # somebody else may have killed it
+                ending = _run(request, sheet, zygote, live)  # somebody else may have killed it
         except OSError as error:
-            _send(UNUSABLE + f"a worker cannot start a process: {error.strerror}".encode())
+            send(UNUSABLE + f"a worker cannot start a process: {error.strerror}".encode())
             return
-        _send(_WELL if ending is None else REPLY + to_json([ending.kind, ending.message]).encode())
+        send(_WELL if ending is None else REPLY + to_json([ending.kind, ending.message]).encode())
         close(sheet)
 
 
@@ -147,14 +160,14 @@ class Ending:
     certain: bool = False
 
 
-def _run(request: RunRequest, sheet: int, zygote: int) -> Ending | None:
+def _run(request: RunRequest, sheet: int, zygote: int, live: Life) -> Ending | None:
     """Fork a child for one program and see it to its end.
 
     Little is done here: after a fork this process, too, copies each page that it writes to.
     """
     pid = fork()
     if pid == 0:
-        _live(request, sheet, zygote)
+        live(request, sheet, zygote)
     if not _ends_in_time(pid, request.wall_seconds):
         os.kill(pid, signal.SIGKILL)
         waitpid(pid, 0)
@@ -255,7 +268,8 @@ def _trace(
 _WELL = REPLY + b"null"
 
 
-def _send(payload: bytes) -> None:
+def send(payload: bytes) -> None:
+    """Say something to the caller."""
     view = memoryview(frame(payload))
     while view:
         view = view[os.write(CHANNEL, view) :]

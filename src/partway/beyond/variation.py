@@ -130,6 +130,8 @@ def audit(problem: Problem, solution: Solution, language: Language) -> Audit:
     assert reference is not None, "without a reference solutions are compared with each other"
     if language.tests(problem) is not None:
         return Audit("undecided", "tests say what is right, not a number")
+    if others := language.variations(problem):
+        return _elsewhere(others, reference, solution, language)
     if max(len(reference.text), len(solution.text)) > MAX_CHARACTERS:
         return Audit("undecided", f"a program of more than {MAX_CHARACTERS:,} characters is not run again")
     found = _Comparison(problem, reference, solution, language).verdict()
@@ -140,8 +142,23 @@ def audit(problem: Problem, solution: Solution, language: Language) -> Audit:
     return found
 
 
+def _elsewhere(
+    others: Sequence[Problem], reference: Solution, solution: Solution, language: Language
+) -> Audit:
+    """Whether a solution answers as the reference does in other contexts of the problem."""
+    traces = language.trace_all([(one, text) for one in others for text in (reference.text, solution.text)])
+    for number, (one, expected, found) in enumerate(zip(others, traces[::2], traces[1::2], strict=True), 1):
+        if expected.has_answer and not language.is_correct(replace(one, answer=expected.answer), found):
+            said = f"{_shown(found.answer)}, the reference {_shown(expected.answer)}"
+            return Audit("spurious", f"in another context (number {number}) it gives {said}")
+    return Audit("confirmed")
+
+
 def signature(problem: Problem, solution: Solution, language: Language) -> tuple[Any, ...]:
     """What a solution answers under changed numbers, the same changes for every solution of a question."""
+    if others := language.variations(problem):
+        found = language.trace_all([(one, solution.text) for one in others])
+        return tuple(one.states[-1] if one.has_answer else None for one in found)
     program, known = _Program(solution), numbers_in(problem.question)
     rng = random.Random(problem.question)
     texts = []

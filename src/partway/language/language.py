@@ -113,6 +113,14 @@ class Language(Protocol):
         """What duplicates have in common: their syntax, up to names or also spellings of numbers."""
         return solution
 
+    def question(self, problem: Problem) -> str:
+        """What a model reads of a problem: its question, with what else it needs to know of the context."""
+        return problem.question
+
+    def variations(self, problem: Problem) -> Sequence[Problem]:
+        """The same problem in other contexts, where a solution that is right by luck shows itself."""
+        return ()
+
     def end(self, text: str) -> int | None:
         """Where in `text` the solution ends, after a closed line; None if only its writer can end it.
 
@@ -126,11 +134,10 @@ class Language(Protocol):
         return Instruction(type(self).__name__)
 
     def settings(self) -> dict[str, Any]:
-        """The keys of a config from which `language_of` makes this value again."""
-        return {
-            "language": name_of(type(self)),
-            "language_args": {f.name: _plain(getattr(self, f.name)) for f in fields(schema_of(type(self)))},
-        }
+        """The keys of a config from which `language_of` makes this value again; functions by their place."""
+        own = {f.name: getattr(self, f.name) for f in fields(schema_of(type(self)))}
+        args = {name: import_path(value) if callable(value) else value for name, value in own.items()}
+        return {"language": name_of(type(self)), "language_args": args}
 
 
 @dataclass(frozen=True)
@@ -205,11 +212,6 @@ def with_args(settings: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
     """Settings with other ones for the language; those that are None stay."""
     said = {key: value for key, value in given.items() if value is not None}
     return {**settings, "language_args": dict(settings.get("language_args") or {}) | said}
-
-
-def _plain(value: Any) -> Any:
-    """A setting as a file holds it: a function by where it is."""
-    return import_path(value) if callable(value) else value
 
 
 def flaw_of(problem: Problem, trace: Trace, language: Language) -> str | None:

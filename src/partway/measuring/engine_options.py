@@ -192,7 +192,7 @@ def _local_engine(options: EvaluateOptions, problems: list[Problem]) -> tuple[En
     room = engine.context_length
     # Told before the first sample is drawn: the engine itself would stop at this problem, hours later.
     for problem in problems:
-        length = len(engine.codec.prompt(problem.question))
+        length = len(engine.codec.prompt(options.language.question(problem)))
         if length >= room:
             raise ModelError(
                 f"problem {problem.id}: a prompt of {length} tokens leaves no room in the context of "

@@ -37,5 +37,7 @@ def few_shot_prompt(
             raise ProblemError(f"example {example.id} has no solution, expected one to show to the model")
     asked, plain = language.instruction, plain_prompt(language)
     task = f"{asked.comment}Generate {asked.name} code to solve the following math word problems:"
-    shown = (f"{plain.text(example.question)}{example.reference}\n\n" for example in examples[:shots])
+    shown = (
+        f"{plain.text(language.question(example))}{example.reference}\n\n" for example in examples[:shots]
+    )
     return replace(plain, beginning=f"{task}\n\n{''.join(shown)}")

@@ -8,6 +8,7 @@ Hugging Face directory.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -16,7 +17,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase,
 
 from partway.errors import ConfigError
 from partway.models.loading import LanguageModel, no_progress_bar
-from partway.models.prompts import PLAIN, Asking
+from partway.models.prompts import AS_TRAINED, PLAIN, Asking
 from partway.problem import Problem
 
 PAD, END = "<|pad|>", "<|endoftext|>"
@@ -48,7 +49,8 @@ def build_tiny_model(
     asking: Asking | None = None,
 ) -> LanguageModel:
     """A randomly initialised model for `problems`, saved in `directory` if one is given."""
-    tokenizer = train_tokenizer(problems, vocabulary_size)
+    read = (asking or AS_TRAINED).language.question
+    tokenizer = train_tokenizer([replace(one, question=read(one)) for one in problems], vocabulary_size)
     config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=hidden_size,

@@ -68,7 +68,7 @@ def _preference(buffer: SolutionBuffer, trace: Trace, wording: Wording) -> Prefe
     if shared < len(trace.states) and trace.states[shared] in buffer.prefixes_by_state:
         return None
     # As text: a message cannot stop in the middle of an answer.
-    prompt = wording.text(buffer.problem.question, right.steps[:shared])
+    prompt = wording.text(buffer.language.question(buffer.problem), right.steps[:shared])
     chosen, rejected = wording.going_on(right.steps[shared:]), wording.going_on(wrong.steps[shared:])
     return Preference(prompt, chosen, rejected, buffer.problem.id)
 

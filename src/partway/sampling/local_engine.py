@@ -57,6 +57,7 @@ class LocalEngine(Engine):
         self.model, self.codec = language_model.model, language_model.codec
         self.context_length = language_model.context_length
         self._question = lru_cache(maxsize=1 << 16)(self.codec.prompt)  # a run asks the same ones again
+        self._language = PYTHON if language is None else language
         self.row_budget = row_budget
         self.bytes = None if memory is None else int(memory * GIB)
         # What lets a tree be scored in one row lets a row be read with guesses: positions and masks count.
@@ -111,7 +112,7 @@ class LocalEngine(Engine):
             self.sampler: Sampler = checked_sampler(self.model, pad_id=self.codec.pad_id)
 
     def _prompt(self, request: Request) -> list[int]:
-        tokens = self._question(request.problem.question) + self.codec.steps(request.prefix)
+        tokens = self._question(self._language.question(request.problem)) + self.codec.steps(request.prefix)
         if len(tokens) >= self.context_length:
             raise ModelError(
                 f"{request.problem.id}: a prompt of {len(tokens)} tokens leaves no room in the context of"

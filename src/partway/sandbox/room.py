@@ -15,7 +15,7 @@ ALLOW_WEAK = "PARTWAY_ALLOW_WEAK_SANDBOX"  # an environment variable: 1 accepts 
 
 def run(programs: Sequence[tuple[str, ...]], *, until: str, second: bool = False) -> list[Execution]:
     """The room `isolated`: the first program starts its workers."""
-    with _in_our_words():
+    with in_our_words():
         found = stepbox.run(programs, until=until, second=second, allow_weak=weak_is_allowed())
     return [Execution(one.changes, _failure(one.failure)) for one in found]
 
@@ -26,7 +26,8 @@ def weak_is_allowed() -> bool:
 
 
 @contextmanager
-def _in_our_words() -> Iterator[None]:
+def in_our_words() -> Iterator[None]:
+    """What is wrong with the box, as an error of partway's."""
     try:
         yield
     except stepbox.WeakBox as error:

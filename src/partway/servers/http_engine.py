@@ -202,13 +202,13 @@ class HttpEngine(Engine):
 
     def _asked(self, request: Request) -> Asked:
         prefix = "".join(f"{step}\n" for step in request.prefix.steps)
-        text = self.question.text(request.problem.question) + prefix
+        text = self.question.text(self.language.question(request.problem)) + prefix
         stops = self.language.instruction.stops if self.goes_on else ()
         if self.codec is None:
             return Asked(text, stops=stops)
         if self.question.is_markup and self.codec.bos_id is not None:
             text = text.removeprefix(self.codec.tokenizer.bos_token)  # who reads text begins it so itself
-        tokens = self.codec.prompt(request.problem.question) + self.codec.steps(request.prefix)
+        tokens = self.codec.prompt(self.language.question(request.problem)) + self.codec.steps(request.prefix)
         return Asked(text, tokens, self._ends, stops, 0 if self.goes_on else self._vocabulary)
 
     def _sample(self, request: Request, written: Choice) -> Sample:

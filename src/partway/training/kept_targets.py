@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from partway.buffer import SolutionBuffer
 from partway.errors import EngineError
+from partway.language import Language
 from partway.learning.token_tree import Target, TargetKind, Targets
 from partway.models.loading import LanguageModel
 from partway.objectives import Objective
@@ -21,18 +22,19 @@ class KeptTargets:
     """Turns buffers into targets; tokens of what was seen lately are kept, since buffers change little."""
 
     def __init__(
-        self, language_model: LanguageModel, config: SelfSamplingConfig, objective: Objective
+        self, model: LanguageModel, config: SelfSamplingConfig, objective: Objective, language: Language
     ) -> None:
         self._config = config
         self._limit = 1 if objective.learns_reference_only else config.solutions_per_step
-        self._codec = codec = language_model.codec
-        self._context_length = language_model.context_length
+        self._codec = codec = model.codec
+        self._context_length = model.context_length
         self.tokens_of = lru_cache(maxsize=200_000)(lambda solution: tuple(codec.steps(solution)))
-        self.prompt_of = lru_cache(maxsize=100_000)(lambda question: tuple(codec.prompt(question)))
+        read = lru_cache(maxsize=100_000)(lambda question: tuple(codec.prompt(question)))
+        self.prompt_of: Callable[[Problem], tuple[int, ...]] = lambda one: read(language.question(one))
 
     def of(self, problem: Problem, buffer: SolutionBuffer, step: int) -> Targets | None:
         """The targets of one problem in a step; None if it has none, or none that fits the model."""
-        prompt = self.prompt_of(problem.question)
+        prompt = self.prompt_of(problem)
         fitting = [
             target
             for target in self._all(problem, buffer)
@@ -67,9 +69,9 @@ class KeptTargets:
                 "the model draw its samples itself, or use a server that returns token ids"
             )
         kept = tuple(one for one in targets if one.weight and (not one.credits or any(one.credits)))
-        return Targets(self.prompt_of(problem.question), kept) if kept else None
+        return Targets(self.prompt_of(problem), kept) if kept else None
 
     def has_room(self, problem: Problem, prefix: Solution) -> bool:
         """Whether a beginning of a solution leaves room to continue it."""
-        length = len(self.prompt_of(problem.question)) + len(self.tokens_of(prefix))
+        length = len(self.prompt_of(problem)) + len(self.tokens_of(prefix))
         return length < self._context_length

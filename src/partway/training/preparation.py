@@ -138,7 +138,9 @@ def usable(
     seen: set[str] = set()
     for problem in problems:
         reason = "an earlier problem has the same id" if problem.id in seen else None
-        reason = reason or _flaw(problem, language, traces) or _reading_flaw(problem, language_model)
+        reason = (
+            reason or _flaw(problem, language, traces) or _reading_flaw(problem, language, language_model)
+        )
         seen.add(problem.id)
         if reason is None:
             kept.append(problem)
@@ -200,15 +202,16 @@ def _flaw(problem: Problem, language: Language, traces: Mapping[str, Trace]) -> 
     return None if flaw is None else f"the reference {flaw}"
 
 
-def _reading_flaw(problem: Problem, language_model: LanguageModel) -> str | None:
+def _reading_flaw(problem: Problem, language: Language, language_model: LanguageModel) -> str | None:
     """Why the model cannot read a problem."""
     codec = language_model.codec
     try:
-        if _surely_fits(problem, language_model):
+        question = language.question(problem)
+        if _surely_fits(question, problem, language_model):
             return None
     except ProblemError as error:  # its question cannot be asked
         return str(error)
-    length = len(codec.prompt(problem.question)) + len(codec.closing)
+    length = len(codec.prompt(question)) + len(codec.closing)
     if problem.reference is not None:
         length += len(codec.steps(problem.reference))
     if length <= language_model.context_length:
@@ -216,10 +219,10 @@ def _reading_flaw(problem: Problem, language_model: LanguageModel) -> str | None
     return f"{length} tokens, but the model reads at most {language_model.context_length}"
 
 
-def _surely_fits(problem: Problem, language_model: LanguageModel) -> bool:
+def _surely_fits(question: str, problem: Problem, language_model: LanguageModel) -> bool:
     """Whether a problem is so short that its tokens need not be counted, which takes long for a million."""
     codec = language_model.codec
-    texts = codec.question.text(problem.question), "" if problem.reference is None else problem.reference.text
+    texts = codec.question.text(question), "" if problem.reference is None else problem.reference.text
     most = MOST_TOKENS * sum(map(len, texts)) + SPARE_TOKENS
     # An anchored codec refuses some texts when it reads them: those are to be found before training.
     return most <= language_model.context_length and not codec.anchor and all(map(str.isascii, texts))

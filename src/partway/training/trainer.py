@@ -87,7 +87,7 @@ class SelfSamplingTrainer(Trainer):  # type: ignore[misc]
         self.codec = language_model.codec
         self.context_length = language_model.context_length
         self.objective = args.built_objective
-        self.kept_targets = KeptTargets(language_model, args, self.objective)
+        self.kept_targets = KeptTargets(language_model, args, self.objective, self.language)
         self.buffers = Buffers(problems, first_buffers(problems, args, self.language, given.traces))
         self.order = BatchOrder.of(args, len(problems))
         self.mixed: AddedOrder | None = None

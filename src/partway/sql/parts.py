@@ -1,0 +1,15 @@
+"""What this folder adds to the method: a language, and a command that makes problems for it."""
+
+from partway.registry import Part, Parts
+
+PARTS: Parts = {
+    "languages": {
+        "sql": Part(
+            "partway.sql.sql:SQLLanguage",
+            "SQL queries of a problem's own database; the answer is the rows of the last select.",
+        )
+    },
+    "commands": {
+        "data sql": Part("partway.sql.commands:sql", "GeoQuery, Spider or BIRD, with their databases.")
+    },
+}

@@ -1,0 +1,239 @@
+"""Text to steps: a query is its common table expressions, one step each, and the select that is its answer.
+
+sqlglot parses and spells, so that keywords, spaces, quotes and brackets that mean nothing make no difference.
+Steps joined by newlines are SQL again, and so is every beginning but for the select that is still to come:
+
+    WITH t1 AS (SELECT MAX(population) FROM state)
+    , t2 AS (SELECT state_name FROM state WHERE population = (SELECT * FROM t1))
+    SELECT river_name FROM river WHERE traverse IN (SELECT * FROM t2)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, SqlglotError, TokenError
+
+from partway.errors import SolutionError, one_line, suggestion
+from partway.solution import Solution
+
+FIRST, NEXT = "WITH ", ", "  # how a step that is no answer begins
+MAX_CHARACTERS = 20_000
+MAX_LINES = 50  # in search of the longest beginning that parses
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
+_OPERATORS = (exp.Binary, exp.Unary, exp.Between, exp.In, exp.Interval, exp.Bracket, exp.Cast)
+_NOT_A_QUERY = "expected a query: WITH ... SELECT ..."
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step: its text as a solution has it, and what of it is run."""
+
+    text: str
+    name: str = ""  # of the common table expression; the last select has none
+    run: str = ""
+    is_recursive: bool = False
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """The steps of a text up to where it does not parse, and what is wrong there."""
+
+    steps: tuple[Step, ...]
+    error: str | None = None
+
+    @property
+    def solution(self) -> Solution:
+        return Solution(tuple(step.text for step in self.steps))
+
+
+def dialect_flaw(name: str) -> str | None:
+    """Why sqlglot has no such dialect, None if it has."""
+    try:
+        sqlglot.Dialect.get_or_raise(name)
+    except ValueError:
+        return f"expected a dialect of sqlglot's{suggestion(name, sqlglot.Dialect.classes)}"
+    return None
+
+
+@lru_cache(maxsize=1 << 14)
+def read(text: str, dialect: str = "sqlite") -> Parsed:
+    """The steps of a text; of one that does not parse, those of the longest beginning that does.
+
+    >>> [step.text for step in read("with a as (select 1 x), b as (select * from a) select (x) from b").steps]
+    ['WITH a AS (SELECT 1 AS x)', ', b AS (SELECT * FROM a)', 'SELECT x FROM b']
+    """
+    if len(text) > MAX_CHARACTERS:
+        return Parsed((), f"a text of {len(text):,} characters, the limit is {MAX_CHARACTERS:,}")
+    by_lines = _read_lines(text, dialect)
+    if by_lines.error is None:
+        return by_lines
+    try:
+        return Parsed(tuple(_steps(_tree(text, dialect), dialect)))
+    except SolutionError as error:
+        return max(_beginnings(text, dialect, str(error)), by_lines, key=lambda parsed: len(parsed.steps))
+
+
+def _read_lines(text: str, dialect: str) -> Parsed:
+    """The steps of a text with one on each line, as models learn to write it: most lines are known."""
+    steps: list[Step] = []
+    for line in text.strip().removesuffix(";").split("\n"):
+        if steps and not steps[-1].name:
+            return Parsed(tuple(steps), "there is something after the last select")
+        found = _read_line(line.strip(), not steps, dialect)
+        if isinstance(found, str):
+            return Parsed(tuple(steps), found)
+        steps.append(found)
+    return Parsed(tuple(steps))
+
+
+@lru_cache(maxsize=1 << 16)
+def _read_line(line: str, is_first: bool, dialect: str) -> Step | str:
+    """The step that a line is, or what is wrong with it."""
+    begins = line[: len(FIRST)].upper() == FIRST if is_first else line.startswith(",")
+    if begins:
+        line = f"{line if is_first else f'WITH {line[1:]}'} SELECT 1"
+    try:
+        steps = list(_steps(_tree(line, dialect), dialect, is_first))
+    except SolutionError as error:
+        return str(error)
+    if len(steps) != 1 + begins:
+        return "expected one step per line"
+    return steps[0]
+
+
+def _beginnings(text: str, dialect: str, error: str) -> Parsed:
+    """The steps of the longest beginning of whole lines that parses."""
+    lines = text.rstrip().split("\n")
+    if text.lstrip()[: len(FIRST)].upper() == FIRST:
+        for length in range(min(len(lines), MAX_LINES), 0, -1):
+            beginning = "\n".join(lines[:length]).rstrip().rstrip(",")
+            try:
+                tree = _tree(f"{beginning}\nSELECT 1", dialect)
+            except SolutionError:
+                continue
+            return Parsed(tuple(_steps(tree, dialect))[:-1], error)
+    return Parsed((), error)
+
+
+def _tree(text: str, dialect: str) -> exp.Query:
+    try:
+        trees = sqlglot.parse(text, dialect=dialect)
+    except ParseError as error:
+        told = error.errors[0] if error.errors else {}
+        where = f"line {told.get('line')}, column {told.get('col')}: " if told.get("line") else ""
+        raise SolutionError(f"{where}{told.get('description') or one_line(error)}") from None
+    except (TokenError, SqlglotError, RecursionError, ValueError) as error:
+        raise SolutionError(f"cannot be read: {one_line(error)[:200]}") from None
+    tree = trees[0] if len(trees) == 1 else None
+    is_empty = isinstance(tree, exp.Select) and not tree.expressions
+    if not isinstance(tree, exp.Query) or isinstance(tree, exp.Table) or is_empty:
+        raise SolutionError(_NOT_A_QUERY)
+    return tree
+
+
+def _steps(tree: exp.Query, dialect: str, is_first: bool = True) -> Iterator[Step]:
+    """The steps of a parsed query, each spelled alone."""
+    try:
+        tree = normal(tree)
+        clause = tree.args.get("with_")
+        tree.set("with_", None)
+        for cte in clause.expressions if clause else ():
+            text = cte.sql(dialect, comments=False)
+            begin = ("WITH RECURSIVE " if clause.recursive else FIRST) if is_first else NEXT
+            yield Step(f"{begin}{text}", cte.alias, text, bool(clause.recursive))
+            is_first = False
+        text = tree.sql(dialect, comments=False)
+        yield Step(text, "", text)
+    except (RecursionError, SqlglotError, ValueError) as error:
+        raise SolutionError(f"cannot be spelled: {one_line(error)[:200]}") from None
+
+
+def normal(tree: exp.Query) -> exp.Query:
+    """The query with names in lower case, without quotes and brackets that mean nothing.
+
+    A quoted name that stands alone may be a text to SQLite, so it is left as it is.
+
+    >>> text = 'SELECT ((A)) FROM `T` AS X WHERE ((X."B" = 1) AND ("Ohio" = c))'
+    >>> normal(sqlglot.parse_one(text, dialect="sqlite")).sql("sqlite")
+    'SELECT a FROM t AS x WHERE x.b = 1 AND "Ohio" = c'
+    """
+    while isinstance(tree, exp.Subquery) and not tree.alias and isinstance(tree.this, exp.Query):
+        tree = tree.this
+    for node in list(tree.walk()):
+        if isinstance(node, exp.Paren | exp.Subquery) and _is_redundant(node):
+            node.replace(node.this)
+        elif isinstance(node, exp.Join) and node.kind == "CROSS":
+            node.set("kind", None)  # to SQLite the words, unlike a comma, fix the order of the tables
+        elif isinstance(node, exp.Identifier):
+            parent = node.parent
+            is_alone = isinstance(parent, exp.Column) and not parent.table
+            if (not node.quoted or not is_alone) and _PLAIN_NAME.match(node.name):
+                node.set("this", node.name.lower())
+                node.set("quoted", False)
+    return tree
+
+
+def _is_redundant(bracket: exp.Paren | exp.Subquery) -> bool:
+    inside, around = bracket.this, bracket.parent
+    if isinstance(bracket, exp.Subquery):
+        return isinstance(inside, exp.Subquery) and not bracket.alias
+    if not isinstance(inside, (*_OPERATORS, exp.Query, exp.Case)):
+        return True
+    if isinstance(around, exp.Paren) or not isinstance(around, _OPERATORS):
+        return not isinstance(inside, exp.Query)
+    if isinstance(around, exp.Connector) and not isinstance(inside, exp.Connector):
+        return isinstance(inside, exp.Predicate)
+    return isinstance(around, exp.Or) and isinstance(inside, exp.And)
+
+
+def is_ordered(solution: Solution, dialect: str = "sqlite") -> bool:
+    """Whether the answer of a query has an order: its last select says one."""
+    if not solution.steps or " ORDER BY " not in solution.steps[-1]:
+        return False
+    try:
+        return _tree(solution.steps[-1], dialect).args.get("order") is not None
+    except SolutionError:
+        return False
+
+
+@lru_cache(maxsize=1 << 14)
+def alpha_query(solution: Solution, dialect: str = "sqlite") -> Solution:
+    """The solution with its own names, of steps, tables and columns, as v0, v1, ... in their order.
+
+    >>> query = ("WITH a AS (SELECT MAX(n) AS m FROM t)", "SELECT x.n FROM t AS x, a WHERE m = x.n")
+    >>> alpha_query(Solution(query)).steps
+    ('WITH v0 AS (SELECT MAX(n) AS v1 FROM t)', 'SELECT v2.n FROM t AS v2, v0 WHERE v1 = v2.n')
+    """
+    try:
+        trees = [_tree(text, dialect) for text in _whole_texts(solution)]
+    except SolutionError:
+        return solution
+    names: dict[str, str] = {}
+    used: set[str] = set()  # columns of earlier steps and of this one: not ours, whatever they are called
+    for tree in trees:
+        used |= {column.name for column in tree.find_all(exp.Column)} - names.keys()
+        for node in tree.find_all(exp.CTE, exp.TableAlias, exp.Alias, bfs=False):
+            own = node.alias if isinstance(node, (exp.CTE, exp.Alias)) else node.name
+            if own and own not in names and not (isinstance(node, exp.Alias) and own in used):
+                names[own] = f"v{len(names)}"
+    for tree in trees:
+        for identifier in list(tree.find_all(exp.Identifier)):
+            if identifier.name in names:
+                identifier.set("this", names[identifier.name])
+    texts = [normal(tree).sql(dialect) for tree in trees]
+    return Solution(tuple(text.removesuffix(" SELECT 1") for text in texts))
+
+
+def _whole_texts(solution: Solution) -> Iterator[str]:
+    for text in solution.steps:
+        if text.startswith(NEXT):
+            yield f"{FIRST}{text[len(NEXT) :]} SELECT 1"
+        else:
+            yield f"{text} SELECT 1" if text.startswith(FIRST) else text

@@ -1,0 +1,69 @@
+"""Rows as answers and states compare them: multisets of rows, NULL a value, numbers as everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from itertools import groupby, islice, permutations, product
+from typing import Any, Literal
+
+from straightline import State, canonical
+
+ColumnOrder = Literal["fixed", "any"]
+Rows = Sequence[Sequence[Any]]
+
+MAX_TEXT = 256  # characters of a state; a longer one is stood for by its digest
+MAX_ORDERS = 720  # of columns that hold the same values; more are compared as they stand
+
+
+def rows_of(answer: Any) -> Rows | None:
+    """An answer as rows: a value alone is a table of one, a list of values is a column.
+
+    >>> rows_of(5), rows_of(["a", None]), rows_of([["a", 1]]), rows_of({"a": 1})
+    ([[5]], [['a'], [None]], [['a', 1]], None)
+    """
+    if isinstance(answer, dict):
+        return None
+    if not isinstance(answer, list | tuple):
+        return [[answer]]
+    return [row if isinstance(row, list | tuple) else [row] for row in answer]
+
+
+def text_of(
+    rows: Rows, *, ordered: bool = False, as_set: bool = False, column_order: ColumnOrder = "fixed"
+) -> str:
+    """The text that equal tables share.
+
+    >>> text_of([[2, "a"], [1.0, None]]) == text_of([[1, None], [2.0, "a"]]) != text_of([[1, None]])
+    True
+    >>> text_of([[1, 2], [3, 4]], column_order="any") == text_of([[4, 3], [2, 1]], column_order="any")
+    True
+    """
+    cells = [[canonical(cell) for cell in row] for row in rows]
+    orders = _orders(cells) if column_order == "any" and cells else [None]
+    return min(_joined(cells, order, ordered, as_set) for order in orders)
+
+
+def _joined(cells: list[list[str]], order: Sequence[int] | None, ordered: bool, as_set: bool) -> str:
+    texts = [", ".join(row if order is None else [row[place] for place in order]) for row in cells]
+    if as_set:
+        texts = list(dict.fromkeys(texts))
+    return "; ".join(texts if ordered else sorted(texts))
+
+
+def _orders(cells: list[list[str]]) -> list[tuple[int, ...]]:
+    """The orders of columns to be tried: by what they hold, in any order among those that hold the same."""
+    held = [sorted(column) for column in zip(*cells, strict=True)]
+    places = sorted(range(len(held)), key=lambda place: held[place])
+    alike = [list(group) for _, group in groupby(places, key=lambda place: held[place])]
+    found = product(*(permutations(group) for group in alike))
+    tried = [tuple(place for group in order for place in group) for order in islice(found, MAX_ORDERS + 1)]
+    return tried if len(tried) <= MAX_ORDERS else tried[:1]
+
+
+def state_of(rows: Rows, *, as_set: bool, column_order: ColumnOrder) -> State:
+    """The state of a step with these rows; without rows it is empty and never counts as known."""
+    text = text_of(rows, as_set=as_set, column_order=column_order)
+    if len(text) <= MAX_TEXT:
+        return text
+    return f"{len(rows)} rows {blake2b(text.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"

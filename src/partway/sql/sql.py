@@ -1,0 +1,203 @@
+"""SQL as a language: `language: sql`, whose programs are queries of the database that a problem carries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from partway.errors import ConfigError, ProblemError, SolutionError
+from partway.language import Failure, Trace
+from partway.language.language import Attempt, Dedup, Instruction, Language
+from partway.problem import Problem
+from partway.solution import Solution
+from partway.sql import workers
+from partway.sql.databases import Database, database_of
+from partway.sql.queries import Parsed, alpha_query, dialect_flaw, is_ordered, read
+from partway.sql.row_sets import ColumnOrder, Rows, rows_of, state_of, text_of
+from partway.sql.schemas import SchemaStyle, question_with_schema
+from partway.sql.workers import Answered, Query
+from straightline import BoundedCache
+
+ROWS = "rows"  # what a step sets
+VARIATIONS = 4
+MAX_REMEMBERED = 128 << 20  # bytes
+
+_known = BoundedCache[Query, Answered](
+    MAX_REMEMBERED, lambda query, found: 1_000 + 60 * sum(len(r) * (1 + len(r[0])) for r in found.tables if r)
+)
+
+
+@dataclass(frozen=True)
+class SQLLanguage(Language):
+    """SQL, one step per common table expression; the rows of the last select are the answer.
+
+    A problem's `context` is its database: a SQLite file, the name of one in the folder `databases`, or the
+    statements that make it.
+
+    >>> tables = "CREATE TABLE t (n, a); INSERT INTO t VALUES ('eve', 3)"
+    >>> problem = Problem("p", "Who?", [["eve"]], context=tables)
+    >>> language = SQLLanguage()
+    >>> (trace,) = language.trace_all([(problem, "with o as (select max(a) from t) select n from t, o")])
+    >>> trace.states, trace.answer, language.is_correct(problem, trace)
+    (('3', "'eve'"), [['eve']], True)
+    """
+
+    databases: str = field(
+        default="", metadata={"help": "Folder of the databases that problems name, or one file for all."}
+    )
+    dialect: str = field(default="sqlite", metadata={"help": "How queries are read, by a name of sqlglot's."})
+    state: Literal["multiset", "set"] = field(
+        default="multiset", metadata={"help": "Whether it counts how often a row occurs; BIRD: set."}
+    )
+    column_order: ColumnOrder = field(
+        default="fixed", metadata={"help": "any: tables are equal in any order of columns, as in Spider."}
+    )
+    schema: SchemaStyle = field(
+        default="columns",
+        metadata={"help": "What of the database a prompt shows: columns, ddl (the statements) or none."},
+    )
+    schema_values: int = field(default=0, metadata={"help": "Values of each column that `columns` shows."})
+    schema_template: str = field(
+        default="{schema}\n\n{question}", metadata={"help": "The question with {schema} and {question}."}
+    )
+    schema_limit: int = field(
+        default=6_000, metadata={"help": "Characters of a schema, which is cut with a warning."}
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("{schema}", "{question}"):
+            if name not in self.schema_template:
+                raise ConfigError(f"schema_template is {self.schema_template!r}, expected {name} in it")
+        if (flaw := dialect_flaw(self.dialect)) is not None:
+            raise ConfigError(f"dialect is {self.dialect!r}, {flaw}")
+
+    def parse(self, text: str) -> Solution:
+        parsed = read(text, self.dialect)
+        if parsed.error is not None:
+            raise SolutionError(parsed.error)
+        return parsed.solution
+
+    def trace_all(self, pairs: Sequence[Attempt]) -> list[Trace]:
+        return self._traces(pairs)
+
+    def _traces(self, pairs: Sequence[Attempt], whole: bool = False) -> list[Trace]:
+        parsed = [read(text, self.dialect) for _, text in pairs]
+        queries = [self._query(problem, one) for (problem, _), one in zip(pairs, parsed, strict=True)]
+        found = _answers([query for query in queries if isinstance(query, Query)], whole)
+        return [
+            self._trace(one, found[query] if isinstance(query, Query) else query)
+            for one, query in zip(parsed, queries, strict=True)
+        ]
+
+    def _query(self, problem: Problem, parsed: Parsed) -> Query | Answered:
+        """The query to be run, or why there is none."""
+        try:
+            database = self.database(problem)
+        except ProblemError as error:
+            return Answered((), Failure("error", str(error), 0))
+        return Query(database, tuple((step.name, step.run) for step in parsed.steps))
+
+    def database(self, problem: Problem) -> Database:
+        """The database of a problem."""
+        return database_of(problem.context, self.databases)
+
+    def _trace(self, parsed: Parsed, found: Answered) -> Trace:
+        failure, steps = found.failure, parsed.steps
+        if failure is None and parsed.error is not None:
+            failure = Failure("error", f"SyntaxError: {parsed.error}", len(steps))
+        is_whole = failure is None and bool(steps) and not steps[-1].name
+        return Trace(
+            parsed.solution,
+            tuple(
+                state_of(t, as_set=self.state == "set", column_order=self.column_order) for t in found.tables
+            ),
+            tuple({ROWS: (table,)} for table in found.tables),
+            failure,
+            (found.tables[-1],) if is_whole else None,
+            isolated=True,
+        )
+
+    def is_correct(self, problem: Problem, trace: Trace) -> bool:
+        expected = rows_of(problem.answer)
+        if not trace.has_answer or expected is None:
+            return False
+        ordered = problem.reference is not None and is_ordered(problem.reference, self.dialect)
+        return self._text(trace.answer, ordered) == self._text(expected, ordered)
+
+    def _text(self, rows: Rows, ordered: bool) -> str:
+        return text_of(rows, ordered=ordered, as_set=self.state == "set", column_order=self.column_order)
+
+    def confirms(self, problem: Problem, trace: Trace) -> bool:
+        """Whether each beginning gives the same rows when it is run whole, as SQL means it."""
+        (again,) = self._traces([(problem, trace.solution.text)], whole=True)
+        if again.states[: len(trace.states)] != trace.states:
+            return False
+        return not trace.has_answer or (
+            again.has_answer and self._text(again.answer, True) == self._text(trace.answer, True)
+        )
+
+    def flaw(self, problem: Problem) -> str | None:
+        try:
+            self.database(problem)
+        except ProblemError as error:
+            return str(error)
+        if problem.answer is not None and rows_of(problem.answer) is None:
+            return f"expected rows, a list of lists, found {str(problem.answer)[:60]!r}"
+        return None
+
+    def variations(self, problem: Problem) -> list[Problem]:
+        """The same problem on databases with other rows of the same tables."""
+        return [
+            Problem(
+                problem.id,
+                problem.question,
+                problem.answer,
+                problem.reference,
+                problem.meta,
+                {"database": problem.context, "changed": seed},
+            )
+            for seed in range(1, VARIATIONS + 1)
+        ]
+
+    def form(self, solution: Solution, dedup: Dedup) -> Solution:
+        return solution if dedup == "ast" else alpha_query(solution, self.dialect)
+
+    def end(self, text: str) -> int | None:
+        end = text.find(";\n")
+        return None if end < 0 else end + 2
+
+    def question(self, problem: Problem) -> str:
+        """The question with the schema of its database, as the settings want it."""
+        if self.schema == "none":
+            return problem.question
+        database = self.database(problem).original
+        return question_with_schema(
+            problem.question,
+            database,
+            self.schema,
+            self.schema_values,
+            self.schema_template,
+            self.schema_limit,
+        )
+
+    @property
+    def instruction(self) -> Instruction:
+        return Instruction("SQL", "selects the answer", comment="-- ", fence="sql")
+
+
+def _answers(queries: Sequence[Query], whole: bool) -> dict[Query, Answered]:
+    """What becomes of each query; equal ones of equal databases are run once, unless as second opinion."""
+    found = {} if whole else {query: known for query in queries if (known := _known.get(query)) is not None}
+    new = [query for query in dict.fromkeys(queries) if query not in found]
+    for query, answered in zip(new, workers.run(new, whole=whole), strict=True):
+        found[query] = answered
+        # What ran out of time, or was killed, may not do so again.
+        if not whole and (answered.failure is None or answered.failure.kind in ("error", "forbidden")):
+            _known.put(query, answered)
+    return found
+
+
+def forget() -> None:
+    """Drop what is remembered of earlier queries."""
+    _known.clear()

@@ -1,0 +1,133 @@
+"""Text to steps and canonical forms."""
+
+import pytest
+
+pytest.importorskip("sqlglot", reason="SQL needs sqlglot: pip install partway[sql]")
+
+from partway.errors import SolutionError
+from partway.solution import Solution
+from partway.sql.lifting import lifted
+from partway.sql.queries import alpha_query, is_ordered, read
+from partway.sql.sql import SQLLanguage
+
+STEPS = (
+    "WITH t1 AS (SELECT MAX(area) FROM state)",
+    ", t2 AS (SELECT name FROM state WHERE area = (SELECT * FROM t1))",
+    "SELECT name FROM t2",
+)
+
+
+def steps(text: str) -> tuple[str, ...]:
+    parsed = read(text)
+    assert parsed.error is None, parsed.error
+    return parsed.solution.steps
+
+
+def test_steps_joined_by_newlines_are_the_query_again():
+    assert steps("\n".join(STEPS)) == STEPS == steps(" ".join(STEPS))
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "select name from state s where (s.area > 3) and (s.name <> 'x')",
+        "SELECT\n  Name\nFROM `State` AS s\nWHERE ((s.[area] > 3) AND s.\"NAME\" != 'x');",
+        "SELECT (name) FROM state AS S WHERE S.area > 3 AND S.name <> 'x' -- the large ones",
+        "(SELECT name FROM state AS s WHERE s.area > 3 AND s.name <> 'x')",
+    ],
+)
+def test_spellings_of_one_query_are_one_solution(spelling):
+    assert steps(spelling) == ("SELECT name FROM state AS s WHERE s.area > 3 AND s.name <> 'x'",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT (a + b) * c FROM t",
+        "SELECT a - (b - c) FROM t",
+        "SELECT a FROM t WHERE (a = 1 OR b = 2) AND c = 3",
+        "SELECT NOT (a AND b) FROM t",
+        "SELECT (a = b) = c FROM t",
+    ],
+)
+def test_brackets_that_mean_something_stay(text):
+    assert steps(text) == (text,)
+
+
+def test_a_quoted_name_that_may_be_a_text_is_left_as_it_is():
+    assert steps('SELECT a FROM t WHERE b = "Ohio"') == ('SELECT a FROM t WHERE b = "Ohio"',)
+
+
+def test_a_comma_between_tables_stays_a_comma():
+    assert steps("SELECT 1 FROM a, b") == ("SELECT 1 FROM a, b",)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("\n".join(STEPS[:2]) + "\nSELECT name FROM t2 WHERE (", 2),
+        ("\n".join(STEPS[:1]) + "\n, t2 AS (SELECT", 1),
+        ("WITH t1 AS (\n  SELECT 1\n),\nt2 AS (\n  SELECT", 1),
+        ("\n".join(STEPS) + "\nSELECT 1", 3),
+        ("Let us see.", 0),
+    ],
+)
+def test_a_text_that_does_not_parse_keeps_its_good_beginning(text, count):
+    parsed = read(text)
+    assert parsed.error is not None
+    assert len(parsed.steps) == count
+
+
+@pytest.mark.parametrize(
+    "text", ["", "DROP TABLE t", "SELECT 1; SELECT 2", "PRAGMA x", "SELECT", "(" * 5000, "x" * 30_000]
+)
+def test_what_is_not_one_query_is_refused(text):
+    with pytest.raises(SolutionError):
+        SQLLanguage().parse(text)
+
+
+def test_a_prefix_of_the_text_is_the_text_of_a_prefix():
+    for length in (1, 2):
+        parsed = read("\n".join(STEPS[:length]))
+        assert parsed.solution.steps == STEPS[:length]
+
+
+def test_renamed_steps_and_aliases_have_one_alpha_form_and_other_columns_have_not():
+    first = Solution(steps("WITH a AS (SELECT MAX(n) AS m FROM t) SELECT x.n FROM t AS x, a WHERE x.n = m"))
+    second = Solution(steps("WITH b AS (SELECT MAX(n) AS k FROM t) SELECT y.n FROM t AS y, b WHERE y.n = k"))
+    assert first != second
+    assert alpha_query(first) == alpha_query(second)
+    area, people = (Solution(steps(f"SELECT MAX({c}) AS {c} FROM t")) for c in ("area", "people"))
+    assert alpha_query(area) != alpha_query(people)
+
+
+def test_an_answer_has_an_order_only_if_the_last_select_says_so():
+    assert is_ordered(Solution(("SELECT a FROM t ORDER BY a",)))
+    assert not is_ordered(Solution(("SELECT a FROM (SELECT a FROM t ORDER BY a LIMIT 3)",)))
+
+
+def test_nested_queries_are_lifted_innermost_first_and_equal_ones_once():
+    inner = "(SELECT MAX(T.area) FROM state AS T WHERE T.name IN (SELECT R.state FROM river AS R))"
+    text = f"SELECT S.name FROM state AS S WHERE S.area = {inner} OR 2 * S.area < {inner}"
+    assert next(lifted(text, frozenset())).split("\n") == [
+        "WITH t1 AS (SELECT state FROM river)",
+        ", t2 AS (SELECT MAX(area) FROM state WHERE name IN (SELECT * FROM t1))",
+        "SELECT name FROM state WHERE area = (SELECT * FROM t2) OR 2 * area < (SELECT * FROM t2)",
+    ]
+
+
+def test_a_query_that_speaks_of_the_rows_around_it_is_not_lifted():
+    text = "SELECT s.name FROM state AS s WHERE EXISTS(SELECT 1 FROM river AS r WHERE r.state = s.name)"
+    inner = "SELECT s.name FROM state AS s WHERE s.area > (SELECT AVG(r.n) FROM r WHERE r.state = s.name)"
+    assert not [one for query in (text, inner) for one in lifted(query, frozenset()) if "WITH" in one]
+
+
+def test_steps_that_are_there_stay_and_what_is_nested_in_them_comes_before_them():
+    step = "a AS (SELECT MAX(n) FROM t WHERE n IN (SELECT k FROM u))"
+    text = f"WITH {step} SELECT n FROM t, (SELECT * FROM a) AS b"
+    assert next(lifted(text, frozenset())).split("\n") == [
+        "WITH t1 AS (SELECT k FROM u)",
+        ", a AS (SELECT MAX(n) FROM t WHERE n IN (SELECT * FROM t1))",
+        ", t2 AS (SELECT * FROM a)",
+        "SELECT n FROM t, t2 AS b",
+    ]

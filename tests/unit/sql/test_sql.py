@@ -1,0 +1,252 @@
+"""SQL as a language: states, answers, duplicates, luck, prompts."""
+
+import random
+import sqlite3
+import warnings
+from collections import Counter
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("sqlglot", reason="SQL needs sqlglot: pip install partway[sql]")
+
+from partway import Problem, SolutionBuffer, Verdict, trace
+from partway.beyond.luck import audit_together
+from partway.buffer import Rules
+from partway.errors import ConfigError
+from partway.language.language import flaw_of, language_of
+from partway.problems import load_problems
+from partway.sql.row_sets import text_of
+from partway.sql.sql import SQLLanguage
+
+TABLES = """
+CREATE TABLE state (name TEXT PRIMARY KEY, area REAL, people INT);
+CREATE TABLE river (name TEXT, state TEXT);
+INSERT INTO state VALUES ('ohio', 44.8, 11), ('texas', 268.6, 29), ('iowa', 56.3, 3), ('utah', 84.9, NULL);
+INSERT INTO river VALUES ('red', 'texas'), ('ohio', 'ohio'), ('red', 'texas'), ('cedar', 'iowa');
+"""
+REFERENCE = (
+    "WITH t1 AS (SELECT MAX(area) FROM state)\n"
+    ", t2 AS (SELECT name FROM state WHERE area = (SELECT * FROM t1))\n"
+    "SELECT name FROM river WHERE state IN (SELECT * FROM t2)"
+)
+SQL = SQLLanguage()
+
+
+def problem(reference: str | None = REFERENCE, answer: object = None, context: object = TABLES) -> Problem:
+    asked = Problem("p", "Which rivers are in the largest state?", answer, context=context)
+    if reference is None:
+        return asked
+    found = trace(reference, SQL, asked)
+    rows = found.answer if answer is None else answer
+    return Problem("p", asked.question, rows, found.solution, context=context)
+
+
+def verdict(text: str, of: Problem | None = None, language: SQLLanguage = SQL) -> Verdict:
+    asked = of or problem()
+    return SolutionBuffer.seeded(asked, language=language).consider(trace(text, language, asked))
+
+
+def test_a_state_is_the_rows_that_a_step_yields():
+    found = trace(REFERENCE, SQL, problem())
+    assert found.states == ("268.6", "'texas'", "'red'; 'red'")
+    assert found.answer == [["red"], ["red"]]
+    assert [change["rows"] for change in found.changes] == [
+        ([[268.6]],),
+        ([["texas"]],),
+        ([["red"], ["red"]],),
+    ]
+
+
+def test_right_beginnings_and_right_queries_are_kept_as_in_any_language():
+    other = "WITH big AS (SELECT area FROM state ORDER BY area DESC LIMIT 1)"
+    assert verdict(f"{other}\nSELECT name FROM river") is Verdict.NEW_PARTIALLY_CORRECT
+    assert verdict("SELECT name FROM river WHERE state = 'texas'") is Verdict.NEW_FULLY_CORRECT
+    assert verdict(REFERENCE.lower()) is Verdict.KNOWN_FULLY_CORRECT
+    assert verdict("SELECT name FROM lake") is Verdict.NOT_EXECUTABLE
+    assert verdict("SELECT name FROM river") is Verdict.INCORRECT
+
+
+def test_a_late_error_keeps_the_credit_of_the_beginning():
+    found = trace(f"{REFERENCE.splitlines()[0]}\n, t2 AS (SELECT depth FROM state)\nSELECT 1", SQL, problem())
+    assert found.states == ("268.6",)
+    assert (found.failure.kind, found.failure.step) == ("error", 1)
+    assert "no such column: depth" in found.failure.message
+    assert not found.has_answer
+
+
+def test_a_step_without_rows_never_counts_as_known():
+    reference = "WITH t1 AS (SELECT name FROM state WHERE area < 0)\nSELECT COUNT(*) FROM t1"
+    assert trace(reference, SQL, problem()).states[0] == ""
+    wrong = "WITH t1 AS (SELECT people FROM state WHERE people > 99)\nSELECT 7"
+    assert verdict(wrong, problem(reference)) is Verdict.INCORRECT
+
+
+def test_null_is_a_value_and_numbers_are_compared_as_everywhere():
+    assert text_of([[None]]) != text_of([["None"]]) != text_of([[0]])
+    assert text_of([[2]]) == text_of([[2.0]])
+    assert text_of([[0.1 + 0.2]]) == text_of([[0.3]])
+    assert verdict("SELECT NULL, 2.0", problem("SELECT NULL, 2")) is Verdict.NEW_FULLY_CORRECT
+
+
+def test_an_answer_has_an_order_where_the_reference_has_one():
+    ordered = problem("SELECT name FROM state ORDER BY name")
+    assert verdict("SELECT name FROM state ORDER BY area", ordered) is Verdict.INCORRECT
+    assert verdict("SELECT name FROM (SELECT * FROM state ORDER BY name)", ordered).is_new
+    unordered = problem("SELECT name FROM state")
+    assert verdict("SELECT name FROM state ORDER BY area", unordered) is Verdict.NEW_FULLY_CORRECT
+
+
+def as_spider_counts(predicted: list[tuple], gold: list[tuple], ordered: bool) -> bool:
+    """Spider's test suites: equal under some order of columns, as multisets or in order."""
+    if len(predicted) != len(gold) or len(predicted[0]) != len(gold[0]):
+        return False
+    for order in permutations(range(len(gold[0]))):
+        moved = [tuple(row[place] for place in order) for row in predicted]
+        if moved == gold if ordered else Counter(moved) == Counter(gold):
+            return True
+    return False
+
+
+def test_settings_give_the_execution_accuracy_of_spider_and_of_bird():
+    rng = random.Random(0)
+    spider, bird = SQLLanguage(column_order="any"), SQLLanguage(state="set")
+    agreements = Counter()
+    for _ in range(600):
+        width, height = rng.randint(1, 3), rng.randint(1, 4)
+        gold = [tuple(rng.choice([1, 2, None, "a"]) for _ in range(width)) for _ in range(height)]
+        order = rng.sample(range(width), width)
+        predicted = [tuple(row[place] for place in order) for row in rng.sample(gold, height)]
+        if rng.random() < 0.4:
+            predicted[0] = tuple(rng.choice([1, 2]) for _ in range(width))
+        if rng.random() < 0.3:
+            predicted.append(predicted[0])
+        for ordered in (False, True):
+            same = spider._text(predicted, ordered) == spider._text(gold, ordered)
+            assert same == as_spider_counts(predicted, gold, ordered), (predicted, gold, ordered)
+            agreements[same] += 1
+        assert (bird._text(predicted, False) == bird._text(gold, False)) == (set(predicted) == set(gold))
+    assert min(agreements.values()) > 100  # both outcomes are tried
+
+
+def test_a_question_with_answer_rows_only_is_solved_by_the_first_query_that_gives_them():
+    asked = problem(None, [["red"], ["red"]])
+    assert verdict(REFERENCE, asked) is Verdict.NEW_FULLY_CORRECT
+    assert verdict("SELECT DISTINCT name FROM river WHERE state = 'texas'", asked) is Verdict.INCORRECT
+    for plain in (3, [3], [[3]]):
+        assert verdict("SELECT MIN(people) FROM state", problem(None, plain)) is Verdict.NEW_FULLY_CORRECT
+
+
+def test_what_is_kept_gives_the_same_rows_when_run_whole():
+    asked = problem()
+    found = trace(REFERENCE, SQL, asked)
+    assert SQL.confirms(asked, found)
+    assert not SQL.confirms(asked, found._replace(states=("1", *found.states[1:])))
+    assert not SQL.confirms(asked, found._replace(outcome=([["blue"]],)))
+
+
+def test_luck_shows_on_changed_databases():
+    asked = problem()
+    lucky = "SELECT name FROM river WHERE name = 'red'"
+    rules = Rules.of({"spurious": "drop"})
+    buffer = SolutionBuffer.seeded(asked, rules, language=SQL)
+    assert buffer.consider(trace(lucky, SQL, asked)) is Verdict.SPURIOUS
+    joined = "SELECT r.name FROM river AS r, state AS s WHERE r.state = s.name AND s.area = "
+    right = f"{joined}(SELECT MAX(area) FROM state)"
+    assert buffer.consider(trace(right, SQL, asked)) is Verdict.NEW_FULLY_CORRECT
+
+
+def test_changed_databases_are_the_same_for_the_same_seed_and_keep_the_columns_values():
+    first, again = (
+        [trace("SELECT * FROM state", SQL, one).answer for one in SQL.variations(problem())] for _ in "ab"
+    )
+    assert first == again
+    original = trace("SELECT * FROM state", SQL, problem()).answer
+    assert any(rows != original for rows in first)
+    for rows in first:
+        for column, values in zip(zip(*rows, strict=True), zip(*original, strict=True), strict=True):
+            assert set(column) <= set(values)
+
+
+def test_databases_are_files_scripts_and_names_in_a_folder(tmp_path: Path):
+    for path in (tmp_path / "geo.sqlite", tmp_path / "geo" / "geo.sqlite"):
+        path.parent.mkdir(exist_ok=True)
+        with sqlite3.connect(path) as connection:
+            connection.executescript(TABLES)
+        connection.close()
+    count = "SELECT COUNT(*) FROM state"
+    for language, context in [
+        (SQL, str(tmp_path / "geo.sqlite")),
+        (SQLLanguage(str(tmp_path)), "geo"),
+        (SQLLanguage(str(tmp_path / "geo.sqlite")), None),
+        (SQLLanguage(str(tmp_path / "geo")), "elsewhere/geo.sqlite"),
+    ]:
+        assert trace(count, language, problem(None, 4, context)).answer == [[4]]
+
+
+@pytest.mark.parametrize(
+    ("context", "said"),
+    [(None, "needs a database"), ("nowhere", "no database 'nowhere'"), (7, "expected a database")],
+)
+def test_a_problem_without_a_database_says_what_is_missing(context, said):
+    asked = problem(None, 4, context)
+    assert said in SQL.flaw(asked)
+    assert said in flaw_of(asked, trace("SELECT 1", SQL, asked), SQL)
+
+
+def test_a_file_that_is_not_a_database_is_a_user_s_mistake(tmp_path: Path):
+    (tmp_path / "x.sqlite").write_text("not one")
+    assert "not a SQLite database" in SQL.flaw(problem(None, 4, str(tmp_path / "x.sqlite")))
+
+
+def test_prompts_show_the_schema_as_settings_want_it():
+    asked = problem()
+    lines = "state(name text, area real, people int)\nriver(name text, state text)"
+    assert SQL.question(asked) == f"{lines}\n\n{asked.question}"
+    assert "name text: 'ohio', 'texas', area real:" in SQLLanguage(schema_values=2).question(asked)
+    assert "CREATE TABLE river (name TEXT, state TEXT);" in SQLLanguage(schema="ddl").question(asked)
+    assert SQLLanguage(schema="none").question(asked) == asked.question
+    template = SQLLanguage(schema_template="{question}\nTables:\n{schema}")
+    assert template.question(asked) == f"{asked.question}\nTables:\n{lines}"
+
+
+def test_a_long_schema_is_cut_with_a_warning_that_names_what_is_left_out():
+    with pytest.warns(UserWarning, match="schema_limit is 50: prompts do not show river"):
+        assert "river(" not in SQLLanguage(schema_limit=50).question(problem())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SQLLanguage(schema_limit=90).question(problem())
+
+
+def test_settings_are_checked_and_come_back():
+    language = SQLLanguage(column_order="any", schema_values=2)
+    assert language_of(language.settings()) == language
+    assert language.settings()["language"] == "sql"
+    with pytest.raises(ConfigError, match=r"expected \{schema\} in it"):
+        SQLLanguage(schema_template="{question}")
+    with pytest.raises(ConfigError, match="expected a dialect of sqlglot's; did you mean 'sqlite'"):
+        SQLLanguage(dialect="sqlit")
+
+
+def test_a_solution_ends_with_a_semicolon_at_the_end_of_a_line():
+    assert SQL.end("SELECT a\nFROM t\n") is None
+    assert SQL.end("SELECT a\nFROM t;\nmore") == len("SELECT a\nFROM t;\n")
+
+
+def test_rows_of_synthetic_text_to_sql_are_problems():
+    row = {"sql_prompt": "How many?", "sql_context": TABLES, "sql": "select count(*) from state;"}
+    columns = "question=sql_prompt,solution=sql,context=sql_context"
+    (found,) = load_problems([row], language=SQL, columns=columns)
+    assert found.answer == [[4]]
+    assert found.reference.steps == ("SELECT COUNT(*) FROM state",)
+    assert found.context == TABLES
+
+
+def test_without_a_reference_luck_is_what_most_others_disagree_with_elsewhere():
+    asked = problem(None, [["red"], ["red"]])
+    joined = "SELECT r.name FROM river AS r JOIN state AS s ON r.state = s.name WHERE s.area = "
+    right = [REFERENCE, f"{joined}(SELECT MAX(area) FROM state)"]
+    lucky = "SELECT name FROM river WHERE name = 'red'"
+    found = audit_together(asked, [SQL.parse(text) for text in (*right, lucky)], SQL)
+    assert [one.verdict for one in found.values()] == ["confirmed", "confirmed", "spurious"]
