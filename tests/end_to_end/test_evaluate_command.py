@@ -56,6 +56,22 @@ def test_a_model_is_evaluated_into_a_table_and_files(partway, folder, tmp_path):
     assert all(row.keys() >= {"completion", "passed", "result"} for row in rows)
 
 
+def test_several_temperatures_are_drawn_with_a_result_and_a_row_each(partway, folder, tmp_path):
+    several = ("--temperatures", "0.2,1.5", "--k", "1,6")
+    code, shown, remarks = evaluate_tiny(partway, folder, tmp_path, *several)
+    assert code == 0, remarks
+    rows = [line.split() for line in shown.splitlines()]
+    assert ["T", "pass@1", "pass@6", "maj@1", "maj@6", "unique"] in rows
+    assert {"0.2", "1.5"} <= {row[0] for row in rows if row}
+    code, alone, _ = evaluate_tiny(partway, folder, tmp_path / "alone", "--temperature", 1.5, "--json")
+    found = json.loads((tmp_path / "tiny-test-T1.5.json").read_text())
+    assert found["temperature"] == 1.5
+    assert found["metrics"]["unique"] == json.loads(alone)["metrics"]["unique"]
+    assert remarks.count("loading") <= 1
+    code, _, remarks = evaluate_tiny(partway, folder, tmp_path, "--temperatures", "warm")
+    assert (code, "try 0.4,0.8,1.2" in remarks) == (1, True)
+
+
 def test_the_seed_decides_the_samples_and_json_is_one_object(partway, folder, tmp_path):
     printed = [
         evaluate_tiny(partway, folder, tmp_path / name, "--seed", seed, "--temperature", 2, "--json")[1]

@@ -61,6 +61,7 @@ def command(ctx: click.Context, /, compare: Sequence[tuple[str, str]], as_json: 
       partway evaluate ./my-model --problems test.jsonl --samples 20 --k 1,5,20 --json
       partway evaluate --engine http://localhost:8000/v1 --tokenizer runs/gsm8k --problems test.jsonl
       partway evaluate --engine http://localhost:8000/v1 --few-shot train.jsonl --problems test.jsonl
+      partway evaluate runs/gsm8k --problems dev.jsonl --temperatures 0.4,0.8,1.2
       partway evaluate --chance train.jsonl --problems test.jsonl
       partway evaluate --compare runs/mle/evaluations/test.json runs/pcs/evaluations/test.json
       partway evaluate --compare mle/test.json pcs/test.json --problems hard.jsonl
@@ -81,25 +82,26 @@ def command(ctx: click.Context, /, compare: Sequence[tuple[str, str]], as_json: 
         else:
             show_comparison(comparison, ", ".join(first), ", ".join(second))
         return
-    summary = _evaluate(EvaluateOptions(**options), quiet=ctx.obj["quiet"])
+    summaries = _evaluate(EvaluateOptions(**options), quiet=ctx.obj["quiet"])
     if as_json:
-        click.echo(json.dumps(summary))
+        click.echo(json.dumps(summaries if options["temperatures"] else summaries[0]))
+    elif options["temperatures"]:
+        show_temperatures(summaries)
     else:
-        show_summary(summary)
+        show_summary(summaries[0])
 
 
-def _evaluate(options: EvaluateOptions, *, quiet: bool) -> dict[str, Any]:
-    """The summary of an evaluation; all that can be wrong is found before the long work."""
+def _evaluate(options: EvaluateOptions, *, quiet: bool) -> list[dict[str, Any]]:
+    """A summary for each temperature; all that can be wrong is found before the long work."""
     from partway.cli.progress import Bar
     from partway.evaluation.evaluate import check_problems
     from partway.measuring.journal import evaluate_into
     from partway.runs.rows import journal_beside, samples_beside
 
-    plan = _plan(options)
     file = _problems_file(options)
-    problems = _problems(options, file, plan)[: options.limit]
+    plans = {_summary_path(one, file): _plan(one) for one in _at_each_temperature(options, file)}
+    problems = _problems(options, file, next(iter(plans.values())))[: options.limit]
     check_problems(problems)
-    path = _summary_path(options, file)
     about = {
         "model": options.model,
         "engine": options.engine,
@@ -108,33 +110,50 @@ def _evaluate(options: EvaluateOptions, *, quiet: bool) -> dict[str, Any]:
         "chance": options.chance,
         "problems_file": str(file),
     }
-    if path.exists() and not options.overwrite:
-        _check_place(path, {**plan.to_json(), "problems": len(problems)})
+    for path, plan in plans.items():
+        if path.exists() and not options.overwrite:
+            _check_place(path, {**plan.to_json(), "problems": len(problems)})
+    summaries: list[dict[str, Any]] = []
+    with opened_engine(options, problems, logger.info) as (engine, model):
+        for path, plan in plans.items():
+            try:
+                with Bar("evaluating", "samples", quiet=quiet) as bar:
+                    summary = evaluate_into(
+                        path,
+                        engine,
+                        problems,
+                        plan,
+                        model=model,
+                        about=about,
+                        overwrite=options.overwrite,
+                        expand=not options.counts,
+                        batch_size=FEW if _is_here(engine) else None,
+                        on_progress=_shown_in(bar, engine),
+                    )
+            except (KeyboardInterrupt, EngineError):  # what a user may want to try again
+                if journal_beside(path).exists() or summaries:
+                    logger.info("what is finished is kept; the same command continues from there")
+                raise
+            logger.info("results are in %s and %s", path, samples_beside(path)[0])
+            if options.engine and _never_varies(summary):
+                logger.info("all samples of each problem are equal; does the server sample at all?")
+            summaries.append(summary)
+    return summaries
+
+
+def _at_each_temperature(options: EvaluateOptions, file: Path) -> list[EvaluateOptions]:
+    """The options with one temperature each, and a name that says which; as they are, if one is asked for."""
+    if options.temperatures is None:
+        return [options]
+    if options.chance is not None:
+        raise ConfigError("--chance draws without a model, so it has no temperatures; leave one of both out")
     try:
-        with (
-            opened_engine(options, problems, logger.info) as (engine, model),
-            Bar("evaluating", "samples", quiet=quiet) as bar,
-        ):
-            summary = evaluate_into(
-                path,
-                engine,
-                problems,
-                plan,
-                model=model,
-                about=about,
-                overwrite=options.overwrite,
-                expand=not options.counts,
-                batch_size=FEW if _is_here(engine) else None,
-                on_progress=_shown_in(bar, engine),
-            )
-    except (KeyboardInterrupt, EngineError):  # what a user may want to try again
-        if journal_beside(path).exists():
-            logger.info("what is finished is kept; the same command continues from there")
-        raise
-    logger.info("results are in %s and %s", path, samples_beside(path)[0])
-    if options.engine and _never_varies(summary):
-        logger.info("all samples of each problem are equal; does the server sample at all?")
-    return summary
+        wanted = [float(one) for one in options.temperatures.split(",")]
+    except ValueError:
+        example = "expected numbers and commas; try 0.4,0.8,1.2"
+        raise ConfigError(f"--temperatures is {options.temperatures!r}, {example}") from None
+    stem = _summary_path(options, file).stem
+    return [replace(options, temperature=one, name=f"{stem}-T{one:g}") for one in wanted]
 
 
 def _is_here(engine: Engine) -> bool:
@@ -190,8 +209,9 @@ def _plan(options: EvaluateOptions) -> EvaluationPlan:
         options.samples, settings, ks, seed=options.seed, language=options.language, own_metrics=own
     )
     functions(plan)  # what is not there is told now
-    # Chance has no temperature at which one sample is better than the others.
-    return plan if options.chance is None else replace(plan, pass1_samples=0)
+    # Chance has no temperature at which one sample is better than others; of several, each has its pass@1.
+    is_apart = options.chance is None and options.temperatures is None
+    return plan if is_apart else replace(plan, pass1_samples=0)
 
 
 def _run(options: EvaluateOptions) -> Run | None:
@@ -248,6 +268,24 @@ def show_summary(summary: Mapping[str, Any]) -> None:
         if name == "pass@1" and summary["pass1_samples"]:
             meaning = f"drawn apart, at temperature {summary['pass1_temperature']:g}"
         table.add_row(name, value, f"{low} to {high}", meaning)
+    Console().print(table)
+
+
+def show_temperatures(summaries: Sequence[Mapping[str, Any]]) -> None:
+    """A row for each temperature; the best of each column is bold."""
+    from rich.console import Console
+
+    from partway.cli.table_style import plain_table
+
+    names = [name for name in summaries[0]["metrics"] if name.startswith(("pass@", "maj@"))] + ["unique"]
+    title = f"{summaries[0]['problems']:,} problems, {summaries[0]['samples']} samples at each temperature"
+    table = plain_table("T", *names, title=title)
+    best = {name: max(one["metrics"][name]["value"] for one in summaries) for name in names}
+    for one in summaries:
+        values = {name: one["metrics"][name]["value"] for name in names}
+        cells = {name: _shown(name, value) for name, value in values.items()}
+        bold = (f"[bold]{cells[n]}[/]" if values[n] == best[n] and "@" in n else cells[n] for n in names)
+        table.add_row(f"{one['temperature']:g}", *bold)
     Console().print(table)
 
 

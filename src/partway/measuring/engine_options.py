@@ -55,6 +55,11 @@ class EvaluateOptions:
     )
     samples: int = given(samples(100))
     temperature: float = given(TEMPERATURE)
+    temperatures: str | None = option(
+        "--temperatures",
+        metavar="T,T,...",
+        help="Several, each with samples and a result of its own; the model is loaded once.",
+    )
     top_p: float = given(TOP_P)
     top_k: int = given(TOP_K)
     max_completion_length: int | None = given(LENGTH)
