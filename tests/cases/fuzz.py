@@ -37,6 +37,7 @@ from partway.language import trace_all, tracing
 from partway.language.tracing import Memo
 from stepbox import pool
 from straightline import parsing, renaming
+from undertest import passes
 
 LIMITS = pool.Limits(cpu_seconds=0.02, wall_seconds=30.0, memory_bytes=80 << 20)
 HOSTILE = Path(__file__).parents[1] / "hostile.jsonl"
@@ -234,8 +235,6 @@ class Memory:
 
 def traced(mutants: list[str], number: int) -> list[str]:
     """The outcomes of a batch, every trace checked, with a canary at its end."""
-    from partway.written.judging import passes  # a folder that may be taken away
-
     *traces, canary = trace_all([*mutants, f"{hostile_runner.CANARY}\nnumber = {number}"])
     assert hostile_runner.is_sound(canary), f"a canary went wrong: {canary}"
     for code, found in zip(mutants, traces, strict=True):
@@ -247,7 +246,7 @@ def traced(mutants: list[str], number: int) -> list[str]:
         seconds = time.process_time() - started
         assert seconds < MOST_SECONDS, f"{seconds:.2f} s for one program: {code!r}"
     for cheat, tests in [cheating_comparison(rng) for _ in range(JUDGED)]:
-        assert not passes(cheat, (tests,)), f"a cheat passes {tests!r}: {cheat!r}"
+        assert not passes(cheat, (tests,), tracing.run_isolated), f"a cheat passes {tests!r}: {cheat!r}"
     again = mutants[number % 50 :: 50]
     for code, first, second in zip(again, traces[number % 50 :: 50], traced_afresh(again), strict=True):
         certain = all(t.failure is None or t.failure.kind in ("error", "forbidden") for t in (first, second))

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from partway.language.language import Attempt, Dedup, Instruction, Language
-from partway.language.tracing import Trace, independently, trace_texts
+from partway.language.tracing import Trace, independently, run_isolated, trace_texts
 from partway.problem import Problem
 from partway.solution import ANSWER_VARIABLE, Solution, alpha_form
 from partway.written.forms import Written, in_block
-from partway.written.judging import objection, passes
 from straightline import Failure, StateMode, longest_parsed
 from straightline.parsing import UNPARSABLE, parse_tree
+from undertest import objection, passes
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class TestedLanguage(Language):
         tests = self.tests(problem)
         if tests is None or trace.failure is not None or not trace.solution.steps:
             return False
-        return passes(trace.solution.text, tuple(tests))
+        return passes(trace.solution.text, tuple(tests), run_isolated)
 
     def confirms(self, problem: Problem, trace: Trace) -> bool:
         """What passed its tests passes them again, in processes of another layout."""
@@ -74,12 +74,12 @@ class TestedLanguage(Language):
         if not self.is_correct(problem, trace):
             return True
         with independently():
-            return passes(trace.solution.text, tuple(self.tests(problem) or ()), anew=True)
+            return passes(trace.solution.text, tuple(self.tests(problem) or ()), run_isolated, anew=True)
 
     def flaw(self, problem: Problem) -> str | None:
         tests = self.tests(problem)
         if tests is not None:
-            return objection(tuple(tests))
+            return objection(tuple(tests), run_isolated)
         return (
             f"expected a list of assertions or of [call, expected value], found {str(problem.answer)[:60]!r}"
         )

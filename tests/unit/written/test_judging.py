@@ -5,8 +5,9 @@ import sys
 import pytest
 
 from partway import Problem, SolutionBuffer, Verdict, trace
-from partway.written.judging import objection, passes
+from partway.language.tracing import run_isolated
 from partway.written.tested import TestedLanguage
+from undertest import objection, passes
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the walls differ elsewhere")
 
@@ -218,7 +219,7 @@ def test_what_a_program_does_to_its_arguments_does_not_change_a_test(text, tests
 )
 def test_what_honest_functions_do_passes(text, tests):
     assert judged(text, tests)
-    assert objection(tuple(tests)) is None
+    assert objection(tuple(tests), run_isolated) is None
 
 
 @pytest.mark.parametrize(
@@ -231,7 +232,7 @@ def test_what_honest_functions_do_passes(text, tests):
     ],
 )
 def test_tests_that_cannot_be_run_here_are_refused_with_the_reason(tests, why):
-    found = objection(tuple(tests)) or str(TestedLanguage().flaw(Problem("p", "?", tests)))
+    found = objection(tuple(tests), run_isolated) or str(TestedLanguage().flaw(Problem("p", "?", tests)))
     assert why in found
 
 
@@ -240,5 +241,5 @@ def test_a_program_that_passes_by_its_hash_seed_is_not_confirmed():
     for text in ("def f():\n    return 1", "def f():\n    return 1 if hash('a') > 0 or hash('b') > 0 else 1"):
         assert language.confirms(problem, trace(text, language, problem))
     seeded = "import random\ndef f():\n    return 1 if random.random() > 0.8 else 0"
-    assert passes(seeded, ("assert f() == 1",))
+    assert passes(seeded, ("assert f() == 1",), run_isolated)
     assert not language.confirms(problem, trace(seeded, language, problem))

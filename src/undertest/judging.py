@@ -2,8 +2,8 @@
 
 A program that ran its own tests could pass them all: with a value that equals everything, with another `abs`,
 by ending the process. So the tests run in a process of their own, in which the functions of the program are
-stand-ins (`judge.py`). First it notes with which arguments the tests call them; the program's process makes
-these calls; then the tests run on what they gave, rebuilt from plain data.
+stand-ins (`stand_ins.py`). First these note with which arguments the tests call them; the program's process
+makes these calls; then the tests run on what they gave, rebuilt from plain data.
 """
 
 from __future__ import annotations
@@ -12,17 +12,16 @@ import ast
 import builtins
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from partway.language.tracing import run_isolated
-from partway.written import judge
-from partway.written.judge import NotPlain, Outcome, spelled
 from straightline import BoundedCache, Execution, parse
 from straightline.parsing import UNPARSABLE, parse_tree
+from undertest import stand_ins
+from undertest.stand_ins import NotPlain, Outcome, spelled
 
 MAX_ROUNDS = 12  # in which tests ask for calls: more than one where they hang on what others gave
 # Variables of the two processes.
@@ -30,9 +29,11 @@ ASKED, ODD, PASSED = "calls_asked_for", "calls_never_made", "all_tests_passed"
 CALL = "value_of_call"
 
 Tests = tuple[str, ...]
+# Runs programs, tuples of steps, each in a process of its own, and says what each step changed.
+Room: TypeAlias = Callable[[Sequence[tuple[str, ...]]], list[Execution]]
 
 _STAND_INS = tuple(
-    ast.unparse(node) for node in ast.parse(Path(judge.__file__).read_text(encoding="utf-8")).body[1:]
+    ast.unparse(node) for node in ast.parse(Path(stand_ins.__file__).read_text(encoding="utf-8")).body[1:]
 )
 _BUILTINS = frozenset(dir(builtins))
 _ITERATORS = re.compile(r"generator|map|filter|zip|enumerate|reversed|chain|islice|\w*iterator|dict_\w+")
@@ -40,12 +41,12 @@ _RANGE = re.compile(r"range\((-?\d+), (-?\d+)(?:, (-?\d+))?\)", re.ASCII)
 _memo = BoundedCache[tuple[str, Tests], bool](16 << 20, lambda key, _: 200 + sum(map(len, (key[0], *key[1]))))
 
 
-def passes(text: str, tests: Tests, *, anew: bool = False) -> bool:
+def passes(text: str, tests: Tests, run: Room, *, anew: bool = False) -> bool:
     """Whether the functions of a program pass tests, which are statements; `anew` asks no memory."""
     found = None if anew else _memo.get((text, tests))
     if found is None:
         parsed = parse(text, "")
-        found = parsed.error is None and _passes(_Program(parsed.steps), tests)
+        found = parsed.error is None and _passes(_Program(parsed.steps, run), tests)
         if found is not None and not anew:
             _memo.put((text, tests), found)
     return bool(found)
@@ -53,22 +54,23 @@ def passes(text: str, tests: Tests, *, anew: bool = False) -> bool:
 
 def _passes(program: _Program, tests: Tests) -> bool | None:
     """None if a limit was met, which may not happen again."""
-    calls = list(_first(tests).asked)
+    run = program.run
+    calls = list(_first(tests, run).asked)
     for _ in range(MAX_ROUNDS):
         if not program.make(calls):
             return None if program.is_exhausted else False
-        verdict = _judged(tests, program.known)
+        verdict = _judged(tests, program.known, run)
         if not verdict.asked:
             return verdict.passed and not verdict.odd
         # Some calls hang on what others gave, or come after one that raised.
-        missing = _judged(tests, program.known, guarded=True).asked
+        missing = _judged(tests, program.known, run, guarded=True).asked
         if not missing:
             return False
         calls += missing
     return False
 
 
-def objection(tests: Tests) -> str | None:
+def objection(tests: Tests, run: Room) -> str | None:
     """Why no program can pass these tests here, None if one can."""
     try:
         tree = parse_tree("\n".join(tests))
@@ -76,7 +78,7 @@ def objection(tests: Tests) -> str | None:
         return f"its tests are not Python: {error}"
     if not _names_under_test(tree):
         return "its tests call no function of a program"
-    first = _first(tests)
+    first = _first(tests, run)
     if first.odd:
         return f"a test gives {first.odd[0]}() something that is not plain data"
     return None if first.asked else f"its tests do not run: {first.failure or 'they never call the function'}"
@@ -93,12 +95,12 @@ class _Verdict:
 
 
 @lru_cache(maxsize=4_096)
-def _first(tests: Tests) -> _Verdict:
+def _first(tests: Tests, run: Room) -> _Verdict:
     """The tests before any call was made: they ask for those that hang on no other."""
-    return _judged(tests, {}, guarded=True)
+    return _judged(tests, {}, run, guarded=True)
 
 
-def _judged(tests: Tests, known: dict[str, list[Outcome]], *, guarded: bool = False) -> _Verdict:
+def _judged(tests: Tests, known: dict[str, list[Outcome]], run: Room, *, guarded: bool = False) -> _Verdict:
     """The tests on what calls gave; with a guard, what fails is passed over, so that they ask for all."""
     tree = parse_tree("\n".join(tests))
     names = _names_under_test(tree)
@@ -111,21 +113,21 @@ def _judged(tests: Tests, known: dict[str, list[Outcome]], *, guarded: bool = Fa
         f"[{', '.join(names)}] = stand_ins({names!r}, {spelled(known)}, {ASKED}, {ODD})",
         ast.unparse(_passed_over([*body, *passed])),  # one step, so that what it asked for is recorded
     ]
-    (run,) = run_isolated([tuple(steps)])
-    held = {name: value[0] for changed in run.changes for name, value in changed.items() if value}
+    (done,) = run([tuple(steps)])
+    held = {name: value[0] for changed in done.changes for name, value in changed.items() if value}
     return _Verdict(
-        run.failure is None and held.get(PASSED) is True,
+        done.failure is None and held.get(PASSED) is True,
         held.get(ASKED, []),
         held.get(ODD, []),
-        run.failure.message if run.failure else "",
+        done.failure.message if done.failure else "",
     )
 
 
 class _Program:
     """A program under test and what its calls gave, each time made anew in a process of its own."""
 
-    def __init__(self, steps: tuple[str, ...]) -> None:
-        self.steps = steps
+    def __init__(self, steps: tuple[str, ...], run: Room) -> None:
+        self.steps, self.run = steps, run
         self.known: dict[str, list[Outcome]] = {}
         self.raised: dict[str, Outcome] = {}
         self.iterators: set[str] = set()  # calls that give one: what is in it is asked for
@@ -135,8 +137,8 @@ class _Program:
         """Make calls up to the first that raises; False if the program itself fails, or meets a limit."""
         made = [call for call in calls if call not in self.raised]
         texts = [f"[*{call}]" if call in self.iterators else call for call in made]
-        (run,) = run_isolated([(*self.steps, *(f"{CALL} = {text}" for text in texts))])
-        values = list(_values(run))[len(self.steps) :]
+        (done,) = self.run([(*self.steps, *(f"{CALL} = {text}" for text in texts))])
+        values = list(_values(done))[len(self.steps) :]
         if found := {call for call, value in zip(made, values, strict=False) if _is_iterator(value)}:
             self.iterators |= found
             return self.make(calls)
@@ -146,22 +148,22 @@ class _Program:
             if what == "value" and call in self.iterators:
                 what = "iterator"
             self.known.setdefault(call, []).append((what, *content))
-        if run.failure is None:
+        if done.failure is None:
             return True
-        if run.failure.kind != "error" or run.failure.step < len(self.steps):
-            self.is_exhausted = run.failure.kind in ("timeout", "memory")
+        if done.failure.kind != "error" or done.failure.step < len(self.steps):
+            self.is_exhausted = done.failure.kind in ("timeout", "memory")
             return False
-        kind, _, message = run.failure.message.partition(": ")
-        failed = made[run.failure.step - len(self.steps)]
+        kind, _, message = done.failure.message.partition(": ")
+        failed = made[done.failure.step - len(self.steps)]
         self.raised[failed] = ("raised", kind, message)
         self.known[failed] = [self.raised[failed]] * calls.count(failed)
         return True
 
 
-def _values(run: Execution) -> Iterator[Any]:
+def _values(done: Execution) -> Iterator[Any]:
     """What the variable for calls held after each step."""
     held: Any = None
-    for changed in run.changes:
+    for changed in done.changes:
         held = (changed.get(CALL) or (None,))[0] if CALL in changed else held
         yield held
 

@@ -88,7 +88,7 @@ def spelled(value: Any) -> str:
     raise NotYet if kind is Unknown else NotPlain
 
 
-class Function:
+class StandIn:
     """Stands for a function of the program: it gives what calls of it gave, and notes those not made yet."""
 
     def __init__(self, name: str, known: dict[str, list[Outcome]], asked: list[str], odd: list[str]) -> None:
@@ -128,6 +128,6 @@ def _given(call: str, outcome: Outcome) -> Any:
 
 def stand_ins(
     names: list[str], known: dict[str, list[Outcome]], asked: list[str], odd: list[str]
-) -> list[Function]:
+) -> list[StandIn]:
     """One for each name."""
-    return [Function(name, known, asked, odd) for name in names]
+    return [StandIn(name, known, asked, odd) for name in names]
