@@ -73,7 +73,7 @@ def test_every_help_has_examples_of_that_command(path):
         (["data", "storyproblem"], 2, "did you mean 'storyproblems'? (see partway data --help)"),
         (["trace", "--agianst", "a", "b"], 2, "'--against'? (see partway trace --help)"),
         (["evaluate", "--temperature", "hot"], 2, "'--temperature': 'hot' is not a valid float"),
-        (["trace", "--state", "bag", "x.py"], 2, "'multiset', 'set', 'strict'"),
+        (["trace", "--state", "bag", "x.py"], 1, "state is 'bag', expected one of multiset, set, strict"),
         (["data", "storyproblems"], 2, "Missing option '--out'"),
         (["evaluate", "model"], 2, "which problems? Add --problems FILE"),
         (["sample", "{folder}/model", "How many?", "--device", "abacus"], 1, "--device is 'abacus'"),
@@ -97,9 +97,13 @@ def test_a_mistake_is_one_line_before_a_model_is_loaded(partway, folder, monkeyp
     monkeypatch.setattr("partway.models.loading._load", None)
     found, out, err = partway(*(word.format(folder=folder) for word in words))
     assert (found, out) == (code, ""), err
-    assert err.startswith("partway: error: ")
-    assert err.count("\n") == 1
-    assert complaint.format(folder=folder) in err
+    *before, last = err.splitlines()
+    assert last.startswith("partway: error: ")
+    assert complaint.format(folder=folder) in last
+    # Whatever imports torch, which takes seconds, says so first.
+    begins = ("partway: starting with ", "partway: loading ")
+    assert all(line.startswith(begins) for line in before)
+    assert len(before) <= 1
 
 
 def test_a_mistake_in_a_file_is_told_with_the_file_that_makes_it(partway, tmp_path):

@@ -185,6 +185,13 @@ def test_a_reference_that_does_not_run_is_named_and_left_out_or_an_error(folder,
         invoke(folder / "config.yaml", "--train_file", tmp_path / "broken.jsonl", "--dry-run", "--strict")
 
 
+def test_steps_of_evaluations_that_nobody_asked_for_need_not_fit_those_of_saving(folder, tmp_path):
+    words = ["--model_name_or_path", folder / "model", "--train_file", folder / "train.jsonl"]
+    words += ["--per_device_train_batch_size", 2, "--max_completion_length", 8, "--save_steps", 2]
+    output = invoke(*words, "--eval_steps", 60, "--output_dir", tmp_path / "run", "--dry-run")
+    assert "first batch: loss" in output
+
+
 def test_a_dry_run_writes_nothing(folder, tmp_path):
     invoke(folder / "config.yaml", "--output_dir", tmp_path / "run", "--dry-run")
     assert not (tmp_path / "run").exists()

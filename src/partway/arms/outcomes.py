@@ -9,8 +9,9 @@ from typing import Any
 from partway.arms.arms import Arm
 from partway.arms.experiment import Experiment
 from partway.arms.selecting import SELECTED, Choice
-from partway.evaluation import Estimate, differences, estimates
+from partway.evaluation import Estimate
 from partway.evaluation.results import metric_estimates
+from partway.measuring.paired import gain_estimates
 from partway.reports.summaries import curves_of, work_of
 from partway.runs import Run
 
@@ -70,8 +71,8 @@ def gains(
 ) -> dict[str, Estimate]:
     """What the outcomes have over those of `baseline` with the same seeds, problem by problem."""
     # Arms share their problems: what is hard for both cancels out, and the interval is narrower for it.
-    sides = ([outcome.tables[table].scores for outcome in side] for side in (outcomes, baseline))
-    return estimates(differences(*sides), problems=[outcome.measured_on for outcome in outcomes])
+    own, other = ([outcome.tables[table].scores for outcome in side] for side in (outcomes, baseline))
+    return gain_estimates(own, other, [outcome.measured_on for outcome in outcomes])
 
 
 def mean_spent(outcomes: Sequence[Outcome]) -> Spent:

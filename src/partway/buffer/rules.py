@@ -41,6 +41,11 @@ class Verdict(StrEnum):
     NOT_EXECUTABLE = "not_executable"
 
     @property
+    def words(self) -> str:
+        """What it is called wherever people read it."""
+        return self.replace("_", " ")
+
+    @property
     def is_new(self) -> bool:
         """Whether the buffer kept something."""
         return self.startswith("new_")

@@ -125,7 +125,8 @@ class App(LazyGroup):
         "max_content_width": 100,
         "token_normalize_func": lambda word: word.replace("_", "-"),  # --max_steps is --max-steps
     },
-    epilog='Completion in bash (or zsh, fish): eval "$(_PARTWAY_COMPLETE=bash_source partway)"',
+    epilog="Docs: README.md and docs/ in the repository. Completion in bash (or zsh, fish): "
+    'eval "$(_PARTWAY_COMPLETE=bash_source partway)"',
 )
 @click.version_option(package_name="partway", message="partway %(version)s")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
@@ -150,6 +151,7 @@ def app(ctx: click.Context, debug: bool, quiet: bool, allow_weak_sandbox: bool) 
     remarks = logging.getLogger("partway")
     remarks.handlers[:] = [] if quiet else [Remarks()]
     remarks.setLevel(logging.WARNING if quiet else logging.INFO)
+    ctx.call_on_close(remarks.handlers.clear)  # whoever called this from Python has handlers of their own
     if allow_weak_sandbox:
         os.environ["PARTWAY_ALLOW_WEAK_SANDBOX"] = "1"  # processes started from this one ask for it, too
 

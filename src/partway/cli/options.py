@@ -11,11 +11,11 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from partway import registry
+from partway.cli.training_keys import language_schemas
 from partway.config_files import checked
 from partway.errors import ConfigError
 from partway.language import Language
-from partway.language.language import LANGUAGES, language_class, schema_of
+from partway.language.language import language_class, schema_of
 from partway.registry import code_refused
 from partway.runs import Run, language_for
 
@@ -131,8 +131,7 @@ def reads_runs(command: Function) -> Function:
 def speaks(command: Function) -> Function:
     """Gives a command `--language` and the settings of languages, as `partway train` takes them."""
     settings: dict[str, str] = {}
-    for name in LANGUAGES | registry.parts("languages"):
-        schema = schema_of(language_class(name))
+    for schema in language_schemas():
         settings |= {f.name: f.metadata.get("help", "") for f in fields(schema) if f.name not in settings}
     command = _setting("language_args", "Settings of a language of your own: KEY=VALUE,...")(command)
     for name, text in reversed(settings.items()):

@@ -273,5 +273,5 @@ def show_solutions(solutions: Sequence[tuple[Sample, Trace]], limit: int, langua
 
 
 def _title(sample: Sample, total: int) -> str:
-    verdict = f", {sample.verdict.replace('_', ' ')}" if sample.verdict else ""
+    verdict = f", {sample.verdict.words}" if sample.verdict else ""
     return f"{sample.count} of {total}{verdict}{'' if sample.finished else ', cut off'}"

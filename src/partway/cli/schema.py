@@ -9,9 +9,8 @@ from dataclasses import MISSING, Field, fields
 from enum import Enum
 from typing import Any, Literal, Union
 
-from partway import registry
+from partway.cli.training_keys import language_schemas
 from partway.config_files import BASE
-from partway.language.language import LANGUAGES, language_class, schema_of
 from partway.training.config import SelfSamplingConfig
 
 Schema = dict[str, Any]
@@ -33,8 +32,7 @@ def config_schema() -> Schema:
     """The schema of what `partway train` reads."""
     hints = typing.get_type_hints(SelfSamplingConfig)
     properties = {f.name: _property(f, hints[f.name]) for f in fields(SelfSamplingConfig) if f.init}
-    for name in LANGUAGES | registry.parts("languages"):  # whose settings may stand beside the others
-        language = schema_of(language_class(name))
+    for language in language_schemas():  # whose settings may stand beside the others
         hints = typing.get_type_hints(language)
         properties = {f.name: _property(f, hints[f.name]) for f in fields(language)} | properties
     base = {"type": "string"}

@@ -101,7 +101,7 @@ def _side_by_side(reference: Shown, shown: Shown, language: Language) -> Table:
         meeting = max(known, matching)
     table = Table(box=None, pad_edge=False, header_style="bold", caption_justify="left")
     for heading in (escape(reference.name), "state after it", "", escape(shown.name), "state after it"):
-        table.add_column(heading, overflow="fold", vertical="bottom")
+        table.add_column(heading, overflow="fold", vertical="top")
     rows = list(zip_longest(left, right, fillvalue=ABSENT))
     for number, (ours, theirs) in enumerate(rows[:MAX_ROWS], 1):
         is_meeting = bool(matching) and number == meeting

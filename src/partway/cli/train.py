@@ -146,6 +146,8 @@ def command(
 
     if ctx.obj["quiet"]:
         overrides.setdefault("disable_tqdm", "true")
+    if not {"eval_file", "eval_strategy"} & {*settings, *overrides}:
+        overrides["eval_strategy"] = "no"  # nothing is evaluated, so its steps need not fit those of saving
     args = config_of(settings, overrides, config)
     _check_reporting(args)
     trunk = None if branch is None else Run.at(branch)
@@ -314,7 +316,7 @@ def _conclude(trainer: SelfSamplingTrainer, as_json: bool) -> None:
     spent = {key: sum(line.get(key, 0.0) for line in run.timings()) for key in ("seconds", "time/executing")}
     if spent["time/executing"] > MUCH * spent["seconds"]:
         share = spent["time/executing"] / spent["seconds"]
-        why = f"partway buffer {run.directory} --slowest 5"
+        why = f"partway buffer slowest {run.directory}"
         trainer.say(f"running programs took {share:.0%} of the time; to see which: {why}")
     if as_json:
         latest: dict[str, object] = {"run": str(run.directory)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import typing
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,17 +12,27 @@ from typing import Literal
 
 import partway
 from partway import registry
+from partway.errors import CodeError
 from partway.language.language import LANGUAGES, language_class, schema_of
 
 Choices = dict[str, tuple[str, ...]]
+
+
+def language_schemas() -> list[type]:
+    """The settings of every language that can be used here: one of a folder may need a package of its own."""
+    found: list[type] = []
+    for name in LANGUAGES | registry.parts("languages"):
+        with suppress(CodeError):
+            found.append(schema_of(language_class(name)))
+    return found
 
 
 @cache
 def training_keys() -> Choices:
     """Every key with the values it can take, if they are a few words; ours first."""
     ours = _fields(Path(partway.__file__).parent / "training" / "config.py", "SelfSamplingConfig")
-    for name in LANGUAGES | registry.parts("languages"):
-        hints = typing.get_type_hints(schema_of(language_class(name)))
+    for schema in language_schemas():
+        hints = typing.get_type_hints(schema)
         ours |= {
             key: typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
             for key, hint in hints.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from partway.errors import ProblemError
 if TYPE_CHECKING:
     from partway.data.conversion import Conversion
 
+logger = logging.getLogger(__name__)
 OUT = out(type=click.Path(path_type=Path, file_okay=False), required=True)
 SOURCE = declared(
     "--source",
@@ -94,6 +96,7 @@ def check(ctx: click.Context, file: Path, columns: str | None, as_json: bool) ->
         raise ProblemError(f"{file}: {rows:,} bad rows beside {len(checked.problems):,} good ones")
     if not as_json:
         click.echo(f"{file}: {good_for(checked.problems)}")
+        logger.info("next: partway train --train_file %s --model_name_or_path MODEL --output_dir run", file)
 
 
 def finish(conversion: Conversion, out: Path, rejects: Path | None, as_json: bool) -> None:

@@ -18,7 +18,7 @@ from partway.data.records import (
     read_parquet,
     read_xml,
 )
-from partway.errors import ProblemError
+from partway.errors import ProblemError, suggestion
 from partway.problems import BadRow, ProblemSource
 
 Records: TypeAlias = Iterator[Record | BadRow]
@@ -61,7 +61,8 @@ def read_records(path: Path) -> Records:
         )
         raise ProblemError(f"{path} is a directory; {hint}")
     if not path.exists():
-        raise ProblemError(f"{path}: no such file")
+        beside = [child.name for child in path.parent.glob("*")] if path.parent.is_dir() else []
+        raise ProblemError(f"{path}: no such file{suggestion(path.name, beside)}")
     reader = READERS.get(path.suffix.lower())
     if reader is None:
         raise ProblemError(f"{path}: cannot read '{path.suffix}' files; try one of {', '.join(READERS)}")

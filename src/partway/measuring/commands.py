@@ -138,6 +138,8 @@ def _evaluate(options: EvaluateOptions, *, quiet: bool) -> list[dict[str, Any]]:
             if options.engine and _never_varies(summary):
                 logger.info("all samples of each problem are equal; does the server sample at all?")
             summaries.append(summary)
+    if (run := _run(options)) is not None:
+        logger.info("next: partway report %s", run.directory)
     return summaries
 
 

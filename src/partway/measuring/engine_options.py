@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from partway import registry
 from partway.cli.options import (
     CHAT_TEMPLATE,
     COLUMNS,
@@ -118,6 +119,7 @@ class EvaluateOptions:
 
         path = Path(self.model or "")
         is_here = (path / "tokenizer_config.json").is_file() or Run(path).is_started
+        is_here = is_here or self.model in registry.parts("models")
         return self.tokenizer or (self.model if self.model and is_here else None)
 
     @cached_property

@@ -10,6 +10,7 @@ from typing import Any
 from partway.errors import RunError
 from partway.evaluation.intervals import Estimate, Scores, differences, estimates
 from partway.evaluation.results import metric_estimates, score_columns
+from partway.evaluation.samples import is_share_of_problems
 from partway.measuring.result_files import read_results
 
 
@@ -56,10 +57,26 @@ def compare(
     return Comparison(
         ones,
         twos,
-        estimates(differences(columns[1], columns[0]), problems=problems),
+        gain_estimates(columns[1], columns[0], problems),
         problems=len({task_id for common in problems for task_id in common}),
         left_out=len({task_id for pair in pairs for task_id in pair.left_out}),
     )
+
+
+def gain_estimates(
+    second: Sequence[Scores], first: Sequence[Scores], problems: Sequence[Sequence[str]] = ()
+) -> dict[str, Estimate]:
+    """What the second have over the first, problem by problem.
+
+    Where no problem differs, resampling would claim certainty: the interval is Wilson's for none of so many.
+    """
+    found = estimates(differences(second, first), problems=problems)
+    for name, gain in found.items():
+        if gain.low == gain.high == 0 and is_share_of_problems(name):
+            count = min(len(run[name]) for run in second)
+            most = estimates([{name: [0.0] * count}], shares={name})[name].high
+            found[name] = Estimate(0.0, -most, most)
+    return found
 
 
 @dataclass(frozen=True)

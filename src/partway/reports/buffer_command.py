@@ -116,7 +116,7 @@ def preferences(run: str, file: Path, trainer: str, as_json: bool) -> None:
     from partway.runs import Run
 
     _check_place(file)
-    _tell_written(run, file, export_preferences(Run.at(run), file, trainer), "rows", as_json)
+    _tell_written(run, file, export_preferences(Run.at(run), file, trainer), "", as_json)
 
 
 def _check_place(file: Path) -> None:
@@ -129,7 +129,7 @@ def _tell_written(run: str, file: Path, counts: dict[str, int], noun: str, as_js
         click.echo(json.dumps({"run": run, "file": str(file), **counts}))
     else:
         told = " and ".join(f"{count:,} {kind.replace('_', '-')}" for kind, count in counts.items())
-        click.echo(f"{file}: {told or 'no'} {noun}")
+        click.echo(f"{file}: {told} {noun}".rstrip() if told else f"{file}: nothing to write")
 
 
 @click.command()

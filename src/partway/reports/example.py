@@ -100,5 +100,7 @@ def when_learned(run: Run, problem: str) -> str:
     told = f"The model first solved it from scratch at step {first:,}"
     if not half:
         return f"{told}, the only time it tried."
+    if len(drawn) < 4:
+        return f"{told}; {early + late:,} of its {len(drawn):,} samples were right."
     halves = f"{early:,} of its first {half:,} samples were right, {late:,} of its last {len(drawn) - half:,}"
     return f"{told}; {halves}."

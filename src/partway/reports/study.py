@@ -11,8 +11,9 @@ from pathlib import Path
 
 from partway.buffer.rules import SELF_SAMPLING
 from partway.errors import visible
-from partway.evaluation import Estimate, differences, estimates
+from partway.evaluation import Estimate, estimates
 from partway.evaluation.results import metric_estimates
+from partway.measuring.paired import gain_estimates
 from partway.objectives import label_of, objective_names
 from partway.reports.averages import Band, Shares, mean_band, pooled_shares
 from partway.reports.summaries import Result, RunSummary, Spent
@@ -178,8 +179,8 @@ def _gains(setting: Setting, base: Setting, split: str) -> dict[str, Estimate]:
     paired = [(a, b) for a, b in pairs if a and b and a.task_ids and a.task_ids == b.task_ids]
     if not paired or len(paired) < max(len(own), len(other)):
         return {}
-    found = differences([a.scores for a, _ in paired], [b.scores for _, b in paired])
-    return estimates(found, problems=[a.task_ids for a, _ in paired])
+    ours, theirs = [a.scores for a, _ in paired], [b.scores for _, b in paired]
+    return gain_estimates(ours, theirs, [a.task_ids for a, _ in paired])
 
 
 def study_of(runs: Iterable[RunSummary], labels: Mapping[Path, str] | None = None) -> Study:

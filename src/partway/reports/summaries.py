@@ -149,14 +149,16 @@ def curves_of(lines: Sequence[Row]) -> dict[str, Curve]:
 
 
 def results_of(run: Run, config: Row) -> dict[str, Result]:
-    """The evaluation on `test`, if there is one, and on `dev` at the step that was chosen."""
+    """The evaluation on `test`, or the only one under another name, and on `dev` at the step chosen."""
     evaluations = run.evaluations()
     step = run.final_step if run.final_step in evaluations else chosen_step(evaluations, config)
     results = {}
     if step is not None:
         results["dev"] = read_result(run.evaluation_file(step), step)
-    if (test := run.evaluation_file("test")).exists():
-        results["test"] = read_result(test, step if run.final_step is None else run.final_step)
+    names = run.evaluation_names()
+    if "test" in names or len(names) == 1:  # it may be called as its file of problems was
+        file = run.evaluation_file("test" if "test" in names else names[0])
+        results["test"] = read_result(file, step if run.final_step is None else run.final_step)
     return results
 
 

@@ -56,22 +56,23 @@ DARK = {
     "brown": "#c08f70",
 }
 
-VERDICTS = {  # dark is new, light is known
-    Verdict.KNOWN_FULLY_CORRECT: ("sky", "known FCS"),
-    Verdict.NEW_FULLY_CORRECT: ("blue", "new FCS"),
-    Verdict.NEW_PARTIALLY_CORRECT: ("vermilion", "new PCS"),
-    Verdict.KNOWN_PARTIALLY_CORRECT: ("orange", "known PCS"),
-    Verdict.TOO_LONG: ("purple", "too long"),
-    Verdict.SPURIOUS: ("brown", "right by luck"),
-    Verdict.INCORRECT: ("grey", "incorrect"),
-    Verdict.NOT_EXECUTABLE: ("dark", "not executable"),
+COLOURS_OF_VERDICTS = {  # dark is new, light is known
+    Verdict.KNOWN_FULLY_CORRECT: "sky",
+    Verdict.NEW_FULLY_CORRECT: "blue",
+    Verdict.NEW_PARTIALLY_CORRECT: "vermilion",
+    Verdict.KNOWN_PARTIALLY_CORRECT: "orange",
+    Verdict.TOO_LONG: "purple",
+    Verdict.SPURIOUS: "brown",
+    Verdict.INCORRECT: "grey",
+    Verdict.NOT_EXECUTABLE: "dark",
 }
 
 
 def verdicts_of(totals: Iterable[Mapping[Verdict, float]]) -> dict[Verdict, tuple[str, str]]:
     """The verdicts to show with colours and names; those beyond the paper's only where they occur."""
     occurring = {verdict for counts in totals for verdict, count in counts.items() if count}
-    return {v: look for v, look in VERDICTS.items() if v in occurring or not v.is_optional}
+    shown = (v for v in COLOURS_OF_VERDICTS if v in occurring or not v.is_optional)
+    return {v: (COLOURS_OF_VERDICTS[v], v.words) for v in shown}
 
 
 SPAN_COLOURS = dict(zip(SPANS, ("orange", "purple", "blue", "green", "grey", "dark"), strict=True))

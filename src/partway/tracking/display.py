@@ -20,16 +20,6 @@ if TYPE_CHECKING:
     from partway.training import SelfSamplingTrainer
 
 TRAINING, BAR = "training", 20
-SHORT = {
-    Verdict.NEW_FULLY_CORRECT: "new full",
-    Verdict.KNOWN_FULLY_CORRECT: "known full",
-    Verdict.NEW_PARTIALLY_CORRECT: "new part",
-    Verdict.KNOWN_PARTIALLY_CORRECT: "known part",
-    Verdict.TOO_LONG: "too long",
-    Verdict.SPURIOUS: "by luck",
-    Verdict.INCORRECT: "wrong",
-    Verdict.NOT_EXECUTABLE: "crash",
-}
 
 
 class Display(Watcher):
@@ -104,8 +94,8 @@ class LiveDisplay(Display):
         self._show(state)
 
     def _keep(self, state: Any, metrics: Mapping[str, Any]) -> None:
-        line = f"step {state.global_step}/{state.max_steps}  {describe(metrics)}"
-        self.bar.console.print(line, highlight=False, markup=False)
+        parts = [f"step {state.global_step}/{state.max_steps}", *glances(metrics)]
+        self.bar.console.print(fitting(parts, self.bar.console.width), highlight=False, markup=False)
 
     def _show(self, state: Any) -> None:
         left, rate = self.pace(state)
@@ -176,10 +166,10 @@ def glances(metrics: Mapping[str, Any]) -> list[str]:
         parts.append(f"{metrics['buffer/problems_with_a_solution']:,} problems solved")
     if "buffer/fcs_per_problem" in metrics:
         full, partial = metrics["buffer/fcs_per_problem"], metrics["buffer/pcs_per_problem"]
-        parts.append(f"kept {full:.2f} full + {partial:.2f} part per problem")
+        parts.append(f"kept {full:.2f} fully + {partial:.2f} partially correct per problem")
     # In the order of verdicts, best first; what did not occur is left out.
-    shares = {short: metrics.get(f"samples/frac_{verdict}") for verdict, short in SHORT.items()}
-    if shown := [f"{short} {share:.0%}" for short, share in shares.items() if share]:
+    shares = {verdict.words: metrics.get(f"samples/frac_{verdict}") for verdict in Verdict}
+    if shown := [f"{words} {share:.0%}" for words, share in shares.items() if share]:
         parts.append("samples: " + ", ".join(shown))
     if "train_loss" in metrics:
         parts.append(

@@ -31,7 +31,9 @@ class Card(Watcher):
 
     def finishing(self, directory: Path, step: int) -> None:
         is_chat = bool(self.trainer.recorder.environment.get("chat_template"))
-        is_adapter = _is_adapter(self.trainer.accelerator.unwrap_model(self.trainer.model))
+        model = self.trainer.accelerator.unwrap_model(self.trainer.model)
+        if is_adapter := _is_adapter(model):
+            model.generation_config.save_pretrained(directory)  # where answers end, which peft leaves out
         card = model_card(self.trainer.args, self.trainer.run, step, is_chat=is_chat, is_adapter=is_adapter)
         (directory / "README.md").write_text(card, encoding="utf-8")
 

@@ -159,12 +159,8 @@ def with_references(problems: Sequence[Problem], share: float, seed: int) -> lis
     if share >= 1:
         return list(problems)
     # A number of its own for each problem: those below a small share are also below a larger one.
-    return [
-        problem
-        if random.Random(f"{seed}/{problem.id}").random() < share
-        else replace(problem, reference=None)
-        for problem in problems
-    ]
+    kept = {p.id for p in problems if random.Random(f"{seed}/{p.id}").random() < share}
+    return [p if p.id in kept else replace(p, reference=None) for p in problems]
 
 
 @collecting_later()

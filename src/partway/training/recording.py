@@ -218,7 +218,7 @@ class Recorder(TrainerCallback):  # type: ignore[misc]
         if self.trainer.is_world_process_zero():
             with self.writing("a line of metrics"):
                 self.run.append_metrics({"step": step, "epoch": state.epoch, **logs}, timings)
-        return {**logs, **{key: value for key, value in timings.items() if key != "step"}}
+        return {**logs, **{key: value for key, value in timings.items() if key not in ("step", "time")}}
 
     @contextmanager
     def checkpoint(self) -> Iterator[None]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from textwrap import indent
 from typing import Literal
 
-from partway.language.language import Attempt
+from partway.language.language import Attempt, Instruction
 from partway.language.python import PythonLanguage
 from partway.language.tracing import Trace, trace_texts
 from partway.solution import Solution
@@ -58,6 +58,11 @@ class WrittenLanguage(PythonLanguage):
         if trace.failure is not None or self.answer_variable not in (variables := trace.variables):
             return trace
         return trace._replace(outcome=(variables[self.answer_variable],))
+
+    @property
+    def instruction(self) -> Instruction:
+        ending = f"returns the answer from a function or assigns it to {self.answer_variable!r}"
+        return replace(super().instruction, ending=ending)
 
     def end(self, text: str) -> int | None:
         end = end_of_function(text) if "return" in text else None

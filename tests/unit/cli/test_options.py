@@ -9,9 +9,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from partway import registry
 from partway.cli import app
 from partway.cli.options import declared, given, length_for, takes
 from partway.cli.sample import SampleOptions
+from partway.cli.training_keys import language_schemas
 from partway.errors import ProblemError
 from partway.measuring.engine_options import EvaluateOptions
 from partway.runs import Run
@@ -147,3 +149,17 @@ def test_help_begins_with_four_commands_and_lists_the_others_in_sections():
     titles = [section.splitlines()[0] for section in others if section.strip()]
     assert titles == ["Look at a run:", "Ask a model, run a program:", "Compare and share:", "More:"]
     assert CliRunner().invoke(app, []).output == shown
+
+
+def test_a_server_is_asked_by_the_tokenizer_of_a_model_that_has_a_name_of_ours():
+    def asked(model):
+        given = dict.fromkeys(EvaluateOptions.__dataclass_fields__)
+        return EvaluateOptions(**given | {"model": model, "engine": "http://localhost:1"}).asks_as
+
+    assert (asked("smollm2"), asked("some-name"), asked(None)) == ("smollm2", None, None)
+
+
+def test_a_language_that_lacks_its_package_takes_nothing_from_the_others(monkeypatch):
+    parts = {"cobol": registry.Part("no_such_package.cobol:Cobol", "Not here.")}
+    monkeypatch.setattr(registry, "parts", lambda kind: parts if kind == "languages" else {})
+    assert [schema.__name__ for schema in language_schemas()] == ["PythonLanguage"]

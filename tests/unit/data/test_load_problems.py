@@ -401,8 +401,10 @@ def test_missing_files_directories_and_other_suffixes_say_what_to_try(tmp_path: 
     written(tmp_path, lines(GOOD))
     with pytest.raises(ProblemError, match=r"is a directory; name one of its files: problems\.jsonl"):
         load_problems(tmp_path)
-    with pytest.raises(ProblemError, match="no such file"):
-        load_problems(tmp_path / "absent.jsonl")
+    with pytest.raises(ProblemError, match=r"no such file$"):
+        load_problems(tmp_path / "absent.parquet")
+    with pytest.raises(ProblemError, match=r"no such file; did you mean 'problems\.jsonl'\?"):
+        load_problems(tmp_path / "problem.jsonl")
     with pytest.raises(
         ProblemError, match=r"cannot read '.txt' files; try one of .jsonl, .json, .csv, .tsv, .parquet, .xml"
     ):

@@ -10,10 +10,12 @@ from report_cases import write_run
 
 from partway.buffer import Verdict
 from partway.errors import RunError
+from partway.reports import theme
 from partway.reports.averages import mean_band, pooled_shares, smoothed, thinned
 from partway.reports.study import study_of
 from partway.reports.summaries import chosen_step, summarize
 from partway.runs import Run
+from partway.tracking.display import describe
 
 
 def study(*runs):
@@ -256,3 +258,21 @@ def test_an_evaluation_that_is_no_json_is_reported_by_its_path(tmp_path):
     (Path(run.directory) / "evaluations" / "step-20.json").write_text(json.dumps([])[:1])
     with pytest.raises(RunError, match=r"step-20\.json: not JSON"):
         summarize(run)
+
+
+def test_the_only_evaluation_under_another_name_stands_for_test(tmp_path):
+    run = write_run(tmp_path / "run", tested=True)
+    for file in run.evaluations_directory.glob("test*"):
+        file.rename(file.with_name(file.name.replace("test", "svamp", 1)))
+    assert summarize(run).results["test"].path.name == "svamp.json"
+    shutil.copy(run.evaluation_file("svamp"), run.evaluation_file("asdiv"))
+    assert "test" not in summarize(run).results, "nobody says which"
+
+
+def test_verdicts_have_one_name_in_files_reports_explorer_and_progress():
+    page = Path(theme.__file__).parents[1] / "explorer" / "static" / "app.js"
+    assert all(f'"{verdict}"' in page.read_text(encoding="utf-8") for verdict in Verdict)
+    shown = theme.verdicts_of([dict.fromkeys(Verdict, 1.0)])
+    assert {verdict: words for verdict, (_, words) in shown.items()} == {v: v.words for v in Verdict}
+    line = describe({f"samples/frac_{verdict}": 0.125 for verdict in Verdict})
+    assert line == "samples: " + ", ".join(f"{verdict.words} 12%" for verdict in Verdict)

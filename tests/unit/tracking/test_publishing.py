@@ -71,6 +71,7 @@ def test_the_lines_of_a_card_load_the_model_and_a_merged_one_needs_no_base(tmp_p
     exec(lines, names)
     torch.testing.assert_close(logits(names["model"]), logits(trainer.model))
     assert names["tokenizer"].get_vocab() == trainer.processing_class.get_vocab()
+    assert (trainer.run.final / "generation_config.json").is_file(), "where answers end"
 
     words = ["export", str(trainer.run.directory), "--merged", str(tmp_path / "whole")]
     result = CliRunner().invoke(app, words, catch_exceptions=False)

@@ -34,8 +34,8 @@ def shown_by(shows: Display) -> None:
 
 def test_a_line_has_loss_buffers_verdicts_and_pass_at_k():
     assert (
-        describe(LINE)
-        == "loss 12.346  kept 1.50 full + 0.25 part per problem  samples: new full 25%, wrong 75%"
+        describe(LINE) == "loss 12.346  kept 1.50 fully + 0.25 partially correct per problem  "
+        "samples: new fully correct 25%, incorrect 75%"
     )
     assert describe({"eval_pass@1": 0.5, "eval_maj@5": 0.5}) == "pass@1 50.0%"
     solved = {"loss": 1.0, "buffer/problems_with_a_solution": 1234}

@@ -130,3 +130,8 @@ def test_a_whole_solution_that_another_one_continues_stays():
     assert buffer.consider(trace("n0=20\nanswer=n0+5", OPEN)) is Verdict.NEW_FULLY_CORRECT
     assert buffer.consider(trace("n0=20\nanswer=n0+5\nanswer=answer*1", OPEN)) is Verdict.NEW_FULLY_CORRECT
     assert [len(solution) for solution in buffer.fully_correct] == [5, 2, 3]
+
+
+def test_a_model_is_asked_for_what_the_forms_are():
+    words = WrittenLanguage("result").instruction.words
+    assert words.endswith("that returns the answer from a function or assigns it to 'result'.")

@@ -3,16 +3,19 @@
 (() => {
   const SHOWN_FILTERS = ["split", "order", "least", "most", "partial", "beyond", "evaluation", "compared"];
   const QUERY = ["text", ...SHOWN_FILTERS, "page"];
-  const VERDICTS = {
-    new_fully_correct: "new, fully correct",
-    known_fully_correct: "known, fully correct",
-    new_partially_correct: "new, partially correct",
-    known_partially_correct: "known, partially correct",
-    too_long: "right, but too long",
-    spurious: "right by luck",
-    incorrect: "incorrect",
-    not_executable: "not executable",
-  };
+  // In the words of the files.
+  const VERDICTS = Object.fromEntries(
+    [
+      "new_fully_correct",
+      "known_fully_correct",
+      "new_partially_correct",
+      "known_partially_correct",
+      "too_long",
+      "spurious",
+      "incorrect",
+      "not_executable",
+    ].map((verdict) => [verdict, verdict.replaceAll("_", " ")]),
+  );
   // What the words of this page mean; shown when they are pointed at, and all together on the overview.
   const WORDS = {
     reference: "the given solution, y*",
@@ -29,6 +32,8 @@
     lost: "solved by a sample before, by none now",
     loss: "what training makes small: minus the log-probability of what is learned from, summed over it",
     "too long": "right, but with more steps than the reference",
+    spurious: "right by luck, so it is not kept",
+    incorrect: "neither its answer nor any of its beginnings is known to be right",
     "not executable": "does not parse, or its first step fails",
   };
   const SPLITS = { train: "training", dev: "dev" };
