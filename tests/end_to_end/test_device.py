@@ -138,7 +138,7 @@ def scripted(partway: Partway, code: str) -> None:
     )
     (partway.folder / "script.py").write_text(opening + code)
     words = [sys.executable, "-m", "simcuda", "script.py"]
-    subprocess.run(words, env=partway.environment, cwd=partway.folder, check=True)
+    subprocess.run(words, env=partway.environment, cwd=partway.folder, check=True)  # prints what it counted
 
 
 def test_sampling_holds_a_third_of_the_memory_that_is_free(partway):
@@ -153,24 +153,68 @@ assert engine.bytes == free // 3, (engine.bytes, free)
     )
 
 
-def test_where_rows_split_places_are_copied_to_the_device_once_for_all_layers(partway):
+COUNTED = """
+import simcuda, torch
+from transformers import LlamaConfig, LlamaForCausalLM
+from partway.learning.scoring import Scorer
+from partway.learning.token_tree import Targets
+from partway.models.engine import Request, SamplingSettings
+from partway.models.loading import LanguageModel
+from partway.objectives import objective
+from partway.problems import load_problems
+from partway.solution import EMPTY
+codec, size = engine.codec, engine.model.config.vocab_size
+torch.manual_seed(0)  # as many layers and heads as SmolLM2-135M, but narrow
+shape = {"num_hidden_layers": 30, "num_attention_heads": 9, "num_key_value_heads": 3}
+shape |= {"hidden_size": 36, "intermediate_size": 72, "vocab_size": size}
+config = LlamaConfig(eos_token_id=codec.eos_id, **shape)
+model = LlamaForCausalLM(config).eval().to("cuda")
+forwards = []
+model.register_forward_hook(lambda *_: forwards.append(1))
+problems, length = load_problems("train.jsonl"), 24
+
+def each(work):
+    forwards.clear()
+    with simcuda.counted(where=False) as found:
+        work()
+    return sum(found.kernels.values()) / len(forwards), sum(found.syncs.values()) / len(forwards)
+"""
+
+
+def test_a_drawn_token_takes_as_few_operations_as_in_generate_and_few_waits(partway):
     scripted(
         partway,
-        """
-import simcuda
-from partway.models.engine import Request, SamplingSettings
-from partway.problems import load_problems
-from partway.sampling.cache import RowCache
-from partway.solution import EMPTY
-select, moves = RowCache.select, []
-def watched(cache, parents):
-    moves.append(any(parent != place for place, parent in enumerate(parents)))
-    select(cache, parents)
-RowCache.select = watched
-requests = [Request(problem, EMPTY, 8) for problem in load_problems("train.jsonl")]
-with simcuda.counted() as found:
-    engine.complete(requests, SamplingSettings(max_completion_length=8), 0)
-copies = sum(count for place, count in found.where.items() if place.endswith(" select"))
-assert 0 < copies <= 2 * sum(moves), (copies, sum(moves))
+        COUNTED
+        + """
+engine = LocalEngine(LanguageModel(model, codec, 1024))
+requests = [Request(problem, EMPTY, 4) for problem in problems]
+settings = SamplingSettings(0.8, max_completion_length=length)
+ids = torch.randint(5, size, (32, 20), device="cuda")
+drawing = {"do_sample": True, "temperature": 0.8, "max_new_tokens": length, "min_new_tokens": length}
+ones = torch.ones_like(ids)
+expected, _ = each(lambda: model.generate(ids, attention_mask=ones, pad_token_id=0, **drawing))
+operations, waits = each(lambda: engine.complete(requests, settings, 0))
+print(f"per forward: generate {expected:.0f} operations, the tree {operations:.0f} and {waits:.1f} waits")
+assert operations <= 1.1 * expected, (operations, expected)
+assert waits <= 5, waits
+""",
+    )
+
+
+def test_a_learning_pass_waits_five_times_for_any_number_of_problems(partway):
+    scripted(
+        partway,
+        COUNTED
+        + """
+batch = [Targets.of((5, 6, n), [(7, 8, 9, n), (7, 8, 4), (7, n)]) for n in range(2, 34)]
+scorer = Scorer(model, codec.pad_id)
+for name in ("mle", "mle_aug", "beta_mml"):
+    def learn():
+        (part,) = scorer.losses(model, scorer.plan(batch), objective(name, normalization="length"))
+        part.loss.backward()
+        part.problem_losses.tolist()
+    operations, waits = each(learn)
+    print(f"{name}: {operations:.0f} operations and {waits:.0f} waits to learn from {len(batch)} problems")
+    assert waits <= 5, waits
 """,
     )

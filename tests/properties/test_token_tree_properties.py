@@ -12,7 +12,7 @@ from strategies import examples
 
 from partway.learning.layouts import Flat, Layout, Tree, TreeRows
 from partway.learning.token_tree import Targets, TokenTree, grow, split
-from partway.learning.tree_attention import BLOCK, tree_mask
+from partway.learning.tree_attention import BLOCK, blocks, tree_mask
 from partway.shortcuts.after_prompt import SharedPrompt
 
 token = st.integers(0, 2)  # few, so that targets share beginnings
@@ -107,7 +107,7 @@ def test_blocks_see_exactly_the_ancestors(rng: random.Random, count: int) -> Non
     ends = torch.tensor(row)
     nodes = torch.arange(len(ends))
     expected = (nodes[:, None] >= nodes) & (nodes[:, None] < ends)
-    mask = tree_mask(ends.numpy(), torch.device("cpu"))
+    mask = tree_mask(len(ends), *map(torch.from_numpy, blocks(ends.numpy())))
     found = torch.zeros(len(mask.keys) * BLOCK, len(ends), dtype=torch.int64)
     for block, keys in enumerate(mask.keys):
         found[block * BLOCK : (block + 1) * BLOCK].index_add_(1, keys, mask.allowed[block, 0].long())

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
+import numpy as np
 import torch
 from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
@@ -21,17 +22,16 @@ from partway.learning.passes import (
     Grid,
     Rows,
     Term,
-    ancestor_mask,
-    device_of,
+    ancestors,
+    attention_mask,
     longest_row,
     pack_chains,
     pack_into_one_row,
     pack_into_rows,
     score_grid,
-    to_tensor,
 )
 from partway.learning.token_tree import Targets, TokenTree, grow, split
-from partway.learning.tree_attention import tree_mask
+from partway.learning.tree_attention import blocks, tree_mask
 
 # Nodes of the longest and the shortest trees; the second is the first, halved five times. What is checked
 # is a seventh longer: 1024 and 32 tokens.
@@ -83,8 +83,11 @@ class Bundle:
         return self.layout.tokens_computed(self.rows)
 
     def score(self, model: nn.Module, pad_id: int, term: Term | None = None) -> Tensor:
-        """The score of the targets of each tree, in order, as one vector."""
-        return self.layout.score(model, self.rows, pad_id, term)
+        """The score of the targets of each tree, in order, as one vector on the CPU.
+
+        What follows are many operations on few numbers; each would take a GPU as long as a large one.
+        """
+        return self.layout.score(model, self.rows, pad_id, term).cpu()
 
     def only(self, problems: frozenset[int]) -> Bundle | None:
         """The bundle without the trees of other problems; None if that is nothing."""
@@ -112,8 +115,8 @@ class Flat:
         """Padding stands after the tokens, where causal attention does not look."""
         grid = Grid.of(rows, pad_id)
         # All ones, so that models which count positions from the mask count as they do without padding.
-        mask = torch.ones(grid.tokens.shape, dtype=torch.int64, device=device_of(model))
-        return score_grid(model, rows, grid, term, attention_mask=mask)
+        mask = np.ones_like(grid.tokens)
+        return score_grid(model, rows, grid, mask, term=term, reading=lambda seen: {"attention_mask": seen})
 
     def tokens_computed(self, rows: Rows) -> int:
         """All rows are as long as the longest."""
@@ -147,9 +150,12 @@ class TreeRows:
     def score(self, model: nn.Module, rows: Rows, pad_id: int, term: Term | None = None) -> Tensor:
         """Depth is the position, ancestors are what is seen."""
         grid = Grid.of(rows, pad_id)
-        positions = to_tensor(grid.depths, device_of(model))
-        mask = ancestor_mask(model, grid.ends)
-        return score_grid(model, rows, grid, term, position_ids=positions, attention_mask=mask)
+
+        def reading(positions: Tensor, allowed: Tensor) -> dict[str, Tensor]:
+            return {"position_ids": positions, "attention_mask": attention_mask(model, allowed)}
+
+        seen = grid.depths, ancestors(grid.ends)
+        return score_grid(model, rows, grid, *seen, term=term, reading=reading)
 
     def tokens_computed(self, rows: Rows) -> int:
         """All rows are as long as the longest."""
@@ -181,9 +187,13 @@ class Tree:
 
     def score(self, model: nn.Module, rows: Rows, pad_id: int, term: Term | None = None) -> Tensor:
         """Depth is the position, ancestors are what is seen."""
-        grid, device = Grid.of(rows, pad_id), device_of(model)
-        positions, mask = to_tensor(grid.depths, device), tree_mask(grid.ends[0], device)
-        return score_grid(model, rows, grid, term, position_ids=positions, attention_mask=mask)
+        grid = Grid.of(rows, pad_id)
+
+        def reading(positions: Tensor, *seen: Tensor) -> dict[str, Tensor]:
+            return {"position_ids": positions, "attention_mask": tree_mask(positions.shape[1], *seen)}
+
+        seen = grid.depths, *blocks(grid.ends[0])
+        return score_grid(model, rows, grid, *seen, term=term, reading=reading)
 
     def tokens_computed(self, rows: Rows) -> int:
         """One row, without padding."""
@@ -200,7 +210,7 @@ def score(
     """The score of the targets of every problem; `bundles` are those of a layout over them."""
     # Log-probs are kept in float32 at least: sums of many bfloat16 ones would lose their last digits.
     dtype = torch.promote_types(next(model.parameters()).dtype, torch.float32)
-    results = [torch.zeros(len(p.targets), dtype=dtype, device=device_of(model)) for p in problems]
+    results = [torch.zeros(len(p.targets), dtype=dtype) for p in problems]
     for bundle in bundles:
         sizes = [len(tree.targets) for tree in bundle.trees]
         parts = torch.split(bundle.score(model, pad_id, term), sizes)

@@ -14,12 +14,14 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from accelerate.utils import extract_model_from_parallel
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from partway.learning.token_tree import Integers, TokenTree
 
-# Rows of logits that are widened to float32 at a time: all of them at once would double the memory.
-ROWS_AT_ONCE = 64
+# Rows of logits that are widened to float32 at a time: all of them at once would double the memory. On a GPU
+# more, since each time costs what it takes to launch a few operations.
+ROWS_AT_ONCE, ROWS_AT_ONCE_ON_GPU = 64, 512
 
 
 def empty_pass(model: nn.Module, pad_id: int) -> Tensor:
@@ -59,35 +61,43 @@ class Grid:
 
 
 def score_grid(
-    model: nn.Module, rows: Rows, grid: Grid, term: Term | None = None, **inputs: Tensor
+    model: nn.Module,
+    rows: Rows,
+    grid: Grid,
+    *seen: NDArray[Any],
+    term: Term | None = None,
+    reading: Callable[..., dict[str, Tensor]],
 ) -> Tensor:
     """The score of each tree's targets, in order: log P(target | prompt), with `term` and credits if any.
 
-    `inputs` say how the model reads.
+    `reading` says how the model reads, given what is `seen` where the model is.
     """
     trees = [tree for row in rows for tree in row]
-    device = device_of(model)
     # Targets that part at a node share its logits: the head reads every node once, however many leave it.
-    kept, sources_E = np.unique(grid.sources, return_inverse=True)
-    tokens = to_tensor(grid.tokens, device)
-    output = logits_at(model, to_tensor(kept, device), input_ids=tokens, use_cache=False, **inputs)
+    kept_N, sources_E = np.unique(grid.sources, return_inverse=True)
     wanted_E = np.concatenate([tree.wanted for tree in trees])
-    scores_E = token_scores(
-        output.logits.squeeze(0), to_tensor(sources_E, device), to_tensor(wanted_E, device), term
-    )
-    return _sum_along_paths(scores_E, trees)
+    starts = np.cumsum([0, *(len(tree.wanted) for tree in trees)])
+    paths = [path + start for tree, start in zip(trees, starts, strict=False) for path in tree.paths]
+    slots = np.repeat(np.arange(len(paths)), [len(path) for path in paths])
+    arrays = grid.tokens, kept_N, sources_E, wanted_E, np.concatenate(paths), slots, credits_of(trees)
+    placed = uploaded(device_of(model), *arrays, *seen)
+    tokens, kept, sources, wanted, path, of_targets, credits, *others = placed
+    output = logits_at(model, kept, input_ids=tokens, use_cache=False, **reading(*others))
+    along = credited(token_scores(output.logits.squeeze(0), sources, wanted, term)[path], credits)
+    return along.new_zeros(len(paths)).index_add(0, of_targets, along)
 
 
-def ancestor_mask(model: nn.Module, ends: Integers) -> Tensor:
-    """Who attends to whom, from the `ends` of the nodes in every row, as the model's attention wants it."""
+def ancestors(ends: Integers) -> NDArray[np.bool_]:
+    """Who attends to whom (row, 1, query, key), from the `ends` of the nodes in every row."""
     nodes = np.arange(ends.shape[1])[:, None]
     # Node i sees j exactly if j <= i < ends[j]: a node's descendants are one stretch after it.
-    below = (nodes >= nodes.T) & (nodes < ends[:, None, None, :])
-    return attention_mask(extract_model_from_parallel(model), to_tensor(below, device_of(model)))
+    below: NDArray[np.bool_] = (nodes >= nodes.T) & (nodes < ends[:, None, None, :])
+    return below
 
 
 def attention_mask(model: Any, allowed: Tensor) -> Tensor:
-    """Who attends to whom (row, 1, query, key) as the attention of the model, not wrapped, wants it."""
+    """Who attends to whom (row, 1, query, key) as the attention of the model wants it."""
+    model = extract_model_from_parallel(model)
     if model.config._attn_implementation == "sdpa":
         return allowed
     dtype = next(model.parameters()).dtype
@@ -142,14 +152,15 @@ class _TokenScores(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits: Tensor, sources: Tensor, tokens: Tensor, term: Term | None) -> Tensor:
         wide = torch.promote_types(logits.dtype, torch.float32)
-        parts = torch.split(logits, ROWS_AT_ONCE)
+        ctx.at_once = ROWS_AT_ONCE if logits.device.type == "cpu" else ROWS_AT_ONCE_ON_GPU
+        parts = torch.split(logits, ctx.at_once)
         totals = torch.cat([part.to(wide).logsumexp(-1) for part in parts])
         ctx.save_for_backward(logits, totals, sources, tokens)
         ctx.term = term
         scores = logits[sources, tokens].to(wide) - totals[sources]
         if term is None:
             return scores
-        pairs = zip(parts, torch.split(totals, ROWS_AT_ONCE), strict=True)
+        pairs = zip(parts, torch.split(totals, ctx.at_once), strict=True)
         terms_N = torch.cat([term(part.to(wide) - total[:, None]) for part, total in pairs])
         return scores + terms_N[sources]
 
@@ -159,12 +170,10 @@ class _TokenScores(torch.autograd.Function):
         # d/dlogits of log softmax is (1 at the token) - P, weighted by all that was scored in the row.
         weights = torch.zeros_like(totals).index_add_(0, sources, gradients[0])
         # The scored tokens apart, so that 1 - P is taken in float32 also where the logits are shorter floats.
-        places, inverse = torch.unique(sources * logits.shape[1] + tokens, return_inverse=True)
-        row, column = places // logits.shape[1], places % logits.shape[1]
-        gradient = totals.new_zeros(len(places)).index_add_(0, inverse, gradients[0])
-        scored = gradient - weights[row] * (logits[row, column].to(totals) - totals[row]).exp_()
-        for start in range(0, len(logits), ROWS_AT_ONCE):
-            rows = slice(start, start + ROWS_AT_ONCE)
+        chances = (logits[sources, tokens].to(totals) - totals[sources]).exp_()
+        scored = gradients[0] - weights[sources] * chances
+        for start in range(0, len(logits), ctx.at_once):
+            rows = slice(start, start + ctx.at_once)
             part = logits[rows]
             wide = part.to(totals)  # itself, if it is wide enough
             wide.sub_(totals[rows, None])
@@ -172,11 +181,11 @@ class _TokenScores(torch.autograd.Function):
             wide.exp_().mul_(-weights[rows, None])
             if added is not None:
                 wide.add_(added)
-                here = (row >= start) & (row < start + ROWS_AT_ONCE)
-                scored[here] += added[row[here] - start, column[here]]
+                here = (sources >= start) & (sources < start + ctx.at_once)
+                scored[here] += added[sources[here] - start, tokens[here]]
             if wide is not part:
                 part.copy_(wide)
-        logits[row, column] = scored.to(logits.dtype)
+        logits[sources, tokens] = scored.to(logits.dtype)
         return logits, None, None, None
 
 
@@ -189,34 +198,38 @@ def _through_softmax(term: Term, log_probs_N_V: Tensor, weights_N: Tensor) -> Te
 
 
 def token_scores(logits: Tensor, sources: Tensor, tokens: Tensor, term: Term | None = None) -> Tensor:
-    """log P of `tokens[e]` under row `sources[e]` of `logits`, plus the row's term, in float32 or wider."""
+    """log P of `tokens[e]` under row `sources[e]`, once per pair, plus the row's term; at least float32."""
     result: Tensor = _TokenScores.apply(logits, sources, tokens, term)  # type: ignore[no-untyped-call]
     return result
 
 
-def _sum_along_paths(scores_E: Tensor, trees: Sequence[TokenTree]) -> Tensor:
-    starts = np.cumsum([0, *(len(tree.wanted) for tree in trees)])
-    paths = [path + start for tree, start in zip(trees, starts, strict=False) for path in tree.paths]
-    slots = np.repeat(np.arange(len(paths)), [len(path) for path in paths])
-    along = credited(scores_E[to_tensor(np.concatenate(paths), scores_E.device)], trees)
-    return scores_E.new_zeros(len(paths)).index_add(0, to_tensor(slots, scores_E.device), along)
-
-
-def credited(along: Tensor, trees: Sequence[TokenTree]) -> Tensor:
-    """The scores of the tokens of every target, one target after the other, times what each token counts."""
+def credits_of(trees: Sequence[TokenTree]) -> NDArray[np.float64]:
+    """What each token of every target counts, one target after the other; empty if all count alike."""
     if not any(tree.credits for tree in trees):
-        return along
-    credits = [
-        tree.credits[k] if k in tree.credits else np.ones(len(path))
-        for tree in trees
-        for k, path in zip(tree.targets, tree.paths, strict=True)
-    ]
-    return along * to_tensor(np.concatenate(credits), along.device).to(along)
+        return np.zeros(0)
+    of_paths = [(tree, *one) for tree in trees for one in zip(tree.targets, tree.paths, strict=True)]
+    return np.concatenate([tree.credits.get(k, np.ones(len(path))) for tree, k, path in of_paths])
 
 
-def to_tensor(numbers: Any, device: torch.device) -> Tensor:
-    """An array where the model is."""
-    return torch.from_numpy(numbers).to(device)
+def credited(along: Tensor, credits: Tensor) -> Tensor:
+    """Scores of the tokens of every target, times what each counts."""
+    return along * credits.to(along) if len(credits) else along
+
+
+def uploaded(device: torch.device, *arrays: NDArray[Any]) -> list[Tensor]:
+    """Arrays where the model is: to a GPU they go in one copy, because it waits for each."""
+    tensors = [torch.from_numpy(array) for array in arrays]
+    if device.type == "cpu" or not tensors:
+        return tensors
+    if device.type == "mps":  # Apple's GPUs have no float64
+        tensors = [tensor.float() if tensor.dtype == torch.float64 else tensor for tensor in tensors]
+    # Each begins at a multiple of eight bytes, so that it can be seen as any kind of number.
+    sizes = [-(-tensor.nbytes // 8) * 8 for tensor in tensors]
+    together = torch.empty(sum(sizes), dtype=torch.uint8)
+    for tensor, stretch in zip(tensors, torch.split(together, sizes), strict=True):
+        stretch[: tensor.nbytes] = tensor.reshape(-1).view(torch.uint8)
+    copies = zip(tensors, torch.split(together.to(device), sizes), strict=True)
+    return [copy[: tensor.nbytes].view(tensor.dtype).view(tensor.shape) for tensor, copy in copies]
 
 
 def device_of(model: nn.Module) -> torch.device:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from partway.learning.layout_check import checked_layout
 from partway.learning.layouts import LONGEST, SHORTEST, Bundle, Layout, Tree, score
-from partway.learning.passes import Term, empty_pass
+from partway.learning.passes import Term, device_of, empty_pass
 from partway.learning.token_tree import Target, Targets
 
 
@@ -67,7 +67,7 @@ class LearningPlan:
 
 @dataclass(frozen=True)
 class PassLoss:
-    """The loss to backpropagate for one pass, and what it adds to the loss of each problem of the plan."""
+    """The loss to backpropagate for one pass; on the CPU, what it adds to the loss of each problem."""
 
     loss: Tensor
     problem_losses: Tensor
@@ -133,11 +133,11 @@ class Scorer:
                     loss = reported = objective(log_probs_S, plan.problems[problem].targets)
                 total = total + loss
                 by_problem[problem] = reported.detach()
-            yield PassLoss(total * share, by_problem)
+            yield PassLoss((total * share).to(device_of(model)), by_problem)
         for _ in range(plan.learning - len(plan.bundles)):
             # Sharded models gather weights in every pass: a process that is done takes part until all are.
             loss = empty_pass(model, self.pad_id)
-            yield PassLoss(loss, loss.new_zeros(len(plan.problems)))
+            yield PassLoss(loss, torch.zeros(len(plan.problems)))
 
     def _weights(self, model: nn.Module, plan: LearningPlan, objective: LossFunction) -> dict[int, _Weights]:
         """How much each target of the split problems counts in the gradient."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 
@@ -38,8 +38,11 @@ class TreeMask(Tensor):
         return _attend(*args, **kwargs)
 
 
-def tree_mask(ends: Integers, device: torch.device) -> TreeMask:
-    """The mask of a row of trees, given for every node the place after its last descendant."""
+def blocks(ends: Integers) -> tuple[Integers, NDArray[np.bool_]]:
+    """What each block of a row of trees sees (block, key), and which of its nodes do (block, 1, node, key).
+
+    Given is for every node the place after its last descendant.
+    """
     starts = range(0, len(ends), BLOCK)
     seen = [
         # What begins before the block and ends in or after it is an ancestor of its first node.
@@ -53,23 +56,23 @@ def tree_mask(ends: Integers, device: torch.device) -> TreeMask:
         until[block, : len(places)] = ends[places]
     nodes = np.minimum(np.arange(len(seen) * BLOCK), len(ends) - 1).reshape(len(seen), BLOCK, 1)
     allowed = (nodes >= keys[:, None]) & (nodes < until[:, None])
-    mask = (
-        torch.zeros(1, dtype=torch.bool, device=device)
-        .expand(1, 1, len(ends), len(ends))
-        .as_subclass(TreeMask)
-    )
-    mask.keys = torch.from_numpy(keys).to(device)
-    mask.allowed = torch.from_numpy(allowed)[:, None].to(device)
+    return keys, allowed[:, None]
+
+
+def tree_mask(length: int, keys: Tensor, allowed: Tensor) -> TreeMask:
+    """The mask of a row so long, given its `blocks`."""
+    mask = allowed.new_zeros(1).expand(1, 1, length, length).as_subclass(TreeMask)
+    mask.keys, mask.allowed = keys, allowed
     return mask
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, *, attn_mask: TreeMask, **settings: Any) -> Tensor:
     """Attention of one row (1 x heads x T x features), each block of queries on the keys it can see."""
     _, heads, length, features = query.shape
-    blocks = len(attn_mask.keys)
-    padded = pad(query[0], (0, 0, 0, blocks * BLOCK - length))
+    count = len(attn_mask.keys)
+    padded = pad(query[0], (0, 0, 0, count * BLOCK - length))
     result = scaled_dot_product_attention(
-        padded.reshape(heads, blocks, BLOCK, features).transpose(0, 1),
+        padded.reshape(heads, count, BLOCK, features).transpose(0, 1),
         _seen(key, attn_mask.keys),
         _seen(value, attn_mask.keys),
         attn_mask=attn_mask.allowed,

@@ -11,13 +11,15 @@ indices are no longer distances, so such rows are for models that go by the posi
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from transformers import Cache, DynamicCache, PreTrainedModel
 
-from partway.learning.passes import attention_mask
+from partway.learning.passes import attention_mask, uploaded
 
 ROOM = 64  # tokens that can be appended before the window is moved back
 
@@ -41,29 +43,28 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
         """How many indices the longest row takes."""
         return self.end - self.start
 
-    def next_mask(self, model: PreTrainedModel, count: int) -> Tensor | None:
-        """Make room for the next `count` tokens of each row; who sees whom, as the model wants it."""
+    def seen(self, count: int) -> list[NDArray[Any]]:
+        """Make room for the next `count` tokens of each row; what says who sees whom, if it must be said."""
         self.make_room(count)
         if count > 1 or self.gaps is not None:
-            return attention_mask(model, self.mask_of_several(count).to(model.device))
-        mask = self.mask()
-        return None if mask is None else mask.to(model.device)
-
-    def mask(self) -> Tensor | None:
-        """Which tokens each row sees, its next one included; None if all rows are equally long."""
-        assert self.gaps is None, "rows with gaps have a mask of their own"
+            return [self.seen_by_several(count)]
         if (self.lengths == self.lengths[0]).all():
-            return None
-        starts_R1 = torch.from_numpy(self.end - self.lengths)[:, None]
-        return torch.arange(self.start, self.end + 1) >= starts_R1
+            return []
+        return [np.arange(self.start, self.end + 1) >= (self.end - self.lengths)[:, None]]
 
-    def mask_of_several(self, count: int) -> Tensor:
+    def mask(self, model: PreTrainedModel, *seen: Tensor) -> Tensor | None:
+        """What is `seen`, now where the model is, as the model wants it."""
+        if not seen or seen[0].dim() == 2:
+            return seen[0] if seen else None
+        return attention_mask(model, seen[0])
+
+    def seen_by_several(self, count: int) -> NDArray[np.bool_]:
         """Which indices the next `count` tokens of each row see: row, 1, token, index."""
         seen_RW = np.concatenate([self._seen(), np.zeros((len(self.lengths), count), bool)], 1)
         mask_RQW = np.repeat(seen_RW[:, None], count, 1)
         # The new tokens stand side by side at the end, and each sees those before it.
         mask_RQW[:, :, -count:] = np.tri(count, dtype=bool)
-        return torch.from_numpy(mask_RQW)[:, None]
+        return mask_RQW[:, None]
 
     def admit(
         self, prefilled: DynamicCache, lengths: Integers, starts: Integers | None = None, ahead: int = 0
@@ -77,12 +78,13 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
         self.close_gaps()
         self.make_room(count=max(ahead, 1), longest=longest)
         before = self.end - longest
+        places = places_of(prefilled, lengths, starts, ahead)
         for number, layer in enumerate(prefilled.layers):
             for store, new in zip(self.stores, (layer.keys, layer.values), strict=True):
                 slots = self._slots(store, number, new)
                 slots[first:last, :, :before] = 0  # what is masked must still be finite
                 slots[:first, :, before : self.start] = 0
-                slots[first:last, :, before : self.end + ahead] = aligned(new, lengths, starts, ahead)
+                slots[first:last, :, before : self.end + ahead] = aligned(new, places)
         self._set_lengths(np.concatenate([self.lengths, lengths]))
 
     def select(self, parents: Integers) -> None:
@@ -96,10 +98,9 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
         moved = np.flatnonzero(parents != np.arange(len(parents)))
         if len(moved) == 0:
             return
-        to, source = torch.from_numpy(moved), torch.from_numpy(parents[moved])
+        to, source = uploaded(self.stores[0][0].device, moved, parents[moved])
         window = slice(self.start, self.end)
         for slots in (*self.stores[0], *self.stores[1]):
-            to, source = to.to(slots.device), source.to(slots.device)  # copied once, for the first layer
             slots[to, :, window] = slots[source, :, window]
 
     def update(
@@ -138,11 +139,9 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
             # What is padded repeats the first index: masked, but finite.
             indices_RL[row] = self.start
             indices_RL[row, len(indices_RL[row]) - length :] = self.start + np.flatnonzero(seen)
-        rows_R1, indices = torch.arange(len(indices_RL))[:, None], torch.from_numpy(indices_RL)
-        for store in self.stores:
-            for slots in store:
-                at = rows_R1.to(slots.device), slice(None), indices.to(slots.device)
-                slots[: len(indices), :, : indices.shape[1]] = slots[at].transpose(1, 2)
+        rows_R1, indices = uploaded(self.stores[0][0].device, np.arange(len(indices_RL))[:, None], indices_RL)
+        for slots in (*self.stores[0], *self.stores[1]):
+            slots[: len(indices), :, : indices.shape[1]] = slots[rows_R1, :, indices].transpose(1, 2)
         self.gaps = None
         self.end = indices_RL.shape[1]
         self._set_lengths(self.lengths)
@@ -197,18 +196,22 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
         self.start = self.end - int(spans.max(initial=0))
 
 
-def aligned(states: Tensor, lengths: Integers, starts: Integers | None, ahead: int) -> Tensor:
-    """Of each row the `lengths` tokens from its start on and those ahead: row, head, index, dimension.
-
-    Other tokens may stand before and after them.
-    """
-    batch, heads, width, features = states.shape
+def places_of(prefilled: DynamicCache, lengths: Integers, starts: Integers | None, ahead: int) -> Tensor:
+    """Places in the flattened batch of each row's `lengths` tokens and those ahead, among any others."""
+    if not prefilled.layers:  # prompts of a single token have none before it
+        return torch.zeros((len(lengths), 0), dtype=torch.int64)
+    batch, _, width, _ = prefilled.layers[0].keys.shape
     starts = np.arange(batch) * width if starts is None else starts
     longest = int(lengths.max())
     places_RW = (starts - longest + lengths)[:, None] + np.arange(longest + ahead)
-    places = torch.from_numpy(places_RW.clip(0, batch * width - 1).flatten()).to(states.device)
+    return uploaded(prefilled.layers[0].keys.device, places_RW.clip(0, batch * width - 1))[0]
+
+
+def aligned(states: Tensor, places_RW: Tensor) -> Tensor:
+    """Keys or values of tokens (batch, head, index, dimension) at these places, row by row."""
     flat = states.transpose(0, 1).flatten(1, 2)
-    return flat.index_select(1, places).view(heads, *places_RW.shape, features).transpose(0, 1)
+    found = flat.index_select(1, places_RW.flatten())
+    return found.view(len(flat), *places_RW.shape, states.shape[3]).transpose(0, 1)
 
 
 def place(parents_C: NDArray[np.int64]) -> NDArray[np.int64]:

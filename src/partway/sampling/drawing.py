@@ -21,6 +21,8 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: what Split
 UNIFORM_BITS = 40  # so that a uniform number plus a row number below 2^13 is an exact float64
 MAX_CELLS = 4096  # longest cumulative distribution held in float64 per row
 
+Integers = NDArray[np.int64]
+
 
 def streams(seed: int, key: str, count: int) -> NDArray[np.uint64]:
     """The streams of a prompt's samples 0 .. count-1; the first ones are the same whatever the count."""
@@ -48,15 +50,22 @@ def to_draw_from(logits: Tensor) -> Tensor:
 
 
 def draw(logits_RV: Tensor, settings: SamplingSettings, rows_S: Tensor, uniforms_S: Tensor) -> Tensor:
-    """One token per sample from the distribution of the sample's row."""
-    if not logits_RV.amax(-1).isfinite().all():
+    """One token per sample from the distribution of the sample's row; any token if that is not finite."""
+    if settings.temperature == 0:
+        return logits_RV.argmax(-1)[rows_S]
+    return _inverse_cdf(distribution(logits_RV, settings), rows_S, uniforms_S)
+
+
+def fetched(logits_RV: Tensor, rows_S: Tensor, drawn_S: Tensor) -> tuple[Integers, NDArray[np.float64]]:
+    """The tokens drawn and their log-probs at temperature 1, in one copy, since a GPU is waited for."""
+    log_probs_S = logits_RV[rows_S, drawn_S] - logits_RV.logsumexp(-1)[rows_S]
+    tokens, log_probs = torch.stack([drawn_S.double(), log_probs_S.double()]).cpu().numpy()
+    if not np.isfinite(log_probs).all():
         raise ModelError(
             "the model's outputs are not finite numbers, so its weights are broken; "
             "take an earlier checkpoint, or train again with a lower learning_rate or in float32"
         )
-    if settings.temperature == 0:
-        return logits_RV.argmax(-1)[rows_S]
-    return _inverse_cdf(distribution(logits_RV, settings), rows_S, uniforms_S)
+    return tokens.astype(np.int64), log_probs
 
 
 def distribution(logits_RV: Tensor, settings: SamplingSettings) -> Tensor:
@@ -96,7 +105,8 @@ def _inverse_cdf(probs_RV: Tensor, rows_S: Tensor, uniforms_S: Tensor) -> Tensor
     # Each row is divided by its own last sum, which is 1 but for rounding.
     flat = (cumulated_RC / cumulated_RC[:, -1:]).add_(shifts_R1).flatten()
     found_S = torch.searchsorted(flat, uniforms_S + rows_S, right=True)
-    cells_S = found_S - rows_S * cells
+    # Where numbers are not finite nothing is found, and on a GPU a place out of bounds ends everything.
+    cells_S = (found_S - rows_S * cells).clamp_(0, cells - 1)
     if width == 1:
         return cells_S
     return cells_S * width + _within_cell(probs_RCW, cumulated_RC, rows_S, cells_S, uniforms_S)

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
-from partway.learning.passes import logits_at
-from partway.learning.tree_attention import tree_mask
+from partway.learning.passes import logits_at, uploaded
+from partway.learning.tree_attention import blocks, tree_mask
 from partway.sampling.cache import place
-from partway.sampling.drawing import draw, to_draw_from, uniforms
+from partway.sampling.drawing import draw, fetched, to_draw_from, uniforms
 from partway.sampling.sampling_task import TOKEN, SamplingTask
 
 PREFILL_TOKENS = 8192  # prompts are read in batches of at most this many tokens, padding included
@@ -123,7 +123,7 @@ class Frontier:
         """
         if self.task.guesser is not None:
             self.task.guesser.write(self.rows, self.tokens_RL, self._longest_read(), ragged=self.unread)
-        children = self._draw_children(self._read_prompts() if self.unread else self._forward())
+        children = self._draw_children(*(self._read_prompts() if self.unread else self._forward()))
         self.unread = False
         depths_C = self.rows["depth"][children.parents] + children.right
         finished_C = self._is_finished(children)
@@ -162,7 +162,7 @@ class Frontier:
             for row, prompt in zip(ids, prompts, strict=True):
                 row[: len(prompt) - 1] = prompt[:-1]
             common = self._read_common_beginning(prompts, cache)
-            self._run(torch.from_numpy(ids[:, common:]), 1, past_key_values=cache)
+            self._run(torch.from_numpy(ids[:, common:]).to(self.device), 1, past_key_values=cache)
             # What is common was read once, and is counted below for every prompt.
             self.tokens_computed -= common * (len(prompts) - 1)
         self.cache.admit(cache, lengths)
@@ -176,11 +176,11 @@ class Frontier:
             return 0
         # At least one token is left for the forward over all of them.
         common = min(common, max(len(prompt) for prompt in prompts) - 2)
-        self._run(torch.tensor([list(prompts[0][:common])]), 1, past_key_values=cache)
+        self._run(torch.tensor([prompts[0][:common]], device=self.device), 1, past_key_values=cache)
         cache.batch_repeat_interleave(len(prompts))
         return common
 
-    def _read_prompts(self) -> Tensor:
+    def _read_prompts(self) -> tuple[Tensor, Tensor, Tensor]:
         """As `_forward`, when nothing is read yet: all prompts and their guesses one after the other."""
         prompts = [self.task.prompts[number] for number in self.rows["prompt"]]
         lengths_R = np.array([len(prompt) - 1 for prompt in prompts])
@@ -190,20 +190,28 @@ class Frontier:
         positions = np.concatenate([np.arange(size) for size in sizes_R])
         guesses = (tokens[:count] for tokens, count in zip(self.tokens_RL, guessed_R, strict=False))
         texts = [part for prompt, guess in zip(prompts, guesses, strict=True) for part in (prompt, guess)]
-        cache = DynamicCache()
+        cache, last_RQ = DynamicCache(), (starts_R + lengths_R)[:, None] + ahead_RQ
+        last, ids, places, read, bits, *seen = uploaded(
+            self.device,
+            last_RQ.flatten(),
+            np.concatenate(texts, dtype=np.int64)[None],
+            positions[None],
+            *self._numbers(last_RQ.shape[1]),
+            *blocks(np.repeat(starts_R + sizes_R, sizes_R)),
+        )
         logits = logits_at(
             self.model,
-            torch.from_numpy(((starts_R + lengths_R)[:, None] + ahead_RQ).flatten()).to(self.device),
-            input_ids=torch.from_numpy(np.concatenate(texts, dtype=np.int64))[None].to(self.device),
-            position_ids=torch.from_numpy(positions)[None].to(self.device),
-            attention_mask=tree_mask(np.repeat(starts_R + sizes_R, sizes_R), self.device),
+            last,
+            input_ids=ids,
+            position_ids=places,
+            attention_mask=tree_mask(ids.shape[1], *seen),
             past_key_values=cache,
             use_cache=True,
         ).logits[0]
         self.cache.admit(cache, lengths_R, starts_R, ahead_RQ.shape[1])
         self.cache.step(ahead_RQ.shape[1])
         self.tokens_computed += int(sizes_R.sum())
-        return to_draw_from(logits)
+        return to_draw_from(logits), read, bits
 
     def _longest_read(self) -> int:
         """How many tokens of the longest row the model has read, or will have, its last one apart."""
@@ -217,62 +225,59 @@ class Frontier:
         ahead_RQ: Integers = np.minimum(np.arange(count), self.rows["guessed"][:, None])
         return ahead_RQ
 
-    def _forward(self) -> Tensor:
-        """The logits after the last token and the guesses of every row, row by row, in float32."""
+    def _forward(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The logits after the last token and the guesses of every row, row by row; and the `_numbers`."""
         ahead_RQ = self._ahead()
         count = ahead_RQ.shape[1]
         ids_RQ = self._tokens_ahead(ahead_RQ - 1).astype(np.int64)
         ids_RQ[:, 0] = self.rows["next"]
-        mask = self._make_room(count)
+        if self.task.guesser is not None and self.cache.span + count > self.task.guesser.longest:
+            self.cache.close_gaps()
+        seen = self.cache.seen(count)
+        positions_RQ = self.cache.lengths[:, None] + ahead_RQ
+        ids, positions, read, bits, *seen = uploaded(
+            self.device, ids_RQ, positions_RQ, *self._numbers(count), *seen
+        )
+        mask = self.cache.mask(self.model, *seen)
         logits_RQV = self._run(
-            torch.from_numpy(ids_RQ),
-            count,
-            past_key_values=self.cache,
-            position_ids=torch.from_numpy(self.cache.lengths[:, None] + ahead_RQ).to(self.device),
-            attention_mask=mask,
+            ids, count, past_key_values=self.cache, position_ids=positions, attention_mask=mask
         )
         self.cache.step(count)
         self.tokens_computed += int((1 + self.rows["guessed"]).sum())
-        return to_draw_from(logits_RQV.flatten(0, 1))
+        return to_draw_from(logits_RQV.flatten(0, 1)), read, bits
 
     def _tokens_ahead(self, ahead_RQ: Integers) -> NDArray[np.int32]:
         """Tokens of every row, counted from the first that is not drawn yet; past its guesses, any."""
         places_RQ = np.minimum(self.rows["depth"][:, None] + ahead_RQ, self.tokens_RL.shape[1] - 1)
         return self.tokens_RL[np.arange(len(self.rows))[:, None], places_RQ]
 
-    def _make_room(self, count: int) -> Tensor | None:
-        """Let the cache take `count` tokens of every row; returns their mask."""
-        if self.task.guesser is not None and self.cache.span + count > self.task.guesser.longest:
-            self.cache.close_gaps()
-        mask: Tensor | None = self.cache.next_mask(self.model, count)
-        return mask
+    def _numbers(self, count: int) -> tuple[Integers, Integers]:
+        """Where each sample draws in the logits of `count` tokens a row, and its random numbers, as bits."""
+        read_SQ = self.rows_S[:, None] * count + np.arange(count)
+        depths_SQ = self.rows["depth"][self.rows_S][:, None] + np.arange(count)
+        return read_SQ.flatten(), uniforms(self.streams_S[:, None], depths_SQ).view(np.int64).flatten()
 
     def _run(self, ids: Tensor, count: int, **inputs: object) -> Tensor:
         """The logits after the last `count` tokens of each row."""
-        logits: Tensor = self.model(
-            input_ids=ids.to(self.device), use_cache=True, logits_to_keep=count, **inputs
-        ).logits
+        logits: Tensor = self.model(input_ids=ids, use_cache=True, logits_to_keep=count, **inputs).logits
         return logits[:, -count:]
 
-    def _draw_children(self, logits: Tensor) -> Children:
+    def _draw_children(self, logits: Tensor, read: Tensor, bits: Tensor) -> Children:
         """Let every sample draw after each token of its row, and go as far as it draws what was guessed."""
         vocabulary, count = logits.shape[-1], len(logits) // len(self.rows)
-        read_SQ = self.rows_S[:, None] * count + np.arange(count)
-        depths_SQ = self.rows["depth"][self.rows_S][:, None] + np.arange(count)
-        uniforms_SQ = uniforms(self.streams_S[:, None], depths_SQ)
-        read, numbers = (torch.from_numpy(a.flatten()).to(logits.device) for a in (read_SQ, uniforms_SQ))
-        drawn_SQ = draw(logits, self.task.settings, read, numbers).cpu().numpy().reshape(read_SQ.shape)
+        # Bits until now, since Apple's GPUs have no float64: there logits came to the CPU.
+        read, numbers = read.to(logits.device), bits.to(logits.device).view(torch.float64)
+        drawn, log_probs = fetched(logits, read, draw(logits, self.task.settings, read, numbers))
+        drawn_SQ, log_probs_SQ = drawn.reshape(-1, count), log_probs.reshape(-1, count)
         right_S = self._right_guesses(drawn_SQ)
         last = np.arange(len(right_S)), right_S
         # A child is a place in the flattened logits: after which read token, and which token is drawn there.
-        keys_C, of_S = np.unique(read_SQ[last] * vocabulary + drawn_SQ[last], return_inverse=True)
+        keys_S = (self.rows_S * count + right_S) * vocabulary + drawn_SQ[last]
+        keys_C, first_C, of_S = np.unique(keys_S, return_index=True, return_inverse=True)
         read_C, tokens_C = np.divmod(keys_C, vocabulary)
         parents_C, right_C = np.divmod(read_C, count)
-        totals = logits.logsumexp(-1)
-        chosen_C = torch.from_numpy(keys_C).to(logits.device)
-        log_probs_C = logits.flatten()[chosen_C] - totals[chosen_C // vocabulary]
-        before_C = self._log_probs_of_guesses(logits, totals)[parents_C, right_C]
-        return Children(parents_C, right_C, tokens_C, before_C + log_probs_C.cpu().numpy(), of_S)
+        log_probs_C = log_probs_SQ.cumsum(1)[first_C, right_C]  # of right guesses and what follows them
+        return Children(parents_C, right_C, tokens_C, log_probs_C, of_S)
 
     def _right_guesses(self, drawn_SQ: Integers) -> Integers:
         """How many of its row's guesses each sample has drawn."""
@@ -285,17 +290,6 @@ class Frontier:
             np.maximum.at(farthest_R, self.rows_S, right_S)
             self.task.guesser.right += int(farthest_R.sum())
         return right_S
-
-    def _log_probs_of_guesses(self, logits: Tensor, totals: Tensor) -> NDArray[np.float64]:
-        """The log-probability of each row's first 0, 1, ... guesses."""
-        sums_RQ = np.zeros((len(self.rows), len(logits) // len(self.rows)))
-        if sums_RQ.shape[1] > 1:
-            guesses = self._tokens_ahead(np.arange(sums_RQ.shape[1] - 1)[None])
-            chosen = torch.from_numpy(guesses.astype(np.int64)).to(logits.device)
-            of_rows = logits.view(*sums_RQ.shape, -1)[:, :-1].gather(2, chosen[:, :, None])[:, :, 0]
-            of_rows = of_rows - totals.view(sums_RQ.shape)[:, :-1]
-            sums_RQ[:, 1:] = of_rows.cpu().double().cumsum(1).numpy()
-        return sums_RQ
 
     def _is_finished(self, children: Children) -> NDArray[np.bool_]:
         finished_C = self.task.is_end[children.tokens]

@@ -124,7 +124,8 @@ class LocalEngine(Engine):
         found = registry.parts("samplers").get("guesses") if self.longest else None
         if found is None:
             return None
-        guesser: Guesser | None = found.load()(requests, self.codec, self.longest, self.is_end, self.watch)
+        asked = requests, self.codec, self.longest, self.is_end, self.watch
+        guesser: Guesser | None = found.load()(*asked, on_gpu=self.model.device.type != "cpu")
         return guesser
 
     def _samples(self, request: Request, ended: Ended) -> list[Sample]:

@@ -15,10 +15,11 @@ from partway.learning.passes import (
     Term,
     batched,
     credited,
+    credits_of,
     device_of,
     logits_at,
-    to_tensor,
     token_scores,
+    uploaded,
 )
 from partway.learning.token_tree import Targets, TokenTree, grow
 
@@ -63,43 +64,42 @@ def _rows_at_once(problem: Targets, tokens_per_pass: int) -> list[Sequence[int]]
 
 def score_after_prompt(model: nn.Module, tree: TokenTree, pad_id: int, term: Term | None = None) -> Tensor:
     """One forward pass over the prompt, then one over all targets as rows after its repeated cache."""
-    device = device_of(model)
-    prompt = to_tensor(tree.tokens[None, : tree.prompt_length], device)
-    last = torch.tensor([tree.prompt_length - 1], device=device)
-    output = logits_at(model, last, input_ids=prompt, use_cache=True)
     targets = [tree.wanted[path] for path in tree.paths]
-    # The first token of every target follows the prompt, so its log-prob comes from the first pass already.
-    first_S = to_tensor(np.array([target[0] for target in targets]), device)
-    first = token_scores(output.logits.squeeze(0), torch.zeros_like(first_S), first_S, term)
-    length = max(map(len, targets)) - 1
-    if length == 0:
-        return credited(first, [tree])
-    tokens = np.full((len(targets), length), pad_id)
-    for row, target in enumerate(targets):
-        tokens[row, : len(target) - 1] = target[:-1]
-    kept = [row * length + column for row, target in enumerate(targets) for column in range(len(target) - 1)]
-    wanted = np.concatenate([target[1:] for target in targets])
-    # The prompt's keys and values once for every row: rows are as many sequences to the model.
-    output.past_key_values.batch_repeat_interleave(len(targets))
-    output = logits_at(
-        model,
-        torch.tensor(kept, device=device),
-        input_ids=to_tensor(tokens, device),
-        past_key_values=output.past_key_values,
-        use_cache=True,
-    )
-    rest = token_scores(
-        output.logits.squeeze(0), torch.arange(len(kept), device=device), to_tensor(wanted, device), term
-    )
-    # Each target's first token, then its others, as `credited` has them.
+    # The first token of every target follows the prompt, so its score comes from the first pass already.
+    first_C, of_targets = np.unique([target[0] for target in targets], return_inverse=True)
     lengths = np.array([len(target) for target in targets])
-    slots = np.repeat(np.arange(len(targets)), lengths)
-    starts = np.cumsum(lengths) - lengths
+    ids = np.full((len(targets), lengths.max() - 1), pad_id)
+    for row, target in zip(ids, targets, strict=True):
+        row[: len(target) - 1] = target[:-1]
+    # Each target's first token, then its others, as credits are ordered.
     order = np.insert(
-        np.arange(len(rest)) + len(targets), starts - np.arange(len(targets)), np.arange(len(targets))
+        len(first_C) + np.arange(lengths.sum() - len(targets)),
+        np.cumsum(lengths) - lengths - np.arange(len(targets)),
+        of_targets,
     )
-    along = credited(torch.cat([first, rest])[to_tensor(order, device)], [tree])
-    return along.new_zeros(len(targets)).index_add(0, to_tensor(slots, device), along)
+    prompt, last, first, tokens, kept, wanted, ordered, slots, credits = uploaded(
+        device_of(model),
+        tree.tokens[None, : tree.prompt_length],
+        np.array([tree.prompt_length - 1]),
+        first_C,
+        ids,
+        np.flatnonzero(np.arange(ids.shape[1]) < lengths[:, None] - 1),
+        np.concatenate([target[1:] for target in targets]),
+        order,
+        np.repeat(np.arange(len(targets)), lengths),
+        credits_of([tree]),
+    )
+    output = logits_at(model, last, input_ids=prompt, use_cache=True)
+    scores = [token_scores(output.logits.squeeze(0), torch.zeros_like(first), first, term)]
+    if len(kept):
+        # The prompt's keys and values once for every row: rows are as many sequences to the model.
+        past = output.past_key_values
+        past.batch_repeat_interleave(len(targets))
+        output = logits_at(model, kept, input_ids=tokens, past_key_values=past, use_cache=True)
+        places = torch.arange(len(kept), device=kept.device)
+        scores.append(token_scores(output.logits.squeeze(0), places, wanted, term))
+    along = credited(torch.cat(scores).index_select(0, ordered), credits)
+    return along.new_zeros(len(targets)).index_add(0, slots, along)
 
 
 SHARED_PROMPT = SharedPrompt()

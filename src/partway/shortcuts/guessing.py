@@ -25,7 +25,10 @@ from partway.models.text import Codec
 from partway.sampling.sampling_task import AnswerWatch
 
 LONGEST_GUESS = 8
-FORWARD = 60  # tokens that are read in the time a forward takes apart from reading: launching, weights
+# Tokens that are read in the time a forward takes apart from reading: launching, weights. On a GPU this is
+# arithmetic, not measured: reading 16-bit weights takes as long as computing with them for some 150 tokens,
+# and in a small model launching takes longer than both.
+FORWARD, FORWARD_ON_GPU = 60, 300
 TRIED = 200  # guesses before they are judged
 CONTEXT = 4  # tokens looked up, at most
 START = -1  # stands before the first token of a solution
@@ -102,6 +105,7 @@ class DraftGuesser:
     longest: int
     is_end: NDArray[np.bool_]
     watch: AnswerWatch | None
+    forward: int = FORWARD
     guessed: int = 0
     right: int = 0
 
@@ -116,7 +120,7 @@ class DraftGuesser:
         as many as it likes; else all are read equally many tokens of, so all of them decide how many.
         """
         rows["guessed"] = 0
-        least = 1 / (1 + FORWARD / len(rows))  # the chance from which a guess pays
+        least = 1 / (1 + self.forward / len(rows))  # the chance from which a guess pays
         longest = min(LONGEST_GUESS, self.longest - cached - 1)
         if longest < 1 or (self.guessed > TRIED and self.right < least * self.guessed):
             return
@@ -156,6 +160,8 @@ def guesser(
     longest: int,
     is_end: NDArray[np.bool_],
     watch: AnswerWatch | None,
+    *,
+    on_gpu: bool,
 ) -> DraftGuesser | None:
     """Who guesses what completions of these requests will be; None if they have no drafts."""
     if not any(request.drafts for request in requests):
@@ -164,4 +170,4 @@ def guesser(
         [codec.steps(request.prefix) for request in requests],
         [[tuple(codec.steps(draft)) for draft in request.drafts] for request in requests],
     )
-    return DraftGuesser(drafts, longest, is_end, watch)
+    return DraftGuesser(drafts, longest, is_end, watch, FORWARD_ON_GPU if on_gpu else FORWARD)

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from transformers import Cache, PreTrainedModel
 
-from partway.learning.passes import logits_at
-from partway.sampling.drawing import draw, to_draw_from, uniforms
+from partway.learning.passes import logits_at, uploaded
+from partway.sampling.drawing import draw, fetched, to_draw_from, uniforms
 from partway.sampling.frontier import Ended, Integers, Streams
 from partway.sampling.samplers import Drawn, Sampler
 from partway.sampling.sampling_task import SamplingTask
@@ -156,10 +156,9 @@ def _draw(
     rows_S = np.repeat(drawing, sizes)
     depths_S = np.repeat([len(rows[number].drawn) for number in drawing], sizes)
     uniforms_S = uniforms(np.concatenate([rows[number].streams for number in drawing]), depths_S)
-    of_rows, numbers = (torch.from_numpy(array).to(logits_RV.device) for array in (rows_S, uniforms_S))
-    drawn = draw(logits_RV, task.settings, of_rows, numbers)
-    log_probs_S = (logits_RV[of_rows, drawn] - logits_RV.logsumexp(-1)[of_rows]).tolist()
-    tokens_S: Integers = drawn.cpu().numpy()
+    of_rows, numbers = uploaded(logits_RV.device, rows_S, uniforms_S)
+    drawn = fetched(logits_RV, of_rows, draw(logits_RV, task.settings, of_rows, numbers))
+    tokens_S, log_probs_S = drawn[0], drawn[1].tolist()
     found = {}
     for number, start, size in zip(drawing, np.cumsum([0, *sizes]), sizes, strict=False):
         tokens = tokens_S[start : start + size]

@@ -16,22 +16,26 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 from transformers import Cache, DynamicCache, PreTrainedModel
 
-from partway.sampling.cache import Integers, RowCache, aligned
+from partway.sampling.cache import Integers, RowCache, aligned, places_of
 from partway.sampling.samplers import TreeSampler, windows
 from partway.sampling.sampling_task import token_bytes
 
-WORTH_SHARING = 16_384  # bytes of a token's keys and values; with fewer, launching more operations costs more
+# Bytes of a token's keys and values; with fewer, launching more operations costs more. On a GPU it always
+# does: there whole rows need as many operations as `generate`, and these half as many again.
+WORTH_SHARING = 16_384
 
 
 def sampler(model: PreTrainedModel) -> TreeSampler | None:
     """The sampling tree behind shared prompts, for a model for which that is worth its while."""
     # Attention must be ours to compute and see everything.
     is_plain = model.config._attn_implementation == "sdpa" and not windows(model)
-    return TreeSampler(SharedPromptCache) if is_plain and token_bytes(model) >= WORTH_SHARING else None
+    is_worth_it = model.device.type == "cpu" and token_bytes(model) >= WORTH_SHARING
+    return TreeSampler(SharedPromptCache) if is_plain and is_worth_it else None
 
 
 class SharedPromptCache(Cache):  # type: ignore[misc]  # transformers is untyped
@@ -72,10 +76,12 @@ class SharedPromptCache(Cache):  # type: ignore[misc]  # transformers is untyped
         self.prompt_lengths = self.prompt_lengths[live]
         if starts is None:
             starts = np.arange(len(lengths)) * int(lengths.max())
+        places, kept = places_of(prefilled, lengths, starts, 0), torch.from_numpy(live)
         for number, states in enumerate(self._states(prefilled)):
+            places, kept = places.to(states[0].device), kept.to(states[0].device)  # once, for the first layer
             for store, new in zip(self.stores, states, strict=True):
-                old = self._kept(store[number], live) if number < len(store) else _empty(new, len(live))
-                store[number : number + 1] = [_stacked(old, aligned(new, lengths, starts, 0))]
+                old = self._kept(store[number], kept) if number < len(store) else _empty(new, len(live))
+                store[number : number + 1] = [_stacked(old, aligned(new, places))]
         self.drawn.admit(prefilled, np.zeros_like(lengths), starts + lengths, ahead)
         self.prompts_R = np.concatenate([self.prompts_R, len(live) + np.arange(len(lengths))])
         self.prompt_lengths = np.concatenate([self.prompt_lengths, lengths])
@@ -110,10 +116,15 @@ class SharedPromptCache(Cache):  # type: ignore[misc]  # transformers is untyped
         """Forget what was not kept."""
         self.drawn.close_gaps()
 
-    def next_mask(self, model: PreTrainedModel, count: int) -> PromptMask:
-        """Who sees whom when the next `count` tokens of each row are read."""
+    def seen(self, count: int) -> list[NDArray[Any]]:
+        """What says who sees whom when the next `count` tokens of each row are read."""
         self.drawn.make_room(count)
-        return PromptMask.of(self, self.drawn.mask_of_several(count).to(model.device))
+        starts_P = self.longest_prompt - self.prompt_lengths
+        return [self.drawn.seen_by_several(count), starts_P, *_by_prompt(self.prompts_R, len(starts_P))]
+
+    def mask(self, model: PreTrainedModel, *seen: Tensor) -> PromptMask:
+        """The mask of the next forward, which appends to every row."""
+        return PromptMask.of(self, *seen)
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         """How many indices the model sees before the next token (called by the model)."""
@@ -129,10 +140,10 @@ class SharedPromptCache(Cache):  # type: ignore[misc]  # transformers is untyped
             return [(layer.keys, layer.values) for layer in prefilled.layers]
         return [(keys[:, :, :0], values[:, :, :0]) for keys, values in zip(*self.stores, strict=True)]
 
-    def _kept(self, prompts: Tensor, live: Integers) -> Tensor:
+    def _kept(self, prompts: Tensor, live: Tensor) -> Tensor:
         """Those that rows still continue, as wide as the longest of them."""
         padding = prompts.shape[2] - self.longest_prompt
-        return prompts[torch.from_numpy(live).to(prompts.device), :, padding:]
+        return prompts[live, :, padding:]
 
 
 class PromptMask(Tensor):
@@ -145,17 +156,16 @@ class PromptMask(Tensor):
     places: Tensor  # of each row, where it stands in `rows`, flattened
 
     @classmethod
-    def of(cls, cache: SharedPromptCache, drawn: Tensor) -> PromptMask:
-        """The mask of the next forward, which appends to every row of the cache."""
-        device = drawn.device
-        longest = cache.longest_prompt
-        starts_P = torch.from_numpy(longest - cache.prompt_lengths).to(device)
-        rows, places = _by_prompt(cache.prompts_R, len(starts_P))
+    def of(
+        cls, cache: SharedPromptCache, drawn: Tensor, starts_P: Tensor, rows: Tensor, places: Tensor
+    ) -> PromptMask:
+        """The mask of the next forward; the prompt of each row begins at one of `starts_P`."""
         # The strides of one number: nothing of this size is ever made.
         mask = drawn.new_zeros(1).expand(drawn.shape).as_subclass(cls)
         mask.cache, mask.drawn = cache, drawn
-        mask.prompts = torch.arange(longest, device=device) >= starts_P[:, None, None, None]
-        mask.rows, mask.places = torch.from_numpy(rows).to(device), torch.from_numpy(places).to(device)
+        indices = torch.arange(cache.longest_prompt, device=drawn.device)
+        mask.prompts = indices >= starts_P[:, None, None, None]
+        mask.rows, mask.places = rows, places
         return mask
 
     @classmethod

@@ -178,7 +178,7 @@ class SelfSamplingTrainer(Trainer):  # type: ignore[misc]
             model.train()
             targets = {problem.id: found for problem in problems if (found := self.targets(problem))}
             plan = self._agreed(self.scorer.plan(list(targets.values())))
-            losses_P = torch.zeros(len(targets), device=self.args.device)
+            losses_P = torch.zeros(len(targets))
             passes = self.scorer.losses(model, plan, self.objective, batch_size=len(self.batch))
             for number in range(plan.learning):
                 with reducing(self.accelerator, model, is_last=number == plan.learning - 1):
@@ -186,12 +186,12 @@ class SelfSamplingTrainer(Trainer):  # type: ignore[misc]
                     # Processes average their gradients; the loss is a mean over the problems of all.
                     self.accelerator.backward(part.loss * self.args.world_size, **self._backward_options())
                 losses_P += part.problem_losses.to(losses_P)
-            loss: Tensor = losses_P.sum() / len(self.batch)
+            loss = float(losses_P.sum() / len(self.batch))
         self.learned = Learned(self.step, targets, dict(zip(targets, losses_P.tolist(), strict=True)))
-        if not math.isfinite(loss.item()):
-            raise self.learned.no_number("loss", loss.item(), self.run, self.codec)
-        self.account.ledger.add_learned(loss.item(), len(problems), targets.values())
-        return loss * float(self.args.world_size)
+        if not math.isfinite(loss):
+            raise self.learned.no_number("loss", loss, self.run, self.codec)
+        self.account.ledger.add_learned(loss, len(problems), targets.values())
+        return torch.full((), loss * self.args.world_size, device=self.args.device)
 
     def targets(self, problem: Problem) -> Targets | None:
         """What is learned of a problem: its buffer or, if the objective says so, this step's samples."""

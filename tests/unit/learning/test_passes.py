@@ -25,8 +25,8 @@ from partway.solution import Solution
 def test_token_log_probs_and_their_gradients_are_those_of_a_log_softmax(dtype: torch.dtype) -> None:
     torch.manual_seed(0)
     logits = (5 * torch.randn(2 * ROWS_AT_ONCE + 3, 17)).to(dtype).requires_grad_()
-    rows = torch.randint(0, len(logits), (300,))  # some rows several times, some never
-    tokens = torch.randint(0, 17, (300,))
+    pairs = torch.randperm(len(logits) * 17)[:300]
+    rows, tokens = pairs // 17, pairs % 17  # some rows several times, some never
     weights = torch.randn(300)
     found = token_scores(logits.clone(), rows, tokens)  # written over, as what a head gives is
     (gradient,) = torch.autograd.grad((found * weights).sum(), logits)

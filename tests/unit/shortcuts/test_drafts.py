@@ -266,7 +266,7 @@ def test_a_guess_follows_the_own_solutions_then_those_of_others():
 def visible(cache):
     """The tokens each row sees, read from its keys."""
     keys = cache.stores[0][0][:, 0, cache.start : cache.end, 0]
-    mask = cache.mask_of_several(1)[:, 0, 0, :-1]
+    mask = torch.from_numpy(cache.seen_by_several(1))[:, 0, 0, :-1]
     return [keys[row][mask[row]].tolist() for row in range(len(cache.lengths))]
 
 
