@@ -5,15 +5,13 @@ from __future__ import annotations
 import logging
 import random
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import torch
 from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
-from transformers.pytorch_utils import Conv1D
 
 from partway import registry
 from partway.errors import one_line
@@ -136,7 +134,6 @@ def _log_probs(model: nn.Module, layout: Layout, problem: Targets, pad_id: int) 
 
 # Rounding errors in float32 are below a tenth of this share; a model that ignores positions is well above.
 EXACT = 3e-4
-ROUNDINGS = 2  # how often the effect of rounding is measured in shorter floats
 
 
 def agrees(
@@ -152,13 +149,10 @@ def agrees(
     error = (found - expected).norm()
     if is_exact(model):
         return bool(error <= EXACT * scale + torch.finfo(expected.dtype).eps * expected.norm())
-    noises = []
-    for seed in range(ROUNDINGS):
-        with _rounded_otherwise(model, seed):
-            noises.append((plain() - expected).norm())
-    # Two tries do not find the largest rounding, so half as much again is allowed; but never so much that
-    # a mistake would pass.
-    return bool(error <= torch.minimum(1.5 * torch.stack(noises).max(), scale / 2))
+    rounding = registry.parts("checks").get("rounding")
+    allowed = scale / 2 if rounding is None else rounding.load()(model, expected, plain)
+    # Never so much that a mistake would pass.
+    return bool(error <= torch.minimum(allowed, scale / 2))
 
 
 def is_exact(model: nn.Module) -> bool:
@@ -166,26 +160,3 @@ def is_exact(model: nn.Module) -> bool:
     dtype = next(model.parameters()).dtype
     is_shortened = torch.backends.cuda.matmul.fp32_precision == "tf32"  # however it was asked for
     return dtype == torch.float64 or (dtype == torch.float32 and not is_shortened)
-
-
-@contextmanager
-def _rounded_otherwise(model: nn.Module, seed: int) -> Iterator[None]:
-    """While open, what each layer puts out is moved by half a unit in its last place, up or down by chance.
-
-    Two right ways to compute the same thing differ as rounding does: this says by how much.
-    """
-    generator = torch.Generator().manual_seed(seed)
-
-    def move(_: nn.Module, __: Any, output: Tensor) -> Tensor:
-        # Outputs in float32 are those of shortened products, which are as coarse as bfloat16 at worst.
-        half = torch.finfo(torch.bfloat16 if output.dtype == torch.float32 else output.dtype).eps / 2
-        signs = 2 * torch.randint(0, 2, output.shape, generator=generator).to(output.device) - 1
-        return (output.float() * (1 + half * signs)).to(output.dtype)
-
-    layers = (m for m in model.modules() if isinstance(m, (nn.Linear, nn.Embedding, Conv1D)))
-    hooks = [layer.register_forward_hook(move) for layer in layers]
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()

@@ -11,5 +11,8 @@ PARTS: Parts = {
     "scorings": {
         "shared_prompt": Part("partway.shortcuts.after_prompt:SHARED_PROMPT", "A prompt read once."),
     },
-    "checks": {"known": Part("partway.shortcuts.found_out:flaw_found", "Checks of large models, once.")},
+    "checks": {
+        "known": Part("partway.shortcuts.found_out:flaw_found", "Checks of large models, once."),
+        "rounding": Part("partway.shortcuts.rounding:rounding", "What shorter floats do to log-probs."),
+    },
 }
