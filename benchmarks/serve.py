@@ -18,10 +18,10 @@ from benchmarks.tables import COUNT
 
 if TYPE_CHECKING:
     from benchmarks.sampling_contenders import Drawn, Task
+    from modelservers.http_engine import HttpEngine
+    from modelservers.kinds import Server
     from partway.models.engine import Engine
     from partway.models.loading import LanguageModel
-    from partway.servers.http_engine import HttpEngine
-    from partway.servers.kinds import Server
 
 SHARE = 0.25  # of 100 samples on GSM8K, as in the paper
 ONE_BY_ONE = 4  # samples of a problem, for a server that draws one after the other: its rate is the same
@@ -168,14 +168,14 @@ def contenders(
 
 
 def _most(kind: Server) -> int | None:
-    from partway.servers.kinds import TransformersServe
+    from modelservers.kinds import TransformersServe
 
     return ONE_BY_ONE if isinstance(kind, TransformersServe) else None
 
 
 def _engine(language_model: LanguageModel, url: str, directory: Path) -> HttpEngine:
+    from modelservers.http_engine import HttpEngine
     from partway.sampling.local_engine import end_ids
-    from partway.servers.http_engine import HttpEngine
     from partway.written.forms import WrittenLanguage
 
     return HttpEngine(

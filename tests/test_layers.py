@@ -24,7 +24,7 @@ AROUND = {
     "data": set(),
     "rewards": set(),
     "mathdata": {"data"},  # a package of its own beside this one
-    "servers": set(),
+    "modelservers": set(),  # a package of its own beside this one
     "tracking": set(),
     "shortcuts": set(),
     "smollm2": {"shortcuts"},
@@ -38,8 +38,9 @@ AROUND = {
     "demo": {"arms", "data", "measuring", "reports"},
 }
 WITH_TORCH = {"models", "learning", "sampling", "objectives", "training"}
-WITH_TORCH |= {"confidence", "servers", "tracking", "replay", "shortcuts", "smollm2", "arms", "adapters"}
-MODULES = sorted([*PACKAGE.rglob("*.py"), *PACKAGE.parent.joinpath("mathdata").rglob("*.py")])
+WITH_TORCH |= {"confidence", "modelservers", "tracking", "replay", "shortcuts", "smollm2", "arms", "adapters"}
+BESIDE = ("mathdata", "modelservers")  # packages that add to this one, too
+MODULES = sorted(path for one in (PACKAGE.name, *BESIDE) for path in (PACKAGE.parent / one).rglob("*.py"))
 
 
 def layer(path: Path) -> str:

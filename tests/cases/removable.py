@@ -2,8 +2,9 @@
 
     python tests/cases/removable.py [FOLDER ...]
 
-With a folder go its tests, the tests of folders that need it, and test files that import any of these. A test
-that fails because something says that it needs the missing part counts as skipped (tests/conftest.py).
+Packages beside partway that add to it are folders, too. With a folder go its tests, the tests of folders that
+need it, and test files that import any of these. A test that fails because something says that it needs the
+missing part counts as skipped (tests/conftest.py).
 """
 
 import os
@@ -32,6 +33,10 @@ def is_removable(folder: str) -> bool:
     with tempfile.TemporaryDirectory() as name:
         copy = Path(name) / ROOT.name
         copy_without(folder, copy)
+        # An editable installation would lend the folder of the original.
+        (copy / "src" / "sitecustomize.py").write_text(
+            f"import sys\nsys.path[:] = [path for path in sys.path if path != {str(ROOT / 'src')!r}]\n"
+        )
         environment = os.environ | {"PYTHONPATH": str(copy / "src"), "PARTWAY_WITHOUT": folder}
         tests = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "loadfile", *QUICK]
         commands = {"tests": tests, "--help": [sys.executable, "-m", "partway", "--help"]}

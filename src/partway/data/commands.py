@@ -7,13 +7,13 @@ import logging
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from partway.cli import LazyGroup, commands
 from partway.cli.options import AS_JSON as AS_JSON
-from partway.cli.options import COLUMNS, declared, out, speaks, spoken
+from partway.cli.options import COLUMNS, Function, declared, out, speaks, spoken
 from partway.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -21,11 +21,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 OUT = out(type=click.Path(path_type=Path, file_okay=False), required=True)
-SOURCE = declared(
-    "--source",
-    type=click.Path(path_type=Path),
-    help="The directory of the raw files.  [default: they come from the Hugging Face Hub]",
-)
+
+
+def source(told: str = "", **settings: Any) -> Callable[[Function], Function]:
+    """`--source`, a directory; `told` is what is meant without it."""
+    default = f"  [default: {told}]" if told else ""
+    return declared("--source", help=f"The directory of the raw files.{default}", **settings)
+
+
+SOURCE = source("they come from the Hugging Face Hub", type=click.Path(path_type=Path))
 REJECTS = declared(
     "--rejects",
     type=click.Path(path_type=Path, dir_okay=False),

@@ -7,21 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from partway.data.commands import AS_JSON, OUT, REJECTS, finish
+from partway.cli.options import AS_JSON, declared
+from partway.data.commands import OUT, REJECTS, finish, source
 
 if TYPE_CHECKING:
     from partway.sql.text2sql import Split
 
 
 @click.command()
-@click.option(
-    "--source",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    required=True,
-    help="Folder of GeoQuery (text2sql-data), Spider or BIRD, with its databases.",
-)
+@source(type=click.Path(path_type=Path, exists=True, file_okay=False), required=True)
 @OUT
-@click.option(
+@declared(
     "--split",
     type=click.Choice(["query", "question"]),
     default="query",
@@ -36,7 +32,8 @@ def sql(
 ) -> None:
     """GeoQuery, Spider or BIRD: queries as steps, each with its database.
 
-    Problems name their database by its path, so leave it where it is or set `databases`.
+    The source is the folder of GeoQuery (text2sql-data), Spider or BIRD, with its databases. Problems name
+    their database by its path, so leave it where it is or set `databases`.
 
     \b
     Examples:

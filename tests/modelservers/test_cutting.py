@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from modelservers.http_engine import cut_completion
 from partway.language import PYTHON, PythonLanguage
-from partway.servers.http_engine import cut_completion
 from straightline import parse
 
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from threading import Condition
 from typing import Any, TypeVar
 
+from modelservers.calls import Calls, Trouble, shortened
+from modelservers.kinds import Asked, Published, Server, identify
 from partway.errors import EngineError
 from partway.models.engine import SamplingSettings
-from partway.servers.calls import Calls, Trouble, shortened
-from partway.servers.kinds import Asked, Published, Server, identify
 from straightline.parsing import MAX_CHARACTERS
 
 T = TypeVar("T")

@@ -17,20 +17,20 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from modelservers.calls import Calls, Trouble
+from modelservers.kinds import Asked
+from modelservers.pool import AT_ONCE, Choice, Endpoint, Pool
 from partway.errors import ConfigError
 from partway.language import PYTHON, Language
 from partway.models.engine import Engine, Request, SamplingSettings
 from partway.models.prompts import Prompt, plain_prompt
 from partway.sample import Sample
-from partway.servers.calls import Calls, Trouble
-from partway.servers.kinds import Asked
-from partway.servers.pool import AT_ONCE, Choice, Endpoint, Pool
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+    from modelservers.weights import Handover, WeightSync
     from partway.models.text import Codec
-    from partway.servers.weights import Handover, WeightSync
 
 LONGEST_CALL = 300.0  # seconds for one answer; a server that takes longer hangs
 PATIENCE = 120.0  # seconds without an answer: limits of so many requests a minute have passed by then
@@ -92,8 +92,8 @@ class HttpEngine(Engine):
         self.pool = Pool(endpoints, patience=patience, prepare=self._prepare, say=say)
         self.handover: Handover | None = None
         if weight_sync != "none":
+            from modelservers.weights import Handover  # an evaluation needs no torch
             from partway.models.text import PROBE
-            from partway.servers.weights import Handover  # an evaluation needs no torch
 
             assert codec is not None, "who trains a model has its tokenizer"
             assert directory_of is not None, "weights are put somewhere"

@@ -11,20 +11,20 @@ from partway.errors import visible
 from partway.registry import Part, Parts
 
 PARTS: Parts = {
-    "engines": {"http": Part("partway.servers.http_engine:HttpEngine", "Inference servers draw samples.")},
+    "engines": {"http": Part("modelservers.http_engine:HttpEngine", "Inference servers draw samples.")},
     "explorers": {
-        "seldom": Part("partway.servers.ahead:Seldom", "New weights every so many steps only."),
-        "ahead": Part("partway.servers.ahead:Ahead", "Draws for coming steps while the model learns."),
+        "seldom": Part("modelservers.ahead:Seldom", "New weights every so many steps only."),
+        "ahead": Part("modelservers.ahead:Ahead", "Draws for coming steps while the model learns."),
     },
-    "checkups": {"servers": Part("partway.servers.parts:check_servers", "What answers at some addresses.")},
+    "checkups": {"servers": Part("modelservers.parts:check_servers", "What answers at some addresses.")},
 }
 LONGEST = 300  # characters of what a server says
 
 
 def check_servers(urls: Sequence[str], as_json: bool) -> None:
     """Show a few lines about each server; the exit code is 1 if one of them does not answer."""
-    from partway.servers.calls import Calls, Trouble
-    from partway.servers.kinds import identify
+    from modelservers.calls import Calls, Trouble
+    from modelservers.kinds import identify
 
     found, has_failed = {}, False
     for url in urls:

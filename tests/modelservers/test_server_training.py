@@ -13,14 +13,14 @@ from safetensors.torch import load_file
 from scripted_server import apple_routes, completions, routed_server, solved_apples, too_much
 from training_cases import SMALL, apples, small_trainer, tiny_gpt_neo
 
+from modelservers import pool
+from modelservers.ahead import Ahead
 from partway.cli import app
 from partway.errors import ConfigError, EngineError, RunError
 from partway.models.engine import Engine, Request, SamplingSettings
 from partway.models.loading import load_codec
 from partway.problems import write_problems
 from partway.runs import Run
-from partway.servers import pool
-from partway.servers.ahead import Ahead
 from partway.solution import EMPTY
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 

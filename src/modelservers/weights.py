@@ -18,13 +18,13 @@ from safetensors.torch import save_file
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from modelservers.calls import Trouble
+from modelservers.kinds import Asked, Form, Published
+from modelservers.pool import Endpoint, Pool
 from partway.errors import ConfigError, EngineError, PartwayError
 from partway.files import atomic_directory
 from partway.models.engine import SamplingSettings
 from partway.models.loading import no_progress_bar
-from partway.servers.calls import Trouble
-from partway.servers.kinds import Asked, Form, Published
-from partway.servers.pool import Endpoint, Pool
 
 OUTPUT_LAYER = "output_layer.safetensors"  # read by servers that read every such file, by nobody else
 PROBING = SamplingSettings(temperature=0.0, max_completion_length=8)

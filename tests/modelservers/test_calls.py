@@ -7,9 +7,9 @@ import time
 import pytest
 from scripted_server import completions, scripted_server
 
+from modelservers import calls
+from modelservers.calls import Calls, Trouble
 from partway.errors import EngineError
-from partway.servers import calls
-from partway.servers.calls import Calls, Trouble
 
 SECRET = "sk-very-secret-123"
 GOOD = completions("answer = 6\n")

@@ -16,17 +16,17 @@ from safetensors.torch import load_file
 from scripted_server import completions, routed_server, scripted_server, too_much
 from training_cases import apples, tiny_gpt_neo
 
+from modelservers import pool
+from modelservers.calls import Trouble
+from modelservers.http_engine import HttpEngine
+from modelservers.kinds import Published, Vllm, identify
+from modelservers.weights import merged_weights, write_weights
 from partway.cli.doctor import command as doctor
 from partway.errors import ConfigError, EngineError
 from partway.models.engine import Request, SamplingSettings
 from partway.models.prompts import PlainPrompt
 from partway.problem import Problem
 from partway.sampling.local_engine import end_ids
-from partway.servers import pool
-from partway.servers.calls import Trouble
-from partway.servers.http_engine import HttpEngine
-from partway.servers.kinds import Published, Vllm, identify
-from partway.servers.weights import merged_weights, write_weights
 from partway.solution import EMPTY, Solution
 from straightline.parsing import MAX_CHARACTERS
 

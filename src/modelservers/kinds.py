@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 from uuid import uuid4
 
+from modelservers.calls import Calls, Trouble, shortened
 from partway.models.engine import SamplingSettings
-from partway.servers.calls import Calls, Trouble, shortened
 
 LOADING = 600.0  # seconds for weights
 LONGEST_NAME = 2_000  # characters; it is sent with every request
