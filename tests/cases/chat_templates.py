@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import torch
+from report_cases import write_run
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase
 
 from partway.models.loading import LanguageModel
 from partway.models.prompts import Asking
+from partway.models.text import Codec
 from partway.models.tiny import train_tokenizer
 from partway.problem import Problem
+from partway.runs import Run
 
 IM = "{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}"
 SMOLLM2 = (
@@ -115,3 +120,13 @@ def chat_model(name: str, problems: Sequence[Problem]) -> LanguageModel:
         eos_token_id=tokenizer.eos_token_id,
     )
     return LanguageModel.of(LlamaForCausalLM(config).eval(), tokenizer, Asking())
+
+
+def chat_run(directory: Path, template: str, **asking: Any) -> tuple[Run, Codec]:
+    """A run whose model was asked through a chat template, without weights; and how it was asked."""
+    run = write_run(directory / "run", problems=4)
+    codec = Codec.of(Asking(**asking).prepared(chat_tokenizer(template, run.problems())))
+    codec.tokenizer.save_pretrained(run.final)
+    (run.final / "config.json").write_text('{"model_type": "llama"}')
+    run.write_environment({**run.environment, "chat_template": True})
+    return run, codec

@@ -1,13 +1,18 @@
-"""TRL trains a step from each set that `partway buffer --export` writes."""
+"""TRL trains a step from each set that `partway buffer` writes, and reads the tokens that our model read."""
 
 import json
 
 import pytest
+import torch
+from chat_templates import chat_run
 from click.testing import CliRunner
+from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from partway.cli import app
 from partway.demo.storyproblems import generate_problems
 from partway.models.loading import load_model
+from partway.reports.wording import program_in
+from partway.solution import Solution
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 
 trl = pytest.importorskip("trl", reason="TRL is not installed; make test-integrations")
@@ -76,3 +81,55 @@ def test_one_step_is_trained_from_the_set(run, tmp_path, trainer, kind, settings
     )
     made.train()
     assert made.state.global_step == 1
+
+
+def made_by_trl(kind: str, run, codec, tmp_path, rows):
+    """The rows as one of TRL's trainers has tokenised them."""
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    LlamaForCausalLM(LlamaConfig(vocab_size=len(codec.tokenizer), **sizes)).save_pretrained(
+        tmp_path / "model"
+    )
+    trainer = getattr(trl, f"{kind}Trainer")(
+        model=LlamaForCausalLM.from_pretrained(tmp_path / "model"),
+        args=getattr(trl, f"{kind}Config")(output_dir=str(tmp_path), **ONE_STEP),
+        train_dataset=rows,
+        processing_class=AutoTokenizer.from_pretrained(run.final),
+    )
+    return trainer.train_dataset
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("template", ["SmolLM2", "Qwen3", "Llama 3"])
+def test_trl_makes_the_tokens_of_a_chat_run_that_its_model_read_and_learned(tmp_path, template):
+    run, codec = chat_run(tmp_path, template)
+    questions = {problem.id: problem.question for problem in run.problems()}
+    rows = exported(run.directory, tmp_path, "sft")
+    found = made_by_trl("SFT", run, codec, tmp_path, rows)
+    for row, tokens in zip(rows, found, strict=True):
+        steps = Solution(tuple(program_in(row["completion"]).splitlines()))
+        prompt, target = codec.prompt(questions[row["problem_id"]]), codec.target(steps, finished=True)
+        both = [*prompt, *target]
+        assert tokens["input_ids"][: len(both)] == both
+        assert tokens["labels"][: len(both)] == [-100] * len(prompt) + target, (
+            "the answer is learned, only it"
+        )
+        assert len(tokens["input_ids"]) <= len(both) + 1, "a template may end a turn with a newline"
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("template", ["SmolLM2", "Llama 3"])
+def test_trl_makes_the_tokens_of_preferences_that_the_model_read(tmp_path, template):
+    run, codec = chat_run(tmp_path, template)
+    questions = {problem.id: problem.question for problem in run.problems()}
+    rows = exported(run.directory, tmp_path, "dpo")
+    for row, tokens in zip(rows, made_by_trl("DPO", run, codec, tmp_path, rows), strict=True):
+        prompt = codec.prompt(questions[row["problem_id"]])
+        first = Solution(tuple(row["prompt"].partition("```python\n")[2].splitlines()))
+        read = [*prompt, *codec.steps(first)]
+        assert tokens["prompt_ids"] == read
+        for side in ("chosen", "rejected"):
+            rest = Solution(tuple(program_in(f"```\n{row[side]}").splitlines()))
+            written = codec.target(rest, finished=True)
+            assert tokens[f"{side}_ids"][: len(written)] == written
+            assert len(tokens[f"{side}_ids"]) <= len(written) + 1, "TRL adds an end of text"

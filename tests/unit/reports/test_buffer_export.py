@@ -4,15 +4,13 @@ import json
 from collections import Counter
 
 import pytest
-from chat_templates import TEMPLATES, chat_tokenizer
+from chat_templates import TEMPLATES, chat_run
 from report_cases import write_run
 from transformers import AutoTokenizer
 
 from partway.buffer import Rules, Verdict, reconsider, seed_buffers
 from partway.errors import ConfigError, ProblemError, RunError
 from partway.language import PYTHON
-from partway.models.prompts import Asking
-from partway.models.text import Codec
 from partway.problem import Problem
 from partway.reports.buffers import (
     export_buffers,
@@ -212,16 +210,6 @@ def test_written_imports_are_buffers_of_a_run(run, tmp_path):
     rows = list(read_rows(tmp_path / "imported.jsonl"))
     assert [row["id"] for row in rows] == [problem.id for problem in run.problems()]
     assert {solution["found"] for row in rows for solution in row["solutions"]} == {0}
-
-
-def chat_run(directory, template: str, **asking):
-    """A run whose model was asked through a chat template, without weights; and how it was asked."""
-    run = write_run(directory / "run", problems=4)
-    codec = Codec.of(Asking(**asking).prepared(chat_tokenizer(template, run.problems())))
-    codec.tokenizer.save_pretrained(run.final)
-    (run.final / "config.json").write_text('{"model_type": "llama"}')
-    run.write_environment({**run.environment, "chat_template": True})
-    return run, codec
 
 
 def kept_and_read(run, codec):
