@@ -23,17 +23,15 @@ _BEGINS_WITH_NUMBER = re.compile(r"\s*[-+$]{0,2}\.?\d", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """What is wrong with one row of a file, and in which of its fields."""
+    """What is wrong with one row of a file, by its line or, where rows have none, its number from 1."""
 
     file: str
     line: int
     field: str
     reason: str
-    item: int | None = None
 
     def __str__(self) -> str:
-        item = f" item {self.item}:" if self.item is not None else ""
-        return f"{self.file}:{self.line}:{item} {self.field}: {self.reason}"
+        return f"{self.file}:{self.line}: {self.field}: {self.reason}"
 
 
 @dataclass(frozen=True)

@@ -49,9 +49,8 @@ def test_json_has_all_counts(partway, trained):
     assert sum(told["lengths"]["fully_correct"].values()) == told["fully_correct"]
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
-def test_an_export_into_no_directory_is_refused(partway, trained, tmp_path, ending):
-    code, _, error = partway("buffer", "export", trained.directory, tmp_path / "new" / f"solutions.{ending}")
+def test_an_export_into_no_directory_is_refused(partway, trained, tmp_path):
+    code, _, error = partway("buffer", "export", trained.directory, tmp_path / "new" / "solutions.jsonl")
     assert (code, error.count("\n")) == (1, 1)
     assert f"there is no directory {tmp_path / 'new'}; make it" in error
     assert not (tmp_path / "new").exists()
@@ -97,7 +96,7 @@ def test_a_buffer_file_that_is_not_there_is_named(tmp_path):
 def test_mistakes_are_one_line(partway, trained, tmp_path):
     for arguments, told in (
         (["show", tmp_path], "no run here"),
-        (["export", trained.directory, tmp_path / "x.csv"], "ends in .jsonl or .parquet"),
+        (["export", trained.directory, tmp_path / "x.csv"], "ends in .jsonl"),
         (["preferences", trained.directory, tmp_path / "x.csv"], "ends in .jsonl"),
         (["import", trained.directory, trained.directory], "has begun already"),
         (["import", tmp_path / "none.jsonl", tmp_path / "new"], "no such file"),

@@ -50,7 +50,7 @@ def _with_columns(record: Record, columns: Columns, file: str) -> Record | BadRo
     if question is not None and value_at(row, question) is None:
         names = list(map(str, row))
         reason = f"there is no {question!r} among {', '.join(names)}{suggestion(question, names)}"
-        return BadRow(file, record.line, "columns", reason, record.item)
+        return BadRow(file, record.line, "columns", reason)
     return replace(record, named=columns)
 
 

@@ -84,7 +84,7 @@ def check(ctx: click.Context, file: Path, columns: str | None, as_json: bool) ->
         click.echo(f"partway: {file}: {remark}", err=True)
     with_reference = sum(problem.reference is not None for problem in checked.problems)
     if as_json:
-        names = ("line", "item", "field", "reason")
+        names = ("line", "field", "reason")
         bad_rows = [{name: getattr(row, name) for name in names} for row in checked.bad_rows]
         counts = {
             "problems": len(checked.problems),
@@ -96,8 +96,7 @@ def check(ctx: click.Context, file: Path, columns: str | None, as_json: bool) ->
         for bad_row in checked.bad_rows:
             click.echo(bad_row)
     if checked.bad_rows:
-        # A row may have several faults; an item is a row of a file that has no lines.
-        rows = len({(row.line, row.item) for row in checked.bad_rows})
+        rows = len({row.line for row in checked.bad_rows})  # a row may have several faults
         raise ProblemError(f"{file}: {rows:,} bad rows beside {len(checked.problems):,} good ones")
     if not as_json:
         click.echo(f"{file}: {good_for(checked.problems)}")

@@ -49,8 +49,7 @@ def check_problems(
                     checked.problems.append(identified)
                 else:
                     checked.bad_rows.extend(
-                        BadRow(name, row.line, complaint.field, complaint.reason, row.item)
-                        for complaint in identified
+                        BadRow(name, row.line, complaint.field, complaint.reason) for complaint in identified
                     )
     if not checked.problems and not checked.bad_rows:
         raise ProblemError(f"{name}: there are no problems in it, the source is empty")

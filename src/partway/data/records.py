@@ -24,7 +24,6 @@ class Record:
 
     line: int
     fields: Mapping[str, Any]
-    item: int | None = None  # its number from 1 in a JSON list, where several may share a line
     named: Mapping[str, str] = field(default_factory=dict)  # fields of ours, and the columns that hold them
 
 
@@ -72,7 +71,7 @@ def read_json(path: Path) -> Iterator[Record | BadRow]:
             f"{path}: not UTF-8: byte {error.object[error.start]:#04x} at {error.start}"
         ) from None
     try:
-        items = list(_json_items(text, path))
+        whole = json.loads(text) if text.strip() else []
     except json.JSONDecodeError as error:
         # One object after another: JSONL under another name.
         if error.msg == "Extra data" and text.lstrip().startswith("{"):
@@ -81,54 +80,10 @@ def read_json(path: Path) -> Iterator[Record | BadRow]:
         raise ProblemError(f"{path}:{error.lineno}: not JSON: {error.msg} at column {error.colno}") from None
     except (ValueError, RecursionError) as error:
         raise ProblemError(f"{path}: not usable JSON: {error}") from None
-    for item, (line, value) in enumerate(items, 1):
-        if isinstance(value, dict):
-            yield Record(line, value, item)
-        else:
-            yield BadRow(str(path), line, "row", f"expected an object, found {_kind(value)}", item)
-
-
-def _json_items(text: str, path: Path) -> Iterator[tuple[int, Any]]:
-    """The items of the list with the line where each starts."""
-    if not text.strip():
-        return
-    whole = json.loads(text)  # reports what is wrong, and where, better than a walk could
-    if isinstance(whole, dict) and isinstance(whole.get("data"), list):
-        start = _start_of_data(text)
-    elif isinstance(whole, list):
-        start = _skip_space(text, 0)
-    else:
+    rows = whole.get("data") if isinstance(whole, dict) else whole
+    if not isinstance(rows, list):
         raise ProblemError(f"{path}: expected a list of objects, or an object with such a list as 'data'")
-    decoder = json.JSONDecoder()
-    line, counted, position = 1, 0, _skip_space(text, start + 1)
-    while text[position] != "]":
-        # Only what is new: counting from the top for every item would take quadratic time.
-        line, counted = line + text.count("\n", counted, position), position
-        value, end = decoder.raw_decode(text, position)
-        yield line, value
-        position = _skip_space(text, end)
-        if text[position] == ",":
-            position = _skip_space(text, position + 1)
-
-
-def _start_of_data(text: str) -> int:
-    """Where the list starts that an object has as `data`; the last one counts, as it does for `json`."""
-    decoder = json.JSONDecoder()
-    position, found = _skip_space(text, _skip_space(text, 0) + 1), -1
-    while text[position] != "}":
-        key, end = decoder.raw_decode(text, position)
-        start = _skip_space(text, _skip_space(text, end) + 1)
-        found = start if key == "data" else found
-        position = _skip_space(text, decoder.raw_decode(text, start)[1])
-        if text[position] == ",":
-            position = _skip_space(text, position + 1)
-    return found
-
-
-def _skip_space(text: str, position: int) -> int:
-    while text[position] in " \t\r\n":
-        position += 1
-    return position
+    yield from number_records(rows, str(path))
 
 
 def _kind(value: object) -> str:

@@ -68,7 +68,7 @@ def show(run: str, top: int, as_json: bool) -> None:
 @AS_JSON
 @reads_runs
 def export(run: str, file: Path, kind: str, as_json: bool) -> None:
-    """Write the kept solutions to FILE.jsonl or FILE.parquet, for TRL's SFTTrainer.
+    """Write the kept solutions to FILE.jsonl, for TRL's SFTTrainer.
 
     A row has a prompt, a completion, a problem_id and a kind. Where the run used a chat template, prompt and
     completion are messages. TRL adds an end-of-text token to every completion, which only fully-correct ones
@@ -77,7 +77,7 @@ def export(run: str, file: Path, kind: str, as_json: bool) -> None:
     \b
     Examples:
       partway buffer export runs/gsm8k solutions.jsonl
-      partway buffer export runs/gsm8k solutions.parquet --kind fully_correct
+      partway buffer export runs/gsm8k solutions.jsonl --kind fully_correct
     """
     from partway.buffer.buffer import KINDS
     from partway.reports.buffers import export_buffers

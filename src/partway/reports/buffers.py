@@ -7,12 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from partway.buffer import Rules, SolutionBuffer, Verdict, reconsider, seed_buffers, write_buffers
 from partway.buffer.buffer import KINDS
-from partway.errors import ConfigError, ProblemError, RunError, one_line
-from partway.files import atomic_path, atomic_writer
+from partway.errors import ConfigError, ProblemError, RunError
+from partway.files import atomic_writer
 from partway.language import PYTHON, Language
 from partway.language.language import language_of
 from partway.problem import Problem
@@ -97,21 +96,18 @@ def _drawn(run: Run) -> tuple[Counter[str], dict[Verdict, int]]:
 
 
 def export_buffers(run: Run, path: Path, kinds: Collection[str] = KINDS) -> Counter[str]:
-    """Write the kept solutions as a data set, JSONL or Parquet by the name of the file; returns their kinds.
+    """Write the kept solutions as JSONL, which `datasets` loads; returns how many there are of each kind.
 
     A prompt is what the model reads, a completion what it writes: messages if the run asked through a chat
     template, else text without an end-of-text token.
     """
-    rows = export_rows(run, kinds)
-    if path.suffix == ".jsonl":
-        return write_counted(path, rows, lambda row: str(row["kind"]))
-    if path.suffix == ".parquet":
-        return _write_parquet(path, list(rows))
-    raise ConfigError(f"{path}: cannot tell what to write; take a name that ends in .jsonl or .parquet")
+    return write_counted(path, export_rows(run, kinds), lambda row: str(row["kind"]))
 
 
 def write_counted(path: Path, rows: Iterable[Row], kind_of: Callable[[Row], str]) -> Counter[str]:
     """Write rows as JSONL; returns how many there are of each kind."""
+    if path.suffix != ".jsonl":
+        raise ConfigError(f"{path}: rows are written as JSONL; take a name that ends in .jsonl")
     counts: Counter[str] = Counter()
     with atomic_writer(path) as stream:
         for row in rows:
@@ -134,28 +130,6 @@ def export_rows(run: Run, kinds: Collection[str] = KINDS) -> Iterator[Row]:
                 completion = wording.answered(solution["steps"], finished=is_finished)
                 values = (prompts[row["id"]], completion, row["id"], solution["kind"])
                 yield dict(zip(COLUMNS, values, strict=True))
-
-
-def _write_parquet(path: Path, rows: list[Row]) -> Counter[str]:
-    arrow, parquet = _pyarrow()
-    turns = arrow.list_(arrow.struct([("role", arrow.string()), ("content", arrow.string())]))
-    is_chat = any(isinstance(row["prompt"], list) for row in rows)
-    types = dict.fromkeys(COLUMNS, arrow.string()) | dict.fromkeys(COLUMNS[:2] if is_chat else (), turns)
-    schema = arrow.schema(list(types.items()))
-    with atomic_path(path) as temporary:
-        parquet.write_table(arrow.Table.from_pylist(rows, schema), temporary)
-    return Counter(row["kind"] for row in rows)
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise ConfigError(
-            "Parquet needs pyarrow, which is not installed; try pip install 'partway[datasets]', or .jsonl"
-        ) from None
-    return pyarrow, pyarrow.parquet
 
 
 @dataclass(frozen=True)
@@ -193,9 +167,8 @@ def saved_rows(source: Path) -> Iterator[Row]:
         source = Run.at(source).saved_buffers()
     if not source.is_file():
         raise RunError(f"{source}: no such file; expected a run, a buffer.jsonl or an exported data set")
-    rows = _parquet_rows(source) if source.suffix == ".parquet" else read_rows(source)
     exported: defaultdict[str, list[Row]] = defaultdict(list)  # a row for each solution, not each problem
-    for number, row in enumerate(rows, 1):
+    for number, row in enumerate(read_rows(source), 1):
         is_object = isinstance(row, dict)
         if is_object and "solutions" in row:
             yield row
@@ -208,15 +181,6 @@ def saved_rows(source: Path) -> Iterator[Row]:
                 f"{', '.join(COLUMNS)}"
             )
     yield from ({"id": id, "solutions": solutions} for id, solutions in exported.items())
-
-
-def _parquet_rows(path: Path) -> list[Row]:
-    arrow, parquet = _pyarrow()
-    try:
-        rows: list[Row] = parquet.read_table(path).to_pylist()
-    except arrow.ArrowInvalid as error:
-        raise RunError(f"{path}: cannot be read ({one_line(error, lines=1)})") from None
-    return rows
 
 
 def rules_in(source: Path) -> tuple[Rules, Language]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from partway.buffer import SolutionBuffer, Verdict
-from partway.errors import ConfigError
 from partway.language import Trace
 from partway.reports.buffers import write_counted
 from partway.reports.trace_html import deviation
@@ -95,8 +94,6 @@ def preference_rows(run: Run, trainer: str) -> Iterator[Row]:
 
 def export_preferences(run: Run, path: Path, trainer: str) -> Counter[str]:
     """Write them as JSONL; returns how many pairs, or how many wanted and unwanted completions."""
-    if path.suffix != ".jsonl":
-        raise ConfigError(f"{path}: preferences are written as JSONL; take a name that ends in .jsonl")
 
     def kind_of(row: Row) -> str:
         return "pairs" if trainer == "dpo" else "wanted" if row["label"] else "unwanted"

@@ -98,17 +98,16 @@ def test_one_kind_can_be_exported_alone(run, tmp_path):
 
 
 def test_other_endings_are_refused(run, tmp_path):
-    with pytest.raises(ConfigError, match=r"ends in \.jsonl or \.parquet"):
+    with pytest.raises(ConfigError, match=r"ends in \.jsonl"):
         export_buffers(run, tmp_path / "solutions.csv")
 
 
-@pytest.mark.parametrize(("ending", "loader"), [("jsonl", "json"), ("parquet", "parquet")])
-def test_datasets_loads_what_was_exported(run, tmp_path, ending, loader):
+def test_datasets_loads_what_was_exported(run, tmp_path):
     datasets = pytest.importorskip("datasets")
-    path = tmp_path / f"solutions.{ending}"
+    path = tmp_path / "solutions.jsonl"
     export_buffers(run, path)
     data = datasets.load_dataset(
-        loader, data_files=str(path), split="train", cache_dir=str(tmp_path / "cache")
+        "json", data_files=str(path), split="train", cache_dir=str(tmp_path / "cache")
     )
     assert data.column_names == ["prompt", "completion", "problem_id", "kind"]
     assert {feature.dtype for feature in data.features.values()} == {"string"}
@@ -116,14 +115,12 @@ def test_datasets_loads_what_was_exported(run, tmp_path, ending, loader):
     assert all(row["prompt"].startswith("# ") and row["completion"].endswith("\n") for row in data)
 
 
-@pytest.mark.parametrize("source", ["run", "buffer", "jsonl", "parquet"])
+@pytest.mark.parametrize("source", ["run", "buffer", "jsonl"])
 def test_imported_buffers_hold_the_same_solutions(run, tmp_path, source):
-    if source == "parquet":
-        pytest.importorskip("pyarrow")
     path = {"run": run.directory, "buffer": run.directory / "final" / "buffer.jsonl"}.get(
         source, tmp_path / f"solutions.{source}"
     )
-    if source in ("jsonl", "parquet"):
+    if source == "jsonl":
         export_buffers(run, path)
     imported = import_buffers(path, run.problems(), Rules())
     assert kept(imported.buffers) == kept(run.buffers())
@@ -193,9 +190,6 @@ def test_files_that_hold_no_solutions_are_refused_with_the_row(run, tmp_path):
         list(saved_rows(tmp_path / "none.jsonl"))
     with pytest.raises(RunError, match="no run here"):
         list(saved_rows(tmp_path))
-    (tmp_path / "bad.parquet").write_bytes(b"PAR1 no")
-    with pytest.raises(RunError, match=r"bad\.parquet: cannot be read"):
-        list(saved_rows(tmp_path / "bad.parquet"))
 
 
 def test_a_file_alone_does_not_say_which_problems_it_is_about(run, tmp_path):
@@ -259,11 +253,8 @@ def test_preferences_of_a_chat_run_begin_as_its_model_read(tmp_path, template):
             assert tuple(tokens[-len(codec.closing) :]) == codec.closing
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
-def test_messages_are_imported_again(tmp_path, ending):
-    if ending == "parquet":
-        pytest.importorskip("pyarrow")
+def test_messages_are_imported_again(tmp_path):
     run, _ = chat_run(tmp_path, "SmolLM2")
-    export_buffers(run, tmp_path / f"solutions.{ending}")
-    imported = import_buffers(tmp_path / f"solutions.{ending}", run.problems(), Rules())
+    export_buffers(run, tmp_path / "solutions.jsonl")
+    imported = import_buffers(tmp_path / "solutions.jsonl", run.problems(), Rules())
     assert kept(imported.buffers) == kept(run.buffers())
