@@ -68,7 +68,13 @@ def _methods(owner: type) -> Iterator[str]:
     for name, found in vars(owner).items():
         function = found.fget if isinstance(found, property) else getattr(found, "__func__", found)
         if not name.startswith("_") and inspect.isfunction(function) and function.__doc__:
-            yield f"- `{name}`: {_sentence(function)}"
+            called = "" if isinstance(found, property) else _called(function)
+            yield f"- `{name}{called}`: {_sentence(function)}"
+
+
+def _called(function: Any) -> str:
+    """The signature of a method without what Python hands over itself."""
+    return re.sub(r"^\((self|cls)(, )?", "(", _signature(function))
 
 
 def _is_settings(value: Any) -> bool:

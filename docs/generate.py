@@ -6,6 +6,7 @@ python docs/generate.py --check
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,7 +66,26 @@ def gpus_page() -> str:
     return text
 
 
+WORDS = ROOT / "src" / "partway" / "explorer" / "static" / "app.js"
+
+
+def words_page() -> str:
+    """What the words of pages and tables mean, as the explorer has it."""
+    listed = read(WORDS).partition("const WORDS = {")[2].partition("\n  };")[0]
+    words = re.findall(r'^    "?([^":]+)"?: "(.*)",$', listed, re.M)
+    words += [
+        ("FCS, PCS", "fully- and partially-correct solutions"),
+        ("MLE", "maximum likelihood estimation: learning the references alone"),
+        ("arm", "one way of learning in a comparison"),
+        ("dev", "problems on which the best checkpoint is chosen"),
+    ]
+    rows = "\n".join(f"| {word} | {meaning} |" for word, meaning in words)
+    head = "Made from the explorer's own list by `make docs`; there, pointing at a word shows its meaning."
+    return f"# Words\n\n{head}\n\n| word | meaning |\n| --- | --- |\n{rows}\n"
+
+
 PAGES = {
+    "words.md": words_page,
     "api.md": api_page,
     "cli.md": cli_page,
     "training.md": training_page,

@@ -176,7 +176,8 @@ def test_check_of_a_good_file_counts_and_exits_with_0(run: Run, tmp_path: Path) 
     path = tmp_path / "problems.jsonl"
     path.write_text('{"question": "1 + 1?", "answer": 2}\n{"question": "2 + 1?", "solution": "answer = 3"}\n')
     result = run("data", "check", path)
-    assert (result.returncode, result.stderr) == (0, "")
+    following = f"next: partway train --train_file {path} --model_name_or_path MODEL --output_dir run"
+    assert (result.returncode, result.stderr) == (0, f"partway: {following}\n")
     mixed = "2 problems: 1 with a solution, 1 with the answer only; solved_share mixes them in each batch"
     assert result.stdout == f"{path}: {mixed}\n"
 
@@ -199,7 +200,8 @@ def test_check_says_loudly_that_there_is_no_reference_and_takes_named_columns(
     assert result.stderr.startswith(f"partway: {path}: NONE of the 1 problems has a reference")
     assert "columns not used: code" in result.stderr
     better = run("data", "check", path, "--columns", f"{pairs},solution=code")
-    assert (better.returncode, better.stderr) == (0, "")
+    assert (better.returncode, better.stderr.count("\n")) == (0, 1)
+    assert better.stderr.startswith("partway: next: ")
     assert better.stdout.startswith(f"{path}: 1 problem, all with a solution: ")
 
 

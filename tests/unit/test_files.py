@@ -1,5 +1,6 @@
 """Files that appear whole or not at all; JSON and YAML that is read or refused with a reason."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -144,3 +145,9 @@ def test_a_missing_file_and_a_directory_are_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(Unreadable, match="cannot be read"):
             read_object(path, parse_json)
+
+
+def test_a_full_disk_is_told_with_the_file_that_could_not_be_written(tmp_path):
+    with pytest.raises(OSError, match="No space left") as failed, atomic_writer(tmp_path / "page.html"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert failed.value.filename == str(tmp_path / "page.html")

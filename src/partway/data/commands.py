@@ -100,7 +100,10 @@ def check(ctx: click.Context, file: Path, columns: str | None, as_json: bool) ->
         raise ProblemError(f"{file}: {rows:,} bad rows beside {len(checked.problems):,} good ones")
     if not as_json:
         click.echo(f"{file}: {good_for(checked.problems)}")
-        logger.info("next: partway train --train_file %s --model_name_or_path MODEL --output_dir run", file)
+        named = f" --columns {columns}" if columns else ""
+        logger.info(
+            "next: partway train --train_file %s%s --model_name_or_path MODEL --output_dir run", file, named
+        )
 
 
 def finish(conversion: Conversion, out: Path, rejects: Path | None, as_json: bool) -> None:

@@ -327,7 +327,8 @@ class Recorder(TrainerCallback):  # type: ignore[misc]
         except (OSError, SafetensorError, RuntimeError) as error:
             if isinstance(error, RuntimeError) and "inline_container" not in str(error):
                 raise  # torch.save has no error of its own for a file that cannot be written
-            reason = getattr(error, "strerror", None) or error
+            torch_said = "is the disk full?" if isinstance(error, RuntimeError) else error
+            reason = getattr(error, "strerror", None) or torch_said
             raise RunError(
                 f"{self.run.directory}: cannot write {what} at step {self.trainer.state.global_step} "
                 f"({reason}); make room or allow writing, then --resume"
