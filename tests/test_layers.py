@@ -33,13 +33,13 @@ AROUND = {
     "measuring": set(),
     "replay": {"measuring"},
     "reports": {"measuring"},
-    "explorer": {"reports", "measuring"},
+    "runexplorer": {"reports", "measuring"},  # a package of its own beside this one
     "arms": {"data", "measuring", "reports", "rewards", "tracking"},
     "demo": {"arms", "data", "measuring", "reports"},
 }
 WITH_TORCH = {"models", "learning", "sampling", "objectives", "training"}
 WITH_TORCH |= {"confidence", "modelservers", "tracking", "replay", "shortcuts", "smollm2", "arms", "adapters"}
-BESIDE = ("mathdata", "modelservers")  # packages that add to this one, too
+BESIDE = ("mathdata", "modelservers", "runexplorer")  # packages that add to this one, too
 MODULES = sorted(path for one in (PACKAGE.name, *BESIDE) for path in (PACKAGE.parent / one).rglob("*.py"))
 
 

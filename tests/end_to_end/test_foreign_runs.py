@@ -8,9 +8,9 @@ import pytest
 from report_cases import leave_unpainted, write_run
 
 from partway.errors import CodeError
-from partway.explorer.explorer import Explorer
 from partway.registry import code_refused
 from partway.runs import Run, language_for
+from runexplorer.explorer import Explorer
 
 pytest.importorskip("matplotlib")
 

@@ -2,7 +2,7 @@
 
 from explorer_cases import Writer
 
-from partway.explorer.explorer import Explorer
+from runexplorer.explorer import Explorer
 
 
 def test_a_solution_that_is_right_by_luck_is_found_out_also_where_training_did_not_ask(tmp_path):

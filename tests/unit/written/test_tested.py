@@ -5,10 +5,10 @@ import pytest
 from partway import Problem, SolutionBuffer, Verdict, load_problems, trace
 from partway.buffer import Rules
 from partway.errors import ProblemError
-from partway.explorer.problem_view import known_of, typed_view
 from partway.problems import read_problems
 from partway.rewards import trace_credits
 from partway.written.tested import TestedLanguage
+from runexplorer.problem_view import known_of, typed_view
 
 TESTED = TestedLanguage()
 AREA = """\

@@ -12,7 +12,7 @@ import click
 from partway.cli.options import declared, reads_runs
 
 if TYPE_CHECKING:
-    from partway.explorer.explorer import Explorer
+    from runexplorer.explorer import Explorer
 
 
 @click.command()
@@ -60,8 +60,8 @@ def explore(
       partway explore runs/gsm8k --port 8000 --no-open
       partway explore runs/gsm8k --export page
     """
-    from partway.explorer.explorer import Explorer
     from partway.runs import Run
+    from runexplorer.explorer import Explorer
 
     explorer = Explorer(Run.at(run), Run.at(other_run) if other_run is not None else None)
     if folder is not None:
@@ -72,7 +72,7 @@ def explore(
 
 def _export(explorer: Explorer, folder: Path, *, quiet: bool) -> None:
     from partway.cli.progress import Bar
-    from partway.explorer.export import export
+    from runexplorer.export import export
 
     with Bar("exporting", "problems", quiet=quiet) as bar:
         export(explorer, folder, bar.show)
@@ -83,8 +83,8 @@ def _serve(explorer: Explorer, host: str, port: int, opens: bool, *, quiet: bool
     from partway.errors import ConfigError
 
     try:
-        from partway.explorer.guard import Door
-        from partway.explorer.server import serve
+        from runexplorer.guard import Door
+        from runexplorer.server import serve
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("partway"):  # a mistake of ours, which no installation mends
             raise

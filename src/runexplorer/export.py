@@ -13,10 +13,10 @@ from pathlib import Path
 
 import partway.reports
 from partway.errors import ConfigError
-from partway.explorer.explorer import Explorer
-from partway.explorer.overview import Entry
 from partway.files import atomic_directory
 from partway.runs import Row, Run
+from runexplorer.explorer import Explorer
+from runexplorer.overview import Entry
 
 STATIC = Path(__file__).parent / "static"
 # The files of the page, by the names under which it asks for them.

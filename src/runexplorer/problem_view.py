@@ -13,8 +13,6 @@ from contextlib import suppress
 from partway import registry
 from partway.buffer import SolutionBuffer
 from partway.errors import CodeError
-from partway.explorer.known import Known, SampleGroup, drawn, spelled
-from partway.explorer.run_parts import traced
 from partway.language import Language
 from partway.language.language import Unread
 from partway.problem import Problem
@@ -23,6 +21,8 @@ from partway.reports.buffer_html import unshown_tests
 from partway.reports.trace_html import KnownStates
 from partway.runs import Row
 from partway.solution import Solution
+from runexplorer.known import Known, SampleGroup, drawn, spelled
+from runexplorer.run_parts import traced
 
 MAX_TYPED_STEPS = 200  # each is shown with its state: a page of more is slow, and not read
 

@@ -12,14 +12,14 @@ from explorer_cases import Writer, finished_run
 
 from partway.buffer import Verdict
 from partway.errors import ConfigError
-from partway.explorer import export
-from partway.explorer.explorer import Explorer
-from partway.explorer.export import FILES
 from partway.problem import Problem
+from runexplorer import export
+from runexplorer.explorer import Explorer
+from runexplorer.export import FILES
 
 pytest.importorskip("uvicorn", reason="the extra 'explore' is not installed")
-guard = pytest.importorskip("partway.explorer.guard")
-server = pytest.importorskip("partway.explorer.server")
+guard = pytest.importorskip("runexplorer.guard")
+server = pytest.importorskip("runexplorer.server")
 
 HOME = "127.0.0.1:8000"
 HOSTILE = [

@@ -11,11 +11,11 @@ import httpx
 import pytest
 from explorer_cases import finished_run
 
-from partway.explorer.explorer import Explorer
+from runexplorer.explorer import Explorer
 
 pytest.importorskip("uvicorn", reason="the extra 'explore' is not installed")
-guard = pytest.importorskip("partway.explorer.guard")
-server = pytest.importorskip("partway.explorer.server")
+guard = pytest.importorskip("runexplorer.guard")
+server = pytest.importorskip("runexplorer.server")
 
 
 @contextmanager

@@ -12,13 +12,13 @@ from typing import TypeVar
 
 from partway.buffer import SolutionBuffer
 from partway.errors import CodeError, PartwayError, RunError
-from partway.explorer.known import evaluation_view, self_sample_groups, self_samples_view
-from partway.explorer.overview import Entry, Index, entries_of, overview_of
-from partway.explorer.problem_view import known_of, problem_view, typed_view
-from partway.explorer.run_parts import RunReader
 from partway.language.language import Language, flat
 from partway.problem import Problem
 from partway.runs import Row, Run
+from runexplorer.known import evaluation_view, self_sample_groups, self_samples_view
+from runexplorer.overview import Entry, Index, entries_of, overview_of
+from runexplorer.problem_view import known_of, problem_view, typed_view
+from runexplorer.run_parts import RunReader
 
 SETTINGS = {
     "model_name_or_path": "model",

@@ -5,8 +5,8 @@ from explorer_cases import Writer, finished_run
 from report_cases import write_run
 
 from partway.buffer import Rules, seed_buffers
-from partway.explorer.explorer import Explorer
 from partway.problem import Problem
+from runexplorer.explorer import Explorer
 
 RIGHT = {"eggs": [("answer = 4\n", 6)], "cats": [("answer = 0\n", 6)]}
 LUCK = Problem("luck", "50 pens in 5 boxes. How many in one?", 10, "n0 = 50\nn1 = 5\nanswer = n0 / n1")

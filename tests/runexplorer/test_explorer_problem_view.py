@@ -10,15 +10,15 @@ from explorer_cases import OTHER_WAY, PENS, WHEELS, Writer, finished_run
 from partway.cli.trace_tables import values_by_step
 from partway.evaluation import Evaluation, EvaluationPlan, ProblemResult
 from partway.evaluation.samples import judge, whole
-from partway.explorer.explorer import Explorer
-from partway.explorer.problem_view import answer_of, tree_of
-from partway.explorer.run_parts import sampled_text
 from partway.language import PYTHON, Failure, PythonLanguage, Trace, trace
 from partway.language.language import language_of
 from partway.problem import Problem
 from partway.reports.trace_html import KnownStates
 from partway.runs.run import keep_problems
 from partway.solution import Solution
+from runexplorer.explorer import Explorer
+from runexplorer.problem_view import answer_of, tree_of
+from runexplorer.run_parts import sampled_text
 from straightline import canonical
 
 TIMEOUT = Failure("timeout", "took more than 1 s", 1)
@@ -157,7 +157,7 @@ def test_what_ran_out_of_time_is_known_from_the_data_and_not_run_again(tmp_path,
     ran = []
     once = trace("n0 = 5")
     monkeypatch.setattr(
-        "partway.explorer.known.traced", lambda _, texts, __: ran.extend(texts) or [once] * len(texts)
+        "runexplorer.known.traced", lambda _, texts, __: ran.extend(texts) or [once] * len(texts)
     )
     (group,) = Explorer(writer.run).problem("dev/1")["evaluation"]["groups"]
     assert (ran, group["failure"]["kind"], group["failure"]["step"]) == ([], "timeout", 1)

@@ -9,10 +9,10 @@ import pytest
 from explorer_cases import DEV, SAMPLES, SWAPPED, TRAIN, Writer, finished_run, write_large_run
 
 from partway.errors import RunError
-from partway.explorer.explorer import Explorer
-from partway.explorer.export import FILES
 from partway.problem import Problem
 from partway.runs import Run
+from runexplorer.explorer import Explorer
+from runexplorer.export import FILES
 
 
 @pytest.fixture(scope="module")

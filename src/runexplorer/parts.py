@@ -5,10 +5,10 @@ from partway.registry import Part, Parts
 PARTS: Parts = {
     "commands": {
         "explore": Part(
-            "partway.explorer.commands:explore",
+            "runexplorer.commands:explore",
             "A local page of problems, solutions and their states.",
             "Look at a run",
         )
     },
-    "views": {"problems": Part("partway.explorer.export:beside_report", "Every problem of a run.")},
+    "views": {"problems": Part("runexplorer.export:beside_report", "Every problem of a run.")},
 }

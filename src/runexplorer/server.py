@@ -23,10 +23,10 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from partway.errors import ConfigError, PartwayError
-from partway.explorer.explorer import Explorer, UnknownProblemError
-from partway.explorer.export import FILES
-from partway.explorer.guard import Door, Guard
 from partway.runs import Row
+from runexplorer.explorer import Explorer, UnknownProblemError
+from runexplorer.export import FILES
+from runexplorer.guard import Door, Guard
 
 MEDIA_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 MAX_TYPED = 10_000  # characters of a typed program

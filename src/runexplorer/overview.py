@@ -13,10 +13,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from partway.buffer import Verdict
-from partway.explorer.run_parts import Counts, Listed, RunReader, Score, counts_of
 from partway.reports.averages import pooled_shares, thinned
 from partway.reports.summaries import Curve, curves_of, passes_in
 from partway.runs import Row
+from runexplorer.run_parts import Counts, Listed, RunReader, Score, counts_of
 
 STANDING = ("fcs", "pcs", "doubted", "found", "drawn", "passed")  # Counts, then Score
 MOST_POINTS = 200
