@@ -1,4 +1,4 @@
-"""`partway demo`: all arms from one start, one table, a page; run again it has nothing to do."""
+"""`partway demo`: a model from scratch, arms from it, one table, a page; again it has nothing to do."""
 
 import io
 import json
@@ -15,15 +15,17 @@ from partway.arms import Experiment, Stage, load_arms, run_arm
 from partway.arms.side_by_side import Bars, cells_of
 from partway.cli import app
 from partway.demo import sizes
+from partway.demo.sizes import base_model, experiment_named
 from partway.demo.stories import is_for_pretraining
 from partway.demo.storyproblems import generate_problems
 from partway.errors import RunError
-from partway.problems import load_problems, write_problems
 from partway.runs import Run
 
 ARMS = load_arms(["mle", "fcs+pcs"])
-SMALL = Experiment(
-    ARMS, train=8, dev=4, test=6, batch_size=8, steps=4, eval_steps=2, dev_samples=2, test_samples=10
+SIZES = {"dev": 4, "test": 6, "batch_size": 8, "steps": 4, "eval_steps": 2, "dev_samples": 2}
+SMALL = Experiment(ARMS, train=8, test_samples=10, **SIZES)
+FEW = Experiment(
+    load_arms(["mle", "fcs+pcs", "base", "chance"]), train=24, references=6, test_samples=5, **SIZES
 )
 
 
@@ -34,7 +36,8 @@ def run_demo(directory, *words):
 @pytest.fixture(scope="module")
 def small():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sizes, "experiment_named", lambda name: SMALL)
+        patch.setattr(sizes, "experiment_named", {"paper": SMALL, "normal": FEW}.__getitem__)
+        patch.setattr(sizes, "base_model", lambda directory, quiet: "tiny-storyproblems")
         leave_unpainted(patch)
         yield
 
@@ -42,7 +45,7 @@ def small():
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory, small):
     directory = tmp_path_factory.mktemp("demo")
-    return directory, run_demo(directory, "--jobs", "1")
+    return directory, run_demo(directory, "--paper", "--jobs", "1")
 
 
 @pytest.fixture
@@ -81,27 +84,27 @@ def test_both_arms_have_the_same_problems_and_seed(finished):
 def test_again_nothing_is_trained_and_the_numbers_are_the_same(finished, without_processes):
     directory, _ = finished
     before = (directory / "mle-seed0" / "final" / "model.safetensors").stat().st_mtime_ns
-    numbers = json.loads(run_demo(directory, "--jobs", "1", "--json").stdout)
+    numbers = json.loads(run_demo(directory, "--paper", "--jobs", "1", "--json").stdout)
     assert (directory / "mle-seed0" / "final" / "model.safetensors").stat().st_mtime_ns == before
-    arm = numbers["arms"]["FCS+PCS"]
+    mle, arm = (numbers["arms"][name]["tables"]["selected"] for name in ("mle", "fcs+pcs"))
     assert arm["metrics"]["pass@10"]["low"] <= arm["metrics"]["pass@10"]["value"]
     assert arm["minus_mle"]["pass@10"]["value"] == pytest.approx(
-        arm["metrics"]["pass@10"]["value"] - numbers["arms"]["MLE"]["metrics"]["pass@10"]["value"]
+        arm["metrics"]["pass@10"]["value"] - mle["metrics"]["pass@10"]["value"]
     )
-    assert arm["solutions_per_problem"]["fcs"] >= 1
+    assert numbers["arms"]["fcs+pcs"]["solutions_per_problem"]["fcs"] >= 1
 
 
 def test_the_table_the_page_and_every_json_show_the_same_intervals(finished, without_processes, partway):
     directory, result = finished
     runs = [directory / "mle-seed0", directory / "fcs-pcs-seed0"]
-    numbers = json.loads(run_demo(directory, "--json").stdout)["arms"]
+    numbers = json.loads(run_demo(directory, "--paper", "--json").stdout)["arms"]
     report = json.loads(partway("report", *runs, "--out", directory / "again", "--json")[1])
     assert [setting["label"] for setting in report["settings"]] == ["MLE", "FCS+PCS + MLE-Aug"]
     page = (directory / "report" / "report.html").read_text()
-    for arm, setting, run in zip(("MLE", "FCS+PCS"), report["settings"], runs, strict=True):
+    for arm, setting, run in zip(("mle", "fcs+pcs"), report["settings"], runs, strict=True):
         summary = json.loads((run / "evaluations" / "test.json").read_text())
         for name in ("pass@1", "pass@5", "pass@10", "unique"):
-            shown = numbers[arm]["metrics"][name]
+            shown = numbers[arm]["tables"]["selected"]["metrics"][name]
             assert shown == setting["metrics"][name] == summary["metrics"][name]
             low, high, value = (f"{100 * shown[end]:.1f}" for end in ("low", "high", "value"))
             assert f"<b>{value}</b> <small>{low} to {high}</small>" in page
@@ -118,70 +121,51 @@ def test_runs_of_another_size_are_not_taken_for_this_one(finished):
         run_arm(replace(SMALL, test=7), ARMS[0], 0, directory, lambda stage: None)
 
 
-@pytest.fixture
-def own_problems(tmp_path) -> Path:
-    folder = tmp_path / "data"
-    folder.mkdir()
-    for seed, (split, count) in enumerate({"train": 12, "dev": 5, "test": 8}.items()):
-        write_problems(folder / f"{split}.jsonl", generate_problems(count, seed=seed))
-    return folder
-
-
-def test_own_problems_and_model_take_the_place_of_the_built_in_ones(
-    own_problems, tmp_path, small, without_processes, monkeypatch
+def test_few_references_stand_between_floor_and_ceiling_and_one_problem_tells_how_it_was_solved(
+    tmp_path, small, without_processes
 ):
-    tiny = replace(SMALL, steps=1, eval_steps=1, dev_samples=1, test_samples=5, max_completion_length=20)
-    monkeypatch.setattr(sizes, "experiment_named", lambda name: tiny)
-    words = ["--data", own_problems, "--model", "tiny-storyproblems", "--jobs", "2", "--json"]
-    result = run_demo(tmp_path / "demo", *map(str, words))
+    result = run_demo(tmp_path)
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["test_problems"] == 6
-    run = Run.at(tmp_path / "demo" / "fcs-pcs-seed0")
-    assert {p.id for p in run.problems()} < {p.id for p in load_problems(own_problems / "train.jsonl")}
+    for words in ("before training", "chance, no model", "6 of 24 training problems keep theirs"):
+        assert words in result.stdout
+    assert "Nobody wrote a solution of it" in result.stdout
+    assert "first found" in result.stdout
+    page = (tmp_path / "comparison.html").read_text()
+    assert "6 training problems have a written solution, 18 an answer only." in page
+    run = Run.at(tmp_path / "fcs-pcs-seed0")
+    solved = sum(bool(b.fully_correct) and b.problem.reference is None for b in run.buffers().values())
+    assert f"FCS+PCS found solutions of {solved} of those (mean of 1 run)." in page
+    assert "It first solved it at step" in page
+    assert "◆ the first step that differs from the first solution" in page
+    mle, fcs_pcs = (Run.at(tmp_path / f"{name}-seed0").config for name in ("mle", "fcs-pcs"))
+    assert (mle["solved_share"], fcs_pcs["solved_share"]) == (1.0, 0.5)
 
 
-def test_each_seed_draws_its_own_of_them(own_problems):
-    experiment = Experiment(ARMS, train=8, dev=4, test=6, batch_size=8, data=own_problems)
-    assert experiment.problems(0) == experiment.problems(0)
-    assert all(experiment.problems(0)[split] != experiment.problems(1)[split] for split in ("train", "test"))
-
-
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (["--model", "tiny"], "--data and --model go together"),
-        (["--data", "{data}"], "--data and --model go together"),
-        (["--data", "{data}/none", "--model", "tiny"], "does not exist"),
-        (["--data", "{few}", "--model", "tiny"], "train.jsonl: 2 problems, "),
-    ],
-)
-def test_too_few_problems_or_no_model_is_a_mistake(partway, own_problems, tmp_path, words, complaint):
-    few = tmp_path / "few"
-    few.mkdir()
-    write_problems(few / "train.jsonl", generate_problems(2, seed=0))
-    words = [word.format(data=own_problems, few=few) for word in words]
-    code, _, err = partway("demo", "--out", tmp_path / "demo", *words)
-    assert code != 0
-    assert complaint in err
-    assert not (tmp_path / "demo").exists()
+def test_the_model_that_is_still_learning_is_made_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(sizes, "BASE_STEPS", 2)
+    monkeypatch.setattr(sizes, "pretraining_problems", lambda drawn: generate_problems(40, seed=0))
+    model = Path(base_model(tmp_path / "base", quiet=True))
+    before = (model / "model.safetensors").stat().st_mtime_ns
+    assert Run.at(tmp_path / "base").config["max_steps"] == 2
+    assert base_model(tmp_path / "base", quiet=True) == str(model)
+    assert (model / "model.safetensors").stat().st_mtime_ns == before
 
 
 def test_two_sizes_at_once_are_refused(tmp_path):
     result = CliRunner().invoke(app, ["demo", "--quick", "--full", "--out", str(tmp_path)])
     assert result.exit_code != 0
-    assert "exclude each other" in result.output
+    assert "--full is a size of its own" in result.output
 
 
-def test_problems_of_the_demo_are_not_those_of_pretraining():
-    experiment = sizes.experiment_named("quick")
-    assert {split: len(problems) for split, problems in experiment.problems(3).items()} == {
-        "train": experiment.train,
-        "dev": experiment.dev,
-        "test": experiment.test,
-    }
-    questions = [p.question for problems in experiment.problems(3).values() for p in problems]
-    assert len(set(questions)) == len(questions)
-    assert not any(is_for_pretraining(p) for split in experiment.problems(3).values() for p in split)
+@pytest.mark.parametrize("size", ["normal", "quick", "paper", "paper-quick"])
+def test_problems_of_the_demo_are_not_those_of_pretraining(size):
+    experiment = experiment_named(size)
+    splits = experiment.problems(3)
+    sizes = {"train": experiment.train, "dev": experiment.dev, "test": experiment.test}
+    assert {split: len(problems) for split, problems in splits.items()} == sizes
+    problems = [problem for split in splits.values() for problem in split]
+    assert len({problem.question for problem in problems}) == len(problems)
+    assert not any(map(is_for_pretraining, problems))
 
 
 def test_a_terminal_gets_a_bar_for_each_arm():

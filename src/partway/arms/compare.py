@@ -101,22 +101,26 @@ def command(
     run_comparison(experiment, Path(out), jobs, as_json, quiet=ctx.obj["quiet"])
 
 
-def run_comparison(experiment: Experiment, out: Path, jobs: int | None, as_json: bool, quiet: bool) -> None:
+def run_comparison(
+    experiment: Experiment, out: Path, jobs: int | None, as_json: bool, quiet: bool
+) -> list[Outcome]:
     """Run what is missing, write the files and show the tables."""
     from partway.arms.side_by_side import arms_at_once, run_arms
     from partway.arms.tables import write_comparison
-    from partway.reports import write_report
+    from partway.reports.writing import read_study, write_study
 
     outcomes = run_arms(experiment, out, jobs or arms_at_once(), quiet)
     # Arms without training of their own have no curves: only the others are in the report.
     labels = {one.run.directory: one.arm.label for one in outcomes if one.run and one.arm.trains}
-    report = write_report([*labels], out / "report", title="Runs compared", labels=labels)
-    page = write_comparison(experiment, outcomes, out, report, f"partway {shlex.join(sys.argv[1:])}")
+    study = read_study([*labels], labels)
+    write_study(study, out / "report", title="Runs compared")
+    page = write_comparison(experiment, outcomes, out, study, f"partway {shlex.join(sys.argv[1:])}")
     if as_json:
         click.echo((out / "comparison.json").read_text(encoding="utf-8"))
-        return
+        return outcomes
     show_comparison(experiment, outcomes)
     click.echo(f"\nThe page: {page}")
+    return outcomes
 
 
 def show_comparison(experiment: Experiment, outcomes: Sequence[Outcome]) -> None:

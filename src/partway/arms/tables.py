@@ -6,15 +6,19 @@ import json
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from statistics import fmean
 
 from partway.arms.experiment import Experiment
 from partway.arms.outcomes import Outcome, buffer_sizes, gains, mean_spent, means, of_arm, to_json
 from partway.arms.selecting import BEST_PER_K, LAST, SELECTED
 from partway.evaluation import Estimate
 from partway.files import atomic_writer
+from partway.reports.example import example_of
 from partway.reports.number_tables import Cell, Column, Table, to_html
-from partway.reports.page import document
-from partway.reports.story import judgement
+from partway.reports.page import document, example_section, section_html
+from partway.reports.sections import SECTIONS
+from partway.reports.story import counted, judgement
+from partway.reports.study import Study
 
 MOST_TOLD = 4  # arms whose gains are told in words
 TITLES = {
@@ -83,9 +87,27 @@ def headline(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
     ]
     rest = len(told) - MOST_TOLD
     return [
+        *_found(experiment, outcomes),
         *told[:MOST_TOLD],
         *([f"{rest} more, with smaller gains, are in the tables."] if rest > 0 else []),
     ]
+
+
+def _found(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
+    """Where few problems have a reference: of how many others each arm that samples found a solution."""
+    if experiment.references is None:
+        return []
+    rest, runs = experiment.train - experiment.references, counted(len(experiment.seeds), "run")
+    told = [f"{experiment.references:,} training problems have a written solution, {rest:,} an answer only."]
+    for arm in experiment.arms:
+        own = [one.run for one in of_arm(outcomes, arm.name) if one.run is not None]
+        if arm.trains and not arm.sees_all and mean_spent(of_arm(outcomes, arm.name)).samples:
+            solved = [
+                sum(bool(b.fully_correct) and b.problem.reference is None for b in run.buffers().values())
+                for run in own
+            ]
+            told.append(f"{arm.label} found solutions of {fmean(solved):,.0f} of those (mean of {runs}).")
+    return told
 
 
 def all_tables(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Table]:
@@ -118,15 +140,18 @@ def shown(cell: Cell, column: Column) -> str:
 
 
 def write_comparison(
-    experiment: Experiment, outcomes: Sequence[Outcome], directory: Path, report: Path, command: str
+    experiment: Experiment, outcomes: Sequence[Outcome], directory: Path, study: Study, command: str
 ) -> Path:
-    """Write comparison.json, .md and .html into `directory`; returns the page, which links the report."""
+    """Write comparison.json, .md and .html into `directory`; returns the page.
+
+    It links the report of the study, which is in `report/`, and shows the one problem and the growth of the
+    buffers of it.
+    """
     tables = all_tables(experiment, outcomes)
-    link = report.relative_to(directory).as_posix()
     contents = {
         ".json": json.dumps({"command": command, **to_json(experiment, outcomes)}, indent=2),
         ".md": _markdown(experiment, tables, command),
-        ".html": _html(experiment, tables, headline(experiment, outcomes), command, link),
+        ".html": _html(experiment, tables, headline(experiment, outcomes), command, _shown(study, directory)),
     }
     for suffix, content in contents.items():
         with atomic_writer(directory / f"comparison{suffix}") as stream:
@@ -141,8 +166,16 @@ def _markdown(experiment: Experiment, tables: Sequence[Table], command: str) -> 
     return f"`{command}`\n\n{rules}\n{shown}\n{sources}"
 
 
+def _shown(study: Study, directory: Path) -> str:
+    """What the arms found, from the report: a curve, and one problem."""
+    [growth] = [section for section in SECTIONS if section.name == "buffer_growth"]
+    drawn = directory / "report" / "figures" / f"{growth.name}.svg"
+    figure = section_html(growth, study, drawn.read_text("utf-8")) if drawn.exists() else ""
+    return example_section(example_of(study), study) + figure
+
+
 def _html(
-    experiment: Experiment, tables: Sequence[Table], told: Sequence[str], command: str, report: str
+    experiment: Experiment, tables: Sequence[Table], told: Sequence[str], command: str, shown: str
 ) -> str:
     words = "".join(f"<p>{escape(sentence)}</p>" for sentence in told)
     rules = "".join(f"<li>{escape(rule)}</li>" for rule in experiment.rules())
@@ -150,9 +183,11 @@ def _html(
     title = f"{len(experiment.arms)} arms compared"
     content = f"""<header><h1>{title}</h1>
 <div class="headline">{words}</div><dl class="terms">{sources}</dl>
-<p><code>{escape(command)}</code></p><ul>{rules}</ul>
-<p><a href="{escape(report, quote=True)}">Figures and curves of the runs</a></p></header>
+<p><a href="report/report.html">Figures and curves of the runs</a></p></header>
 <main>
-{"".join(map(to_html, tables))}
+{to_html(tables[0])}
+{shown}
+{"".join(map(to_html, tables[1:]))}
+<p><code>{escape(command)}</code></p><ul>{rules}</ul>
 </main>"""
     return document(title, content)

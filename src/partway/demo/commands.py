@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from itertools import islice
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,142 +12,96 @@ import click
 from partway.data.commands import AS_JSON, OUT, finish
 
 if TYPE_CHECKING:
-    from partway.arms import Experiment, Outcome
+    from partway.arms import Outcome
     from partway.demo.storyproblems import Level
-    from partway.evaluation import Estimate
-
-EXAMPLES = 3  # problems whose solutions are shown in the terminal
 
 
 @click.command()
+@click.option("--out", help="Where run directories and the page go; demo if left out, or demo-SIZE.")
 @click.option(
-    "--out", help="Where run directories and the page go; demo, demo-quick or demo-full if left out."
+    "--paper", is_flag=True, help="The paper's setting: all references, from a model that knows all."
 )
 @click.option("--quick", is_flag=True, help="A taste in about a minute; too small to prove anything.")
 @click.option(
-    "--full", is_flag=True, help="Three seeds, all objectives: the paper's table, in half an hour or so."
+    "--full",
+    is_flag=True,
+    help="The paper's table: its setting with three seeds and all objectives, in half an hour or so.",
 )
 @click.option("--seeds", type=click.IntRange(min=1), help="How many seeds, each with its own problems.")
 @click.option(
-    "--data",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="A folder with train.jsonl, dev.jsonl and test.jsonl instead of the built-in problems.",
-)
-@click.option("--model", help="The pretrained model to start from; needed with --data.")
-@click.option(
     "--jobs", type=click.IntRange(min=1), help="Arms at a time; default: as there are cores, on a GPU one."
 )
-@click.option("--pretrain", is_flag=True, help="Make the pretrained model anew in OUT, as it was made.")
+@click.option("--pretrain", is_flag=True, help="Make the shipped model anew in OUT, as it was made.")
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as one JSON object.")
 @click.pass_context
 def command(
     ctx: click.Context,
     out: str | None,
+    paper: bool,
     quick: bool,
     full: bool,
     seeds: int | None,
-    data: Path | None,
-    model: str | None,
     jobs: int | None,
     pretrain: bool,
     as_json: bool,
 ) -> None:
-    """MLE against self-sampling on built-in problems with a tiny pretrained model, or on your own.
+    """Few written solutions, many answers: what a tiny model learns of them, in minutes.
 
-    Every arm starts from the same weights and makes the same steps on the same problems; the checkpoint
-    with the best pass@1 on dev is measured on test problems. A demo that was stopped goes on where it was.
+    A model that is still learning goes on with 64 story problems that have a solution (MLE), or with these
+    and 1,216 that have an answer only (FCS+PCS). Around the two stand what all solutions would give, the
+    model as it was, and chance. The checkpoint with the best pass@1 on dev is measured on test problems. A
+    demo that was stopped goes on where it was. On problems and models of your own: `partway compare`.
 
     \b
     Examples:
       partway demo
       partway demo --quick
-      partway demo --seeds 5 --out demo5
-      partway demo --data data/mathqa --model runs/pretrained/final --out demo-mathqa
+      partway demo --seeds 3 --out demo3
+      partway demo --paper
     """
-    from partway.arms.experiment import OWN_LENGTH
-    from partway.arms.side_by_side import arms_at_once, run_arms
+    from partway.arms.compare import run_comparison
     from partway.demo import sizes
-    from partway.reports import write_report
 
-    if quick and full:
-        raise click.UsageError("--quick and --full exclude each other; choose one")
-    if (data is None) != (model is None):
-        raise click.UsageError("--data and --model go together: problems, and a model that has learned such")
-    if pretrain:  # the built-in model took minutes to make, so it is shipped
+    if full and (quick or paper):
+        raise click.UsageError("--full is a size of its own; leave out --quick and --paper")
+    if pretrain:  # the shipped model took minutes to make
         sizes.pretrain(Path(out or "tiny-storyproblems"))
         return
-    size = "quick" if quick else "full" if full else "normal"
+    chosen = {"paper": paper, "quick": quick, "full": full}
+    size = "-".join(word for word, is_chosen in chosen.items() if is_chosen) or "normal"
     experiment = sizes.experiment_named(size)
     if seeds is not None:
         experiment = replace(experiment, seeds=tuple(range(seeds)))
-    if data is not None and model is not None:
-        experiment = replace(experiment, data=data, model=model, max_completion_length=OWN_LENGTH)
-        experiment.problems(0)  # so that a mistake in a file is told before anything is trained
     directory = Path(out or ("demo" if size == "normal" else f"demo-{size}"))
-    outcomes = run_arms(experiment, directory, jobs or arms_at_once(), ctx.obj["quiet"])
-    page = write_report(
-        [outcome.run for outcome in outcomes if outcome.run], directory / "report", title="partway demo"
-    )
-    if as_json:
-        click.echo(json.dumps(numbers(experiment, outcomes)))
-        return
-    from partway.arms.compare import show_comparison
-
-    show_comparison(experiment, outcomes)
-    show_examples(outcomes)
-    click.echo(f"\nThe page: {page}")
-    click.echo(f"Problems, solutions and states: {explore_command(outcomes)}")
+    if size == "normal":
+        experiment = replace(experiment, model=sizes.base_model(directory / "base", ctx.obj["quiet"]))
+    outcomes = run_comparison(experiment, directory, jobs, as_json, ctx.obj["quiet"])
+    if not as_json:
+        show_example(outcomes)
 
 
-def explore_command(outcomes: Sequence[Outcome]) -> str:
-    """What opens the explorer on the paper's method beside its baseline."""
+def show_example(outcomes: Sequence[Outcome]) -> None:
+    """One problem that tells most, the solutions that the model found of it, and what opens the explorer."""
     from partway.arms.outcomes import of_arm
+    from partway.cli.trace_tables import Shown, show, show_against
+    from partway.language import trace
+    from partway.reports.example import example_of
+    from partway.reports.writing import read_study
 
     runs = [of_arm(outcomes, name)[0].run for name in ("fcs+pcs", "mle")]
-    return " ".join(["partway explore", *(str(run.directory) for run in runs if run is not None)])
-
-
-def numbers(experiment: Experiment, outcomes: Sequence[Outcome]) -> dict[str, object]:
-    """Every arm's metrics and their differences to MLE, with intervals."""
-    from partway.arms.outcomes import buffer_sizes, gains, means, of_arm
-
-    baseline = of_arm(outcomes, "mle")
-    names = [*experiment.metrics, "unique"]
-    arms: dict[str, object] = {}
-    for arm in experiment.arms:
-        own = of_arm(outcomes, arm.name)
-        arms[arm.label] = {
-            "metrics": _plain(means(own), names),
-            "minus_mle": _plain(gains(own, baseline), names),
-            "solutions_per_problem": dict(zip(("fcs", "pcs"), buffer_sizes(own), strict=True)),
-        }
-    return {"seeds": list(experiment.seeds), "test_problems": experiment.test, "arms": arms}
-
-
-def _plain(estimates: Mapping[str, Estimate], names: Sequence[str]) -> dict[str, dict[str, float]]:
-    return {name: asdict(estimates[name]) for name in names}
-
-
-def show_examples(outcomes: Sequence[Outcome]) -> None:
-    """Problems for which the model found another solution and a beginning of one, with their states."""
-    from partway.arms.outcomes import of_arm
-    from partway.cli.trace_tables import Shown, show_against
-    from partway.language import trace
-
-    run = of_arm(outcomes, "fcs+pcs")[0].run
-    assert run is not None, "it trains"
-    kept = run.buffers()
-    buffers = (kept[problem.id] for problem in run.problems())
-    # The first fully-correct one is the reference, so a second one was found by the model.
-    telling = (one for one in buffers if len(one.fully_correct) > 1 and one.partially_correct)
-    for buffer in islice(telling, EXAMPLES):
+    directories = [str(run.directory) for run in runs if run is not None]
+    example = example_of(read_study(directories[:1]))
+    if example is not None:
+        buffer = example.buffer
+        given = "first found" if buffer.problem.reference is None else "given"
+        first, *full = [Shown(given, trace(one)) for one in buffer.fully_correct[:2]]
+        others = [Shown("self-sampled, fully correct", one.trace) for one in full]
+        part = [trace(one) for one in buffer.partially_correct[:1]]
+        others += [Shown("self-sampled, partially correct", one) for one in part]
         click.echo(f"\n{buffer.problem.question}")
-        found = {
-            "self-sampled, fully correct": buffer.fully_correct[1],
-            "self-sampled, partially correct": buffer.partially_correct[0],
-        }
-        reference = Shown("given", trace(buffer.fully_correct[0]))
-        show_against(reference, [Shown(name, trace(solution)) for name, solution in found.items()])
+        show_against(first, others) if others else show([first])
+        click.echo(example.learned)
+    click.echo(f"\nProblems, solutions and states: partway explore {' '.join(directories)}")
 
 
 @click.command()

@@ -15,6 +15,7 @@ from partway.reports.study import Study
 from partway.reports.summaries import RunSummary
 from partway.reports.trace_html import cards_html, shown_text
 from partway.runs import Row, Run, read_rows
+from partway.sample import Sample
 
 SHOWN = {"fully_correct": 2, "partially_correct": 2}  # at most, of each kind
 LONG_QUESTION, LONG_SOLUTION = 260, 7  # characters, steps
@@ -62,19 +63,52 @@ def example_of(study: Study) -> Example | None:
             rows = [row for row in read_rows(file) if row["id"] in problems] if file is not None else []
             found = [row for row in rows if any(kept["found"] for kept in row["solutions"])]
             telling = [row for row in found if problems[row["id"]].get("solution")]
-            if telling:
+            solved = [row for row in found if row not in telling and _kinds(row)["fully_correct"]]
+            if solved:  # what nobody wrote a solution of tells most
+                continued = first_continued(run)
+                row = max(solved, key=lambda row: (row["id"] in continued, _worth(row, problems[row["id"]])))
+                told = how_solved(run, row["id"], continued.get(row["id"]))
+            elif telling:
                 row = max(telling, key=lambda row: _worth(row, problems[row["id"]]))
-                problem = problem_of(problems[row["id"]], run.language.parse)
-                buffer = SolutionBuffer.from_json(problem, row, run.language)
-                return Example(summary, buffer, when_learned(run, problem.id))
+                told = when_learned(run, row["id"])
+            else:
+                continue
+            problem = problem_of(problems[row["id"]], run.language.parse)
+            return Example(summary, SolutionBuffer.from_json(problem, row, run.language), told)
     return None
+
+
+def first_continued(run: Run) -> dict[str, Sample]:
+    """By problem the first new solution that went on from a beginning the model had kept."""
+    found: dict[str, Sample] = {}
+    for sample in run.samples():
+        if sample.prefix and sample.verdict is Verdict.NEW_FULLY_CORRECT:
+            found.setdefault(sample.problem, sample)
+    return found
+
+
+def how_solved(run: Run, problem: str, continued: Sample | None) -> str:
+    """How the model came to solve a problem that has its answer only."""
+    first = min(s.step for s in run.samples() if s.problem == problem and s.verdict in RIGHT)
+    told = (
+        "Nobody wrote a solution of it: the model had the answer only. It first solved it at step "
+        f"{first:,}, from nothing: which beginnings are right is known only once there is a solution."
+    )
+    if continued is None:
+        return told
+    beginning = "; ".join(continued.prefix.splitlines())
+    return f"{told} At step {continued.step:,} it went on from the beginning `{beginning}` to another one."
+
+
+def _kinds(row: Row) -> Counter[str]:
+    """How many ways of each kind; other names and spellings go through the same states: they are one way."""
+    ways = {(solution["kind"], *solution["states"]) for solution in row["solutions"]}
+    return Counter(kind for kind, *_ in ways)
 
 
 def _worth(row: Row, problem: Row) -> tuple[bool, bool, int]:
     """Short problems with solutions of every kind first, then those with many."""
-    # Other names and other spellings of numbers go through the same states: they are one way to solve it.
-    ways = {(solution["kind"], *solution["states"]) for solution in row["solutions"]}
-    kinds = Counter(kind for kind, *_ in ways)
+    kinds = _kinds(row)
     longest = max(len(solution["steps"]) for solution in row["solutions"])
     is_short = len(problem["question"]) <= LONG_QUESTION and longest <= LONG_SOLUTION
     has_all = kinds["fully_correct"] > 1 and kinds["partially_correct"] > 0

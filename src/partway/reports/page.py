@@ -31,10 +31,10 @@ def page(
 ) -> str:
     """The page for a study; `drawings` has the SVG text of every figure that could be drawn."""
     sections = [s for s in sections if not s.is_optional or s.name in drawings]
-    example = _example(example_of(study), study)
+    example = example_section(example_of(study), study)
     first = '<li><a href="#example">One problem</a></li>' if example else ""
     links = "".join(f'<li><a href="#{section.name}">{escape(section.title)}</a></li>' for section in sections)
-    body = "\n".join(_section(section, study, drawings.get(section.name)) for section in sections)
+    body = "\n".join(section_html(section, study, drawings.get(section.name)) for section in sections)
     content = f"""<header>
 <h1>{escape(title)}</h1>
 {_summary(study, has_explorer)}
@@ -94,15 +94,16 @@ def _summary(study: Study, has_explorer: bool) -> str:
     )
 
 
-def _example(example: Example | None, study: Study) -> str:
+def example_section(example: Example | None, study: Study) -> str:
     """One problem as in the paper's Figure 1."""
     if example is None:
         return ""
     name = study.names[example.run.directory]
+    first = "the first solution" if example.buffer.problem.reference is None else "the reference, y*"
     return f"""<section id="example">
 <h2>One problem</h2>
 <p class="paper">In the paper: Figure 1. From {escape(name)}: the same letter is the same state,
-◆ the first step that differs from the reference, y*.</p>
+◆ the first step that differs from {first}.</p>
 {example.to_html()}
 </section>"""
 
@@ -114,7 +115,8 @@ def _notes(study: Study) -> str:
     return f'<div class="notes"><p>What is missing or to keep in mind:</p><ul>{items}</ul></div>'
 
 
-def _section(section: Section, study: Study, drawing: str | None) -> str:
+def section_html(section: Section, study: Study, drawing: str | None) -> str:
+    """A section of the page: its figure, its table and the words around them."""
     paper = "" if not section.paper else f'<p class="paper">In the paper: {escape(section.paper)}.</p>'
     parts = [f'<section id="{section.name}">', f"<h2>{escape(section.title)}</h2>", paper]
     table = section.table(study)
