@@ -9,7 +9,7 @@ READY  := $(VENV)/.ready
 
 help:
 	@echo "make install   create $(VENV) with pinned dependencies"
-	@echo "make demo      train MLE against self-sampling on built-in problems: a table and a page"
+	@echo "make demo      few solutions, many answers: what a tiny model learns of built-in problems; a table and a page"
 	@echo "make test      lint, types and tests, as CI runs them"
 	@echo "make test-quick   the tests that take no time: no processes, no training, in a minute"
 	@echo "make test-removable   delete each folder around the method in turn, in a copy, and test what is left"

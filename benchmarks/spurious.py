@@ -47,7 +47,7 @@ MOST_SHOWN = 50  # of those about which the check is wrong
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the JSON object here.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(demos: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
-    """Precision and recall of `spurious` on what `partway demo --out DEMO` sampled, training and evaluating.
+    """Precision and recall of `spurious` on all samples of `partway demo --paper --out DEMO`.
 
     Every different solution with the right answer, references apart, is labelled with the true relation of
     its story.
@@ -122,7 +122,7 @@ def sampled(demos: Sequence[Path]) -> tuple[dict[str, Problem], dict[str, set[st
             for row in read_rows(file):
                 texts[row["task_id"]].add(row["completion"])
     if not texts:
-        raise RunError(f"{demos[0]}: no samples here; make some: partway demo --out {demos[0]}")
+        raise RunError(f"{demos[0]}: no samples here; make some: partway demo --paper --out {demos[0]}")
     return _generated_again(texts), texts
 
 

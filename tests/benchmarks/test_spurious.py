@@ -32,5 +32,5 @@ def test_what_a_demo_sampled_is_labelled_by_the_true_relation_of_its_stories(tmp
 
 
 def test_a_directory_without_samples_is_refused(tmp_path: Path):
-    with pytest.raises(RunError, match="partway demo --out"):
+    with pytest.raises(RunError, match="partway demo --paper --out"):
         CliRunner().invoke(command, [str(tmp_path)], catch_exceptions=False)

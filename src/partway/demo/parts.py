@@ -6,7 +6,7 @@ PARTS: Parts = {
     "commands": {
         "demo": Part(
             "partway.demo.commands:command",
-            "Train MLE against self-sampling on built-in problems; a table and a page in minutes.",
+            "Few solutions, many answers on built-in problems; a table and a page in minutes.",
         ),
         "data storyproblems": Part(
             "partway.demo.commands:storyproblems", "Word problems from a built-in generator."

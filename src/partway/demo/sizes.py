@@ -39,10 +39,11 @@ def experiment_named(name: str) -> Experiment:
         train=1_280,
         references=64,
         num_generations=4,
+        steps=120,  # after a hundred steps or so dev says that it is enough
+        eval_steps=40,
+        dev_samples=10,
         test=400,
         test_samples=20,
-        eval_steps=50,
-        dev_samples=10,
     )
 
 

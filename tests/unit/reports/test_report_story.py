@@ -20,6 +20,7 @@ from partway.reports.story import headline, terms
 from partway.reports.theme import LIGHT
 from partway.reports.writing import read_study, write_explorer
 from partway.runs.run import save_buffers
+from partway.sample import Sample
 
 MLE = {"self_sampling": "none", "objective": "mle"}
 
@@ -197,3 +198,32 @@ def test_too_many_problems_get_no_copy_of_the_explorer(study, tmp_path, monkeypa
 def test_without_the_explorer_a_report_has_no_copy_of_it(study, tmp_path, monkeypatch):
     monkeypatch.setattr("partway.registry.parts", lambda kind: {})
     assert not write_explorer(study, tmp_path / "explorer")
+
+
+def test_of_problems_without_a_reference_one_that_was_continued_tells_how_it_was_solved(tmp_path):
+    run = write_run(tmp_path / "run", problems=3)
+    problems = [replace(problem, reference=None) for problem in run.problems()]
+    texts = [problem.reference.text for problem in run.problems()]
+    run.write_problems("train", problems)
+    for path in run.sample_files():
+        path.unlink()
+    buffers = seed_buffers(problems)
+    drawn = [(problem.id, "", text, 7) for problem, text in zip(problems, texts, strict=True)]
+    beginning = "\n".join(texts[1].splitlines()[:2])
+    rest = texts[1].removeprefix(beginning + "\n").replace("t0 = n0 + n1", "t0 = n1 + n0")
+    drawn.append((problems[1].id, beginning, rest, 9))
+    samples = []
+    for id, prefix, completion, step in drawn:
+        sample = Sample(id, prefix, completion, 1, True, step=step)
+        verdict = buffers[id].consider(trace(sample.text), step)
+        samples.append(replace(sample, verdict=verdict))
+    run.append_samples(samples)
+    save_buffers(run.final, buffers)
+    study = read_study([run])
+    example = example_of(study)
+    assert example.buffer.problem.id == problems[1].id
+    assert example.learned.startswith("Nobody wrote a solution of it: the model had the answer only.")
+    assert "It first solved it at step 7, from nothing" in example.learned
+    shown = "; ".join(beginning.splitlines())
+    assert example.learned.endswith(f"At step 9 it went on from the beginning `{shown}` to another one.")
+    assert "differs from the first solution" in page(study, {}, "title")
