@@ -7,8 +7,9 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from multiprocessing.managers import SyncManager
 from pathlib import Path
 from queue import Queue
@@ -31,6 +32,19 @@ def arms_at_once() -> int:
     from partway.cli.parallel import cores
 
     return 1 if torch.accelerator.is_available() else cores()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute in this process as arms do in theirs, so that results are the same everywhere."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def run_arms(experiment: Experiment, directory: Path, jobs: int, quiet: bool) -> list[Outcome]:

@@ -71,8 +71,7 @@ def pretrain(directory: Path) -> None:
 
 def train(directory: Path, problems: Sequence[Problem], **settings: Any) -> None:
     """Train a tiny model from scratch on references, on one thread, so that it is the same everywhere."""
-    import torch
-
+    from partway.arms.side_by_side import one_thread
     from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 
     config = SelfSamplingConfig(
@@ -89,9 +88,5 @@ def train(directory: Path, problems: Sequence[Problem], **settings: Any) -> None
         report_to="none",
         **settings,
     )
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         SelfSamplingTrainer("tiny", config, problems).train(resume_from_checkpoint="auto")
-    finally:
-        torch.set_num_threads(threads)
