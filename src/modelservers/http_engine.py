@@ -209,7 +209,8 @@ class HttpEngine(Engine):
         if self.question.is_markup and self.codec.bos_id is not None:
             text = text.removeprefix(self.codec.tokenizer.bos_token)  # who reads text begins it so itself
         tokens = self.codec.prompt(self.language.question(request.problem)) + self.codec.steps(request.prefix)
-        return Asked(text, tokens, self._ends, stops, 0 if self.goes_on else self._vocabulary)
+        vocabulary, source = 0 if self.goes_on else self._vocabulary, self.codec.tokenizer.name_or_path
+        return Asked(text, tokens, self._ends, stops, vocabulary, source or None)
 
     def _sample(self, request: Request, written: Choice) -> Sample:
         """What a server wrote, cut where a solution ends, as the sampling tree would have."""

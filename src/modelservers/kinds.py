@@ -38,8 +38,8 @@ class Published:
 class Asked:
     """What is to be completed: as text and, if its tokenizer is here, as tokens.
 
-    `ends` are the tokens that end a completion, `stops` the texts, and `vocabulary` is how many tokens the
-    model has.
+    `ends` are the tokens that end a completion, `stops` the texts, `vocabulary` is how many tokens the model
+    has, and `model` where its tokenizer comes from.
     """
 
     text: str
@@ -47,6 +47,7 @@ class Asked:
     ends: Sequence[int] = ()
     stops: Sequence[str] = ()
     vocabulary: int = 0
+    model: str | None = None
 
 
 @dataclass(frozen=True)
@@ -169,7 +170,8 @@ class TransformersServe(Server):
             generation |= {name: getattr(settings, name) for name in sampling}
         body = {"prompt": asked.text, "seed": seed, "generation_config": json.dumps(generation)}
         body |= {"stop": list(asked.stops)} if asked.stops else {}
-        model = self.model if weights is None else str(weights.directory)
+        # It has no model of its own: a request without a name would fail.
+        model = self.model or asked.model if weights is None else str(weights.directory)
         return body | ({} if model is None else {"model": model})
 
     def load(self, weights: Published) -> None:

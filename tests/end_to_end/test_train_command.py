@@ -87,7 +87,9 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(folder, tmp_path):
     first, *lines = output.splitlines()
     model = folder / "model"
     assert first == f"partway: starting with {model}"
-    begins = [line for line in lines if line.startswith("partway: ") and "layout" not in line]
+    assert "partway: read 8 problems; loading the model, checking what can be shared" in lines
+    begins = [line for line in lines if line.startswith("partway: ")]
+    begins = [line for line in begins if "layout" not in line and "loading" not in line]
     assert begins[0].startswith("partway: 8 problems, all with a solution")
     assert re.fullmatch(rf"partway: {model}, [\d,]+ weights, all trained; asked by .*'answer'", begins[1])
     assert begins[2].startswith("partway: 4 steps of 4 problems; self_sampling fcs+pcs, objective mle_aug; ")
@@ -193,8 +195,9 @@ def test_steps_of_evaluations_that_nobody_asked_for_need_not_fit_those_of_saving
 
 
 def test_a_dry_run_writes_nothing(folder, tmp_path):
-    invoke(folder / "config.yaml", "--output_dir", tmp_path / "run", "--dry-run")
+    output = invoke(folder / "config.yaml", "--output_dir", tmp_path / "run", "--dry-run")
     assert not (tmp_path / "run").exists()
+    assert "everything goes to" not in output
 
 
 def test_metrics_go_to_tensorboard_too(folder, tmp_path, monkeypatch):

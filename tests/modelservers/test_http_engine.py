@@ -838,3 +838,16 @@ def test_the_doctor_fails_for_a_server_that_does_not_answer_and_shows_the_others
     )
     assert "model: a\\x1b[2Jmodel" in said
     assert len(said) < 1500
+
+
+def test_transformers_serve_with_its_own_weights_is_told_which_model(made, monkeypatch):
+    monkeypatch.setattr(MODEL.codec.tokenizer, "name_or_path", "some/model")
+    named = []
+
+    def answer(payload):
+        named.append(payload.get("model"))
+        return 200, completions(GOOD)
+
+    with routed_server(serve_routes(answer)) as server:
+        made(server.url, weight_sync="none").complete(requests(1)[:1], SETTINGS, 0)
+    assert set(named) == {"some/model"}

@@ -213,11 +213,13 @@ def _check_reporting(args: SelfSamplingConfig) -> None:
 def _rehearse(args: SelfSamplingConfig, strict: bool, as_json: bool) -> None:
     with tempfile.TemporaryDirectory() as nowhere:  # a trainer wants a directory even to try
         args.output_dir = nowhere
-        rehearsal = _trainer(args, strict).rehearse()
+        rehearsal = _trainer(args, strict, writes=False).rehearse()
     click.echo(json.dumps({"rehearsal": rehearsal}) if as_json else rehearsal)
 
 
-def _trainer(args: SelfSamplingConfig, strict: bool, replay: str | None = None) -> SelfSamplingTrainer:
+def _trainer(
+    args: SelfSamplingConfig, strict: bool, replay: str | None = None, *, writes: bool = True
+) -> SelfSamplingTrainer:
     """The trainer with all its problems; whatever is wrong with them comes before the model is loaded."""
     from partway.runs import Run
     from partway.training import SelfSamplingTrainer
@@ -229,6 +231,7 @@ def _trainer(args: SelfSamplingConfig, strict: bool, replay: str | None = None) 
     train = _problems(args.train_file, args, strict)
     dev = _problems(args.eval_file, args, strict) if args.eval_file else None
     recorded = None if replay is None else Run.at(replay)
+    logger.info("read %s problems; loading the model, checking what can be shared", f"{len(train):,}")
     trainer = SelfSamplingTrainer(args.model_name_or_path, args, train, dev, replay=recorded)
     if trainer.left_out:
         first = trainer.left_out[0]
@@ -237,7 +240,7 @@ def _trainer(args: SelfSamplingConfig, strict: bool, replay: str | None = None) 
         trainer.say(f"left out {len(trainer.left_out)} problems that cannot be used:")
         for one in trainer.left_out[:NAMED]:
             trainer.say(f"  problem {one.id}: {one.reason}")
-    for line in outline(trainer):
+    for line in outline(trainer)[: None if writes else -1]:  # the last one says where results go
         trainer.say(line)
     return trainer
 
