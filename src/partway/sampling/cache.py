@@ -3,10 +3,6 @@
 Rows are right-aligned: whatever its length, a row's last cached token stands at index `end - 1`. So one
 forward appends to all of them at once, distances between a row's tokens are distances between indices
 (GPT-Neo's local attention counts those), and what lies to the left of a row is masked.
-
-After a forward that read guessed tokens, those that were not drawn stay as gaps, masked too. Then
-indices are no longer distances, so such rows are for models that go by the positions they are given;
-`close_gaps` aligns them again.
 """
 
 from __future__ import annotations
@@ -19,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import Cache, DynamicCache, PreTrainedModel
 
-from partway.learning.passes import attention_mask, uploaded
+from partway.learning.passes import uploaded
 
 ROOM = 64  # tokens that can be appended before the window is moved back
 
@@ -34,8 +30,6 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
         self.lengths: Integers = np.zeros(0, np.int64)
         self.slots = slots
         self.start = self.end = self.width = 0  # what any row sees is at start .. end - 1 of width
-        self.appended = 0  # tokens of each row that came with the last forward
-        self.gaps: NDArray[np.bool_] | None = None  # row, index: what a row does not see though it once began
         self.stores: list[list[Tensor]] = [[], []]  # keys and values per layer: slot, head, index, dimension
 
     @property
@@ -43,28 +37,16 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
         """How many indices the longest row takes."""
         return self.end - self.start
 
-    def seen(self, count: int) -> list[NDArray[Any]]:
-        """Make room for the next `count` tokens of each row; what says who sees whom, if it must be said."""
-        self.make_room(count)
-        if count > 1 or self.gaps is not None:
-            return [self.seen_by_several(count)]
+    def seen(self) -> list[NDArray[Any]]:
+        """Make room for the next token of each row; what says which tokens a row sees, if not all."""
+        self.make_room()
         if (self.lengths == self.lengths[0]).all():
             return []
         return [np.arange(self.start, self.end + 1) >= (self.end - self.lengths)[:, None]]
 
     def mask(self, model: PreTrainedModel, *seen: Tensor) -> Tensor | None:
         """What is `seen`, now where the model is, as the model wants it."""
-        if not seen or seen[0].dim() == 2:
-            return seen[0] if seen else None
-        return attention_mask(model, seen[0])
-
-    def seen_by_several(self, count: int) -> NDArray[np.bool_]:
-        """Which indices the next `count` tokens of each row see: row, 1, token, index."""
-        seen_RW = np.concatenate([self._seen(), np.zeros((len(self.lengths), count), bool)], 1)
-        mask_RQW = np.repeat(seen_RW[:, None], count, 1)
-        # The new tokens stand side by side at the end, and each sees those before it.
-        mask_RQW[:, :, -count:] = np.tri(count, dtype=bool)
-        return mask_RQW[:, None]
+        return seen[0] if seen else None
 
     def admit(
         self, prefilled: DynamicCache, lengths: Integers, starts: Integers | None = None, ahead: int = 0
@@ -75,7 +57,6 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
         The `ahead` tokens that follow are taken too, and are counted by `step`.
         """
         first, last, longest = len(self.lengths), len(self.lengths) + len(lengths), int(lengths.max())
-        self.close_gaps()
         self.make_room(count=max(ahead, 1), longest=longest)
         before = self.end - longest
         places = places_of(prefilled, lengths, starts, ahead)
@@ -92,8 +73,6 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
 
         No slot is both written and read: see `place`.
         """
-        if self.gaps is not None:
-            self.gaps = self.gaps[parents]
         self._set_lengths(self.lengths[parents])
         moved = np.flatnonzero(parents != np.arange(len(parents)))
         if len(moved) == 0:
@@ -115,36 +94,10 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
             views.append(slots[:, :, self.start : end])
         return tuple(views)
 
-    def step(self, count: int) -> None:
+    def step(self, count: int = 1) -> None:
         """Count the tokens that a forward has just appended to every row."""
         self.lengths = self.lengths + count
         self.end += count
-        self.appended = count
-
-    def keep(self, counts: Integers) -> None:
-        """Of the tokens that the last forward appended keep the first `counts` of each row."""
-        if (counts == self.appended).all():
-            return
-        if self.gaps is None:
-            self.gaps = np.zeros((len(counts), self.width), bool)
-        self.gaps[:, self.end - self.appended : self.end] = np.arange(self.appended) >= counts[:, None]
-        self._set_lengths(self.lengths - self.appended + counts)
-
-    def close_gaps(self) -> None:
-        """Align all rows to the right again."""
-        if self.gaps is None:
-            return
-        indices_RL = np.zeros((len(self.lengths), int(self.lengths.max(initial=0))), np.int64)
-        for row, (seen, length) in enumerate(zip(self._seen(), self.lengths, strict=True)):
-            # What is padded repeats the first index: masked, but finite.
-            indices_RL[row] = self.start
-            indices_RL[row, len(indices_RL[row]) - length :] = self.start + np.flatnonzero(seen)
-        rows_R1, indices = uploaded(self.stores[0][0].device, np.arange(len(indices_RL))[:, None], indices_RL)
-        for slots in (*self.stores[0], *self.stores[1]):
-            slots[: len(indices), :, : indices.shape[1]] = slots[rows_R1, :, indices].transpose(1, 2)
-        self.gaps = None
-        self.end = indices_RL.shape[1]
-        self._set_lengths(self.lengths)
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         """How many indices the model sees before the next token (called by the model)."""
@@ -164,22 +117,10 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
         # Moving costs a copy of everything, so there is room for many tokens before the next time.
         self.end = max(length, longest)
         self.start, self.width = self.end - length, self.end + max(ROOM, count)
-        if self.gaps is not None:
-            moved = np.zeros((rows, self.width), bool)
-            moved[:, self.start : self.end] = self.gaps[:, window]
-            self.gaps = moved
         for store in self.stores:
             for layer, old in enumerate(store):
                 store[layer] = old.new_empty(self.slots, old.shape[1], self.width, old.shape[3])
                 store[layer][:rows, :, self.start : self.end] = old[:rows, :, window]
-
-    def _seen(self) -> NDArray[np.bool_]:
-        """What each row sees of the window."""
-        gaps_RW = np.zeros((len(self.lengths), self.end - self.start), bool)
-        if self.gaps is not None:
-            gaps_RW = self.gaps[:, self.start : self.end]
-        behind_RW = np.cumsum(~gaps_RW[:, ::-1], 1)[:, ::-1]  # tokens of the row from here on, gaps apart
-        return ~gaps_RW & (behind_RW <= self.lengths[:, None])
 
     def _slots(self, store: list[Tensor], layer: int, like: Tensor) -> Tensor:
         if layer == len(store):
@@ -188,12 +129,7 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
 
     def _set_lengths(self, lengths: Integers) -> None:
         self.lengths = lengths
-        spans = lengths
-        if self.gaps is not None and len(lengths):
-            # A row with gaps takes more indices than it has tokens: count from the end until all are found.
-            before_RW = np.cumsum(~self.gaps[:, : self.end][:, ::-1], 1)
-            spans = (before_RW < lengths[:, None]).sum(1) + 1
-        self.start = self.end - int(spans.max(initial=0))
+        self.start = self.end - int(lengths.max(initial=0))
 
 
 def places_of(prefilled: DynamicCache, lengths: Integers, starts: Integers | None, ahead: int) -> Tensor:

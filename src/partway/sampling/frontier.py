@@ -1,7 +1,6 @@
 """The frontier of a sampling tree: its live rows, the samples they hold, and one step of all of them.
 
-Array names end in their axes: R rows, S samples, C children, V vocabulary, L completion length, Q the tokens
-that a forward reads of each row, which are the last one drawn and those guessed to follow it.
+Array names end in their axes: R rows, S samples, C children, V vocabulary, L completion length.
 """
 
 from __future__ import annotations
@@ -37,25 +36,25 @@ ROW = np.dtype(
         ("depth", np.int64),  # tokens drawn so far
         ("next", np.int64),  # the last token, which the model has not read yet
         ("log_prob", np.float64),  # of the tokens drawn so far, at temperature 1 and unfiltered
-        ("guessed", np.int64),  # tokens guessed to follow; they stand after those drawn
-        ("drafted", np.int64),  # tokens drawn so far that had been guessed
+        ("drafted", np.int64),  # tokens drawn so far that had been read ahead, which a folder may do
     ]
 )
 
 # What has ended of one prompt: the tokens drawn, end-of-text too, and whether they are finished (not cut off
-# by length), to the number of samples that drew them, their log-probability and how many had been guessed.
+# by length), to the number of samples that drew them, their log-probability and how many were read ahead.
 Ended = dict[tuple[tuple[int, ...], bool], tuple[int, float, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """The distinct continuations of all rows, sorted by row: its first `right` guesses, then one token.
+    """The distinct continuations of all rows by a token, sorted by row.
 
-    `of_samples` says which child each sample drew; the other arrays have an entry per child.
+    `of_samples` says which child each sample drew; the other arrays have an entry per child. `ahead` counts
+    the tokens before it that were read ahead, which stand after the row's own.
     """
 
     parents: Integers
-    right: Integers
+    ahead: Integers
     tokens: Integers
     log_probs: NDArray[np.float64]  # of all tokens that a child adds
     of_samples: Integers
@@ -117,15 +116,13 @@ class Frontier:
         return int(np.maximum(np.bincount(orders_R), np.ceil(share * samples)).sum())
 
     def advance(self) -> list[tuple[int, Streams]]:
-        """Extend every sample by the tokens that were guessed right and one more.
+        """Extend every sample by a token: a row becomes its distinct children.
 
         Returns the prompts and samples that must start again because their rows would exceed the budget.
         """
-        if self.task.guesser is not None:
-            self.task.guesser.write(self.rows, self.tokens_RL, self._longest_read(), ragged=self.unread)
         children = self._draw_children(*(self._read_prompts() if self.unread else self._forward()))
         self.unread = False
-        depths_C = self.rows["depth"][children.parents] + children.right
+        depths_C = self.rows["depth"][children.parents] + children.ahead
         finished_C = self._is_finished(children)
         ended_C = finished_C | (depths_C + 1 >= self.rows["limit"][children.parents])
         self._end(children, ended_C, finished_C)
@@ -149,7 +146,7 @@ class Frontier:
             yield batch
 
     def _may_be_packed(self, waiting: Sequence[tuple[int, Streams]]) -> bool:
-        """Whether one row can hold all prompts that wait: no padding, and guesses are read with them."""
+        """Whether one row can hold all prompts that wait, without padding."""
         lengths = [len(self.task.prompts[number]) for number, _ in waiting]
         return 0 < sum(lengths) <= PREFILL_TOKENS and max(lengths) <= self.task.longest_packed
 
@@ -181,21 +178,26 @@ class Frontier:
         return common
 
     def _read_prompts(self) -> tuple[Tensor, Tensor, Tensor]:
-        """As `_forward`, when nothing is read yet: all prompts and their guesses one after the other."""
-        prompts = [self.task.prompts[number] for number in self.rows["prompt"]]
-        lengths_R = np.array([len(prompt) - 1 for prompt in prompts])
-        ahead_RQ, guessed_R = self._ahead(), self.rows["guessed"]
-        sizes_R = lengths_R + 1 + guessed_R
+        """As `_forward`, when nothing is read yet: all prompts in one row, one after the other."""
+        texts = [self.task.prompts[number] for number in self.rows["prompt"]]
+        return self._read_packed(texts, np.zeros((len(texts), 1), np.int64))
+
+    def _read_packed(
+        self, texts: Sequence[Sequence[int]], ahead_RQ: Integers
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Read texts in one row, each attending to itself; the logits after the last tokens of each.
+
+        `ahead_RQ` counts these from the last token of its prompt on.
+        """
+        sizes_R = np.array([len(text) for text in texts])
+        lengths_R = sizes_R - 1 - ahead_RQ[:, -1]
         starts_R = np.cumsum(sizes_R) - sizes_R
-        positions = np.concatenate([np.arange(size) for size in sizes_R])
-        guesses = (tokens[:count] for tokens, count in zip(self.tokens_RL, guessed_R, strict=False))
-        texts = [part for prompt, guess in zip(prompts, guesses, strict=True) for part in (prompt, guess)]
         cache, last_RQ = DynamicCache(), (starts_R + lengths_R)[:, None] + ahead_RQ
         last, ids, places, read, bits, *seen = uploaded(
             self.device,
             last_RQ.flatten(),
             np.concatenate(texts, dtype=np.int64)[None],
-            positions[None],
+            np.concatenate([np.arange(size) for size in sizes_R])[None],
             *self._numbers(last_RQ.shape[1]),
             *blocks(np.repeat(starts_R + sizes_R, sizes_R)),
         )
@@ -213,45 +215,21 @@ class Frontier:
         self.tokens_computed += int(sizes_R.sum())
         return to_draw_from(logits), read, bits
 
-    def _longest_read(self) -> int:
-        """How many tokens of the longest row the model has read, or will have, its last one apart."""
-        if self.unread:
-            return max(len(self.task.prompts[number]) for number in self.rows["prompt"]) - 1
-        return int(self.cache.lengths.max())
-
-    def _ahead(self) -> Integers:
-        """What a forward reads of each row, counted from its last token; the last guess again as padding."""
-        count = 1 + int(self.rows["guessed"].max())
-        ahead_RQ: Integers = np.minimum(np.arange(count), self.rows["guessed"][:, None])
-        return ahead_RQ
-
     def _forward(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The logits after the last token and the guesses of every row, row by row; and the `_numbers`."""
-        ahead_RQ = self._ahead()
-        count = ahead_RQ.shape[1]
-        ids_RQ = self._tokens_ahead(ahead_RQ - 1).astype(np.int64)
-        ids_RQ[:, 0] = self.rows["next"]
-        if self.task.guesser is not None and self.cache.span + count > self.task.guesser.longest:
-            self.cache.close_gaps()
-        seen = self.cache.seen(count)
-        positions_RQ = self.cache.lengths[:, None] + ahead_RQ
+        """The logits after the last token of every row, in float32; and the `_numbers`."""
+        seen = self.cache.seen()
         ids, positions, read, bits, *seen = uploaded(
-            self.device, ids_RQ, positions_RQ, *self._numbers(count), *seen
+            self.device, self.rows["next"][:, None], self.cache.lengths[:, None], *self._numbers(), *seen
         )
         mask = self.cache.mask(self.model, *seen)
-        logits_RQV = self._run(
-            ids, count, past_key_values=self.cache, position_ids=positions, attention_mask=mask
+        logits_R1V = self._run(
+            ids, 1, past_key_values=self.cache, position_ids=positions, attention_mask=mask
         )
-        self.cache.step(count)
-        self.tokens_computed += int((1 + self.rows["guessed"]).sum())
-        return to_draw_from(logits_RQV.flatten(0, 1)), read, bits
+        self.cache.step()
+        self.tokens_computed += len(self.rows)
+        return to_draw_from(logits_R1V[:, 0]), read, bits
 
-    def _tokens_ahead(self, ahead_RQ: Integers) -> NDArray[np.int32]:
-        """Tokens of every row, counted from the first that is not drawn yet; past its guesses, any."""
-        places_RQ = np.minimum(self.rows["depth"][:, None] + ahead_RQ, self.tokens_RL.shape[1] - 1)
-        return self.tokens_RL[np.arange(len(self.rows))[:, None], places_RQ]
-
-    def _numbers(self, count: int) -> tuple[Integers, Integers]:
+    def _numbers(self, count: int = 1) -> tuple[Integers, Integers]:
         """Where each sample draws in the logits of `count` tokens a row, and its random numbers, as bits."""
         read_SQ = self.rows_S[:, None] * count + np.arange(count)
         depths_SQ = self.rows["depth"][self.rows_S][:, None] + np.arange(count)
@@ -262,34 +240,18 @@ class Frontier:
         logits: Tensor = self.model(input_ids=ids, use_cache=True, logits_to_keep=count, **inputs).logits
         return logits[:, -count:]
 
-    def _draw_children(self, logits: Tensor, read: Tensor, bits: Tensor) -> Children:
-        """Let every sample draw after each token of its row, and go as far as it draws what was guessed."""
-        vocabulary, count = logits.shape[-1], len(logits) // len(self.rows)
+    def _draw_children(self, logits_RV: Tensor, read: Tensor, bits: Tensor) -> Children:
+        """Let every sample draw a token after its row; those that drew the same one share a child."""
+        vocabulary = logits_RV.shape[-1]
         # Bits until now, since Apple's GPUs have no float64: there logits came to the CPU.
-        read, numbers = read.to(logits.device), bits.to(logits.device).view(torch.float64)
-        drawn, log_probs = fetched(logits, read, draw(logits, self.task.settings, read, numbers))
-        drawn_SQ, log_probs_SQ = drawn.reshape(-1, count), log_probs.reshape(-1, count)
-        right_S = self._right_guesses(drawn_SQ)
-        last = np.arange(len(right_S)), right_S
-        # A child is a place in the flattened logits: after which read token, and which token is drawn there.
-        keys_S = (self.rows_S * count + right_S) * vocabulary + drawn_SQ[last]
+        rows_S, numbers_S = read.to(logits_RV.device), bits.to(logits_RV.device).view(torch.float64)
+        drawn = draw(logits_RV, self.task.settings, rows_S, numbers_S)
+        tokens_S, log_probs_S = fetched(logits_RV, rows_S, drawn)
+        # A child is a place in the flattened logits: after which row, and which token is drawn there.
+        keys_S = self.rows_S * vocabulary + tokens_S
         keys_C, first_C, of_S = np.unique(keys_S, return_index=True, return_inverse=True)
-        read_C, tokens_C = np.divmod(keys_C, vocabulary)
-        parents_C, right_C = np.divmod(read_C, count)
-        log_probs_C = log_probs_SQ.cumsum(1)[first_C, right_C]  # of right guesses and what follows them
-        return Children(parents_C, right_C, tokens_C, log_probs_C, of_S)
-
-    def _right_guesses(self, drawn_SQ: Integers) -> Integers:
-        """How many of its row's guesses each sample has drawn."""
-        places_Q = np.arange(drawn_SQ.shape[1] - 1)
-        agrees_SQ = drawn_SQ[:, :-1] == self._tokens_ahead(places_Q[None])[self.rows_S]
-        agrees_SQ &= places_Q < self.rows["guessed"][self.rows_S][:, None]
-        right_S: Integers = agrees_SQ.cumprod(1).sum(1)
-        if self.task.guesser is not None:
-            farthest_R = np.zeros(len(self.rows), np.int64)
-            np.maximum.at(farthest_R, self.rows_S, right_S)
-            self.task.guesser.right += int(farthest_R.sum())
-        return right_S
+        parents_C, tokens_C = np.divmod(keys_C, vocabulary)
+        return Children(parents_C, np.zeros_like(parents_C), tokens_C, log_probs_S[first_C], of_S)
 
     def _is_finished(self, children: Children) -> NDArray[np.bool_]:
         finished_C = self.task.is_end[children.tokens]
@@ -300,7 +262,7 @@ class Frontier:
 
     def _path(self, children: Children, child: np.intp) -> list[int]:
         parent = children.parents[child]
-        depth = self.rows["depth"][parent] + children.right[child]
+        depth = self.rows["depth"][parent] + children.ahead[child]
         return [*self.tokens_RL[parent, :depth].tolist(), int(children.tokens[child])]
 
     def _end(self, children: Children, ended_C: NDArray[np.bool_], finished_C: NDArray[np.bool_]) -> None:
@@ -312,7 +274,7 @@ class Frontier:
             # A completion can end twice, if some of its samples had to start again.
             count = int(counts_C[child]) + ended.get(key, (0,))[0]
             log_prob = float(parent["log_prob"] + children.log_probs[child])
-            ended[key] = count, log_prob, int(parent["drafted"] + children.right[child])
+            ended[key] = count, log_prob, int(parent["drafted"] + children.ahead[child])
             self.distinct += 1
             self.drawn += int(counts_C[child])
 
@@ -340,7 +302,7 @@ class Frontier:
         # Slots and children are permutations of each other: this is the way back.
         child_R[slots_C[kept_C]] = np.flatnonzero(kept_C)
         self._move(children.parents[child_R])
-        self._append(children.right[child_R], children.tokens[child_R], children.log_probs[child_R])
+        self._append(children.ahead[child_R], children.tokens[child_R], children.log_probs[child_R])
         rows_S = slots_C[children.of_samples]
         self.rows_S, self.streams_S = rows_S[rows_S >= 0], self.streams_S[rows_S >= 0]
 
@@ -350,11 +312,10 @@ class Frontier:
         moved = np.flatnonzero(parents_R != np.arange(len(parents_R)))
         self.tokens_RL[moved] = self.tokens_RL[parents_R[moved]]
 
-    def _append(self, right_R: Integers, tokens_R: Integers, log_probs_R: NDArray[np.float64]) -> None:
-        """Add the right guesses, which stand in their places already, and a token to every row."""
-        self.cache.keep(1 + right_R)
-        self.rows["depth"] += right_R
-        self.rows["drafted"] += right_R
+    def _append(self, ahead_R: Integers, tokens_R: Integers, log_probs_R: NDArray[np.float64]) -> None:
+        """Add a token to every row, after those read ahead, which stand in their places already."""
+        self.rows["depth"] += ahead_R
+        self.rows["drafted"] += ahead_R
         self.rows["log_prob"] += log_probs_R
         self.tokens_RL[np.arange(len(tokens_R)), self.rows["depth"]] = tokens_R
         self.rows["next"] = tokens_R

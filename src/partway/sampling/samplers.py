@@ -77,14 +77,18 @@ class TreeSampler:
 
     def complete(self, model: PreTrainedModel, task: SamplingTask) -> Drawn:
         """Rows are admitted as others end."""
-        frontier = Frontier(model, task, self.cache(task.budget))
-        admission = Admission(task)
-        while admission.waiting or len(frontier.rows):
-            frontier.admit(admission.admissible(frontier))
-            admission.return_evicted(frontier.advance())
-            if task.on_drawn is not None:
-                task.on_drawn(frontier.drawn)
-        return frontier.ended, frontier.tokens_computed
+        return complete_on(Frontier(model, task, self.cache(task.budget)), task)
+
+
+def complete_on(frontier: Frontier, task: SamplingTask) -> Drawn:
+    """Grow a tree until every sample that the task asks for has ended."""
+    admission = Admission(task)
+    while admission.waiting or len(frontier.rows):
+        frontier.admit(admission.admissible(frontier))
+        admission.return_evicted(frontier.advance())
+        if task.on_drawn is not None:
+            task.on_drawn(frontier.drawn)
+    return frontier.ended, frontier.tokens_computed
 
 
 class Admission:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,32 +48,13 @@ class AnswerWatch:
             yield tuple(tokens[start:])
 
 
-class Guesser(Protocol):
-    """Guesses which tokens follow in each row, so that one forward reads several of them.
-
-    A guess decides what is computed ahead, never what is drawn. A folder around the method has one, from the
-    solutions that a problem has kept: 2.8 times the samples per second at one sample a problem, 1.3 times
-    at a hundred (`python -m benchmarks sample`).
-    """
-
-    longest: int  # tokens of a row up to which the model goes by the positions and masks it is given
-    right: int  # guesses that were drawn so far
-
-    def write(self, rows: NDArray[Any], tokens_RL: NDArray[np.int32], cached: int, *, ragged: bool) -> None:
-        """Set `guessed` of each row and write its guesses after its own tokens, of which `cached` are read.
-
-        In a `ragged` forward each row has as many guesses as it likes; else all are read equally far.
-        """
-
-
 @dataclass(frozen=True)
 class SamplingTask:
     """Of each prompt the streams of random numbers of its samples, and the longest completion.
 
     At most `budget` rows are held at a time, of at most `prompt_budget` prompts (None: of any). A completion
-    ends with a token that `is_end`, or where `watch` sees the end of a solution. `guesser` says what
-    probably follows, to samplers that can use it. Prompts of at most `longest_packed` tokens may be read in
-    one row, each attending to itself.
+    ends with a token that `is_end`, or where `watch` sees the end of a solution. Prompts of at most
+    `longest_packed` tokens may be read in one row, each attending to itself.
     """
 
     prompts: Sequence[Sequence[int]]
@@ -84,7 +64,6 @@ class SamplingTask:
     budget: int
     is_end: NDArray[np.bool_]
     watch: AnswerWatch | None = None
-    guesser: Guesser | None = None
     longest_packed: int = 0
     prompt_budget: int | None = None
     on_drawn: Callable[[int], None] | None = None  # told how many samples have ended

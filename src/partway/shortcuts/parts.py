@@ -5,7 +5,7 @@ from partway.registry import Part, Parts
 PARTS: Parts = {
     "samplers": {
         "shared_prompts": Part("partway.shortcuts.shared_prompts:sampler", "Prompts kept once."),
-        "guesses": Part("partway.shortcuts.guessing:guesser", "Tokens that probably follow, read ahead."),
+        "guesses": Part("partway.shortcuts.guessing:sampler", "Tokens that probably follow, read ahead."),
         "own_cache": Part("partway.shortcuts.marching:OWN_CACHE", "Rows in step, for any causal model."),
     },
     "scorings": {

@@ -21,9 +21,10 @@ from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 from transformers import Cache, DynamicCache, PreTrainedModel
 
-from partway.sampling.cache import Integers, RowCache, aligned, places_of
+from partway.sampling.cache import Integers, aligned, places_of
 from partway.sampling.samplers import TreeSampler, windows
 from partway.sampling.sampling_task import token_bytes
+from partway.shortcuts.gaps import GappedRowCache
 
 # Bytes of a token's keys and values; with fewer, launching more operations costs more. On a GPU it always
 # does: there whole rows need as many operations as `generate`, and these half as many again.
@@ -43,7 +44,7 @@ class SharedPromptCache(Cache):  # type: ignore[misc]  # transformers is untyped
 
     def __init__(self, slots: int) -> None:
         super().__init__(layers=[])
-        self.drawn = RowCache(slots)
+        self.drawn = GappedRowCache(slots)
         self.prompt_lengths: Integers = np.zeros(0, np.int64)
         self.prompts_R: Integers = np.zeros(0, np.int64)  # of each row, which prompt it continues
         # Keys and values per layer: prompt, head, index, dimension.
@@ -104,7 +105,7 @@ class SharedPromptCache(Cache):  # type: ignore[misc]  # transformers is untyped
         self.latest = (*of_prompts, *of_rows)
         return key_states, value_states
 
-    def step(self, count: int) -> None:
+    def step(self, count: int = 1) -> None:
         """Count the tokens that a forward has just appended to every row."""
         self.drawn.step(count)
 
@@ -116,7 +117,7 @@ class SharedPromptCache(Cache):  # type: ignore[misc]  # transformers is untyped
         """Forget what was not kept."""
         self.drawn.close_gaps()
 
-    def seen(self, count: int) -> list[NDArray[Any]]:
+    def seen(self, count: int = 1) -> list[NDArray[Any]]:
         """What says who sees whom when the next `count` tokens of each row are read."""
         self.drawn.make_room(count)
         starts_P = self.longest_prompt - self.prompt_lengths

@@ -24,11 +24,11 @@ from partway.learning.layouts import Flat, Tree
 from partway.models.engine import Request, SamplingSettings
 from partway.models.loading import load_model
 from partway.sampling import frontier, local_engine
-from partway.sampling.cache import RowCache
 from partway.sampling.local_engine import LocalEngine
 from partway.sampling.samplers import TreeSampler
 from partway.shortcuts import guessing
 from partway.shortcuts.after_prompt import SharedPrompt
+from partway.shortcuts.gaps import GappedRowCache
 from partway.shortcuts.guessing import SURE, UNSURE, Drafts
 from partway.solution import EMPTY, Solution
 
@@ -59,21 +59,20 @@ def some_samples(language_model, **options):
 
 def count_forwards(monkeypatch):
     """A list that grows by the number of tokens per row at each forward of the frontier."""
-    seen, run, read = [], frontier.Frontier._run, frontier.Frontier._read_prompts
+    seen, run, read = [], frontier.Frontier._run, frontier.Frontier._read_packed
 
     def watched(self, ids, count, **inputs):
         seen.append(ids.shape[1])
         return run(self, ids, count, **inputs)
 
-    def watched_read(self):
-        seen.append(sum(len(self.task.prompts[number]) for number in self.rows["prompt"]))
-        seen[-1] += self.rows["guessed"].sum()
-        return read(self)
+    def watched_read(self, texts, ahead):
+        seen.append(sum(map(len, texts)))
+        return read(self, texts, ahead)
 
     # The check at start draws too, which is not to be counted.
     monkeypatch.setattr(local_engine, "checked_sampler", lambda model, pad_id: TreeSampler())
     monkeypatch.setattr(frontier.Frontier, "_run", watched)
-    monkeypatch.setattr(frontier.Frontier, "_read_prompts", watched_read)
+    monkeypatch.setattr(frontier.Frontier, "_read_packed", watched_read)
     return seen
 
 
@@ -281,7 +280,7 @@ def test_rows_forget_wrong_guesses_and_see_the_rest_in_order():
     prefilled = DynamicCache()
     states = torch.tensor([[1.0, 2, 3], [4, 5, 0]], dtype=torch.float64)[:, None, :, None]
     prefilled.update(states, states, 0)
-    cache = RowCache(4)
+    cache = GappedRowCache(4)
     cache.admit(prefilled, np.array([3, 2]))
     append(cache, [[10, 11, 12], [20, 21, 22]])
     cache.select(np.array([0, 1, 1]))
@@ -306,7 +305,7 @@ def test_rows_forget_wrong_guesses_and_see_the_rest_in_order():
 
 
 def test_rows_are_taken_from_one_row_that_holds_them_and_what_was_read_ahead():
-    prefilled, cache = DynamicCache(), RowCache(2)
+    prefilled, cache = DynamicCache(), GappedRowCache(2)
     states = torch.arange(1.0, 10, dtype=torch.float64)[None, None, :, None]
     prefilled.update(states, states, 0)
     cache.admit(prefilled, np.array([2, 3]), starts=np.array([0, 4]), ahead=2)
