@@ -126,7 +126,8 @@ def warm(contenders: dict[str, SelfSamplingTrainer], rounds: int) -> None:
         key: SolutionBuffer.from_json(buffer.problem, buffer.to_json(), buffer.language)
         for key, buffer in first.buffers.items()
     }
-    second.buffers = Buffers([buffer.problem for buffer in copies.values()], copies)
+    given = Buffers([buffer.problem for buffer in copies.values()], copies)
+    second.buffers = second.account.buffers = second.batches.buffers = given
 
 
 def measure(contenders: dict[str, SelfSamplingTrainer], steps: int) -> dict[str, Any]:
@@ -183,11 +184,12 @@ def seconds_without_drafts(trainer: SelfSamplingTrainer) -> float:
     from partway.models.loading import LanguageModel
     from partway.sampling.guided import sample_solutions
     from partway.sampling.local_engine import LocalEngine
+    from partway.training.engines import sampling_mode
 
-    model = LanguageModel(trainer.model, trainer.codec, trainer.context_length)
+    model = LanguageModel(trainer.model, trainer.codec, trainer.kept_targets.context_length)
     engine = LocalEngine(model, language=trainer.language)
     started = time.perf_counter()
-    with trainer.sampling_mode(engine):
+    with sampling_mode(trainer, engine):
         sample_solutions(
             engine, trainer.batch, trainer.buffers, trainer.guide, trainer.args.sampling, trainer.step
         )

@@ -160,9 +160,11 @@ def command(
         check_started(Path(args.output_dir or "run"))
     trainer = _trainer(args, strict, replay)
     if "MASTER_PORT" in os.environ and "RANK" not in os.environ:  # what accelerate sets for several processes
-        trainer.say("one process only: without GPUs, accelerate launch needs --multi_gpu to start several")
+        trainer.recorder.say(
+            "one process only: without GPUs, accelerate launch needs --multi_gpu to start several"
+        )
     if remark := _unused_gpus(args):
-        trainer.say(remark)
+        trainer.recorder.say(remark)
     try:
         trainer.train(resume_from_checkpoint=resume, force=force, branch=trunk)
     except Interrupted as interrupted:
@@ -213,8 +215,23 @@ def _check_reporting(args: SelfSamplingConfig) -> None:
 def _rehearse(args: SelfSamplingConfig, strict: bool, as_json: bool) -> None:
     with tempfile.TemporaryDirectory() as nowhere:  # a trainer wants a directory even to try
         args.output_dir = nowhere
-        rehearsal = _trainer(args, strict, writes=False).rehearse()
-    click.echo(json.dumps({"rehearsal": rehearsal}) if as_json else rehearsal)
+        said = rehearsal(_trainer(args, strict, writes=False))
+    click.echo(json.dumps({"rehearsal": said}) if as_json else said)
+
+
+def rehearsal(trainer: SelfSamplingTrainer) -> str:
+    """Explore and learn from the first batch without updating or writing anything; says what it found."""
+    trainer.before_step()
+    if trainer.args.self_sampling != "none":
+        trainer.explore(trainer.batch)
+    loss = trainer.learn(trainer.model, trainer.batch)
+    trainer.model.zero_grad()
+    ledger = trainer.account.ledger
+    return (
+        f"{len(trainer.train_dataset)} problems, {trainer.args.problems_per_step} per step; "
+        f"first batch: loss {loss.item():.3f}, {ledger.drawn} samples drawn, "
+        f"{ledger.tokens} tokens learned from in layout {trainer.scorer.layout.name}"
+    )
 
 
 def _trainer(
@@ -237,11 +254,11 @@ def _trainer(
         first = trainer.left_out[0]
         if strict:
             raise ProblemError(f"{args.train_file}: problem {first.id}: {first.reason}")
-        trainer.say(f"left out {len(trainer.left_out)} problems that cannot be used:")
+        trainer.recorder.say(f"left out {len(trainer.left_out)} problems that cannot be used:")
         for one in trainer.left_out[:NAMED]:
-            trainer.say(f"  problem {one.id}: {one.reason}")
+            trainer.recorder.say(f"  problem {one.id}: {one.reason}")
     for line in outline(trainer)[: None if writes else -1]:  # the last one says where results go
-        trainer.say(line)
+        trainer.recorder.say(line)
     return trainer
 
 
@@ -270,7 +287,7 @@ def outline(trainer: SelfSamplingTrainer) -> list[str]:
     asked = "its chat template" if trainer.codec.question.is_markup else "the question as a comment"
     steps = args.max_steps
     if steps < 0:
-        steps = math.ceil(args.num_train_epochs * trainer.order.steps_per_epoch)
+        steps = math.ceil(args.num_train_epochs * trainer.batches.order.steps_per_epoch)
     looked = "no evaluation (eval_file is not set)"
     if trainer.eval_dataset:
         looked = f"evaluation on {len(trainer.eval_dataset):,} problems every {args.eval_steps:g} steps"
@@ -312,7 +329,7 @@ def _learned_nothing(run: Run) -> bool:
 def _conclude(trainer: SelfSamplingTrainer, as_json: bool) -> None:
     run = trainer.run
     if _learned_nothing(run):
-        trainer.say(
+        trainer.recorder.say(
             "NOTHING was learned: no problem has a solution, and no sample was right; "
             f"what was sampled is in {run.directory / 'samples'}"
         )
@@ -320,7 +337,7 @@ def _conclude(trainer: SelfSamplingTrainer, as_json: bool) -> None:
     if spent["time/executing"] > MUCH * spent["seconds"]:
         share = spent["time/executing"] / spent["seconds"]
         why = f"partway buffer slowest {run.directory}"
-        trainer.say(f"running programs took {share:.0%} of the time; to see which: {why}")
+        trainer.recorder.say(f"running programs took {share:.0%} of the time; to see which: {why}")
     if as_json:
         latest: dict[str, object] = {"run": str(run.directory)}
         for line in run.metrics():  # lines of training and of evaluation have different keys
@@ -328,4 +345,4 @@ def _conclude(trainer: SelfSamplingTrainer, as_json: bool) -> None:
         click.echo(json.dumps(latest))
     else:
         click.echo(str(run.final))
-        trainer.say(f"next: partway report {run.directory}, or partway sample {run.directory}")
+        trainer.recorder.say(f"next: partway report {run.directory}, or partway sample {run.directory}")

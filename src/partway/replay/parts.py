@@ -3,9 +3,8 @@
 from partway.registry import Part, Parts
 
 PARTS: Parts = {
-    "explorers": {"recorded": Part("partway.replay.recorded:Recorded", "The samples of a run.")},
+    "explorers": {"recorded": Part("partway.replay.recorded:replayed", "The samples of a run.")},
     "replays": {
-        "results": Part("partway.replay.recorded:recorded_results", "Evaluations that a run has recorded."),
         "branch": Part("partway.replay.branching:branch", "Another run's first steps."),
     },
 }

@@ -9,10 +9,9 @@ from itertools import groupby
 from transformers import PreTrainedModel
 
 from partway.errors import RunError
-from partway.evaluation import ProblemResult
+from partway.evaluation import Judged
 from partway.measuring.result_files import read_results
 from partway.models.engine import Engine, Request, SamplingSettings, Wrapped
-from partway.problem import Problem
 from partway.runs import Run
 from partway.sample import Sample
 
@@ -61,10 +60,45 @@ class Recorded(Wrapped):
         return [replace(one, count=sum(row.count for row in same)) for one, same in alike]
 
 
-def recorded_results(replay: Run, step: int, problems: Sequence[Problem]) -> tuple[ProblemResult, ...] | None:
-    """The results of a run that is replayed, if it was evaluated at this step."""
-    if step not in replay.evaluated_steps():
-        return None
-    recorded, *_ = read_results(replay.evaluation_file(step))
-    ids = {problem.id for problem in problems}
-    return tuple(result for result in recorded if result.task_id in ids)
+class Evaluated(Wrapped):
+    """The samples of a run's evaluations, at the steps at which it was evaluated in the same way."""
+
+    def __init__(self, engine: Engine, run: Run) -> None:
+        super().__init__(engine)
+        self.run = run
+        self._step: int | None = None  # of the weights, while training goes on
+
+    def update(self, weights: PreTrainedModel, version: int) -> None:
+        """Go to the step of these weights."""
+        self._step = version
+        super().update(weights, version)
+
+    def complete(
+        self, requests: Sequence[Request], settings: SamplingSettings, seed: int
+    ) -> list[list[Sample]]:
+        """What the run drew for these problems, if it did; otherwise what the engine draws."""
+        drawn = self._drawn(settings, seed)
+        if any(request.problem.id not in drawn for request in requests):
+            return super().complete(requests, settings, seed)
+        return [[one.sample for one in drawn[request.problem.id]] for request in requests]
+
+    def _drawn(self, settings: SamplingSettings, seed: int) -> dict[str, tuple[Judged, ...]]:
+        if self._step not in self.run.evaluated_steps():
+            return {}
+        results, plan = read_results(self.run.evaluation_file(self._step))
+        for phase in plan.phases:
+            if (phase.settings, phase.seed) == (settings, seed):
+                is_pass1 = phase.name == "pass1"
+                return {one.task_id: one.pass1 if is_pass1 else one.samples for one in results}
+        return {}
+
+    def rest(self) -> None:
+        """The run ends here: whoever evaluates later has other weights."""
+        self._step = None
+        super().rest()
+
+
+def replayed(engine: Engine, run: Run) -> tuple[Engine, Engine]:
+    """What evaluations and exploring ask when a run is replayed."""
+    evaluated = Evaluated(engine, run)
+    return evaluated, Recorded(evaluated, run)

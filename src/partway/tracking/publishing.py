@@ -112,14 +112,35 @@ def reaching_hub() -> Iterator[None]:
         ) from error
 
 
-def upload(directory: Path, name: str, message: str | None, token: str | None, revision: str | None) -> Any:
-    """Upload a directory as the model `name`; after training, a failure loses nothing."""
+def upload(
+    trainer: SelfSamplingTrainer,
+    message: str | None,
+    *,
+    token: str | None = None,
+    revision: str | None = None,
+    **_: Any,
+) -> Any:
+    """Upload the final model of a trainer's run; after training, a failure loses nothing.
+
+    It always waits for the end: there is nothing left to do meanwhile.
+    """
+    if not trainer.is_world_process_zero():
+        return None
+    if trainer.hub_model_id is None:
+        trainer.init_hf_repo(token)
+    directory, name = trainer.run.final, trainer.hub_model_id
     try:
-        return HfApi().upload_folder(
-            repo_id=name, folder_path=directory, commit_message=message, token=token, revision=revision
+        commit = HfApi().upload_folder(
+            repo_id=name,
+            folder_path=directory,
+            commit_message=message,
+            token=token or trainer.args.hub_token,
+            revision=revision or trainer.args.hub_revision,
         )
     except (*HUB_ERRORS, ValueError) as error:  # ValueError: a name that can be no repository's
         raise RunError(
             f"{directory}: the model is here, but could not be uploaded ({one_line(error, lines=1)}); "
             f"try again with: hf upload {name} {directory}"
         ) from error
+    trainer.recorder.say(f"uploaded {directory} to {name}")
+    return commit

@@ -7,11 +7,12 @@ checkpoint to the last bit. Where the time went is counted apart, as it is never
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ from accelerate import Accelerator
 
 from partway.buffer import Verdict
 from partway.errors import RunError
+from partway.language import Trace
 from partway.learning.token_tree import Targets
 from partway.models.text import Codec
+from partway.objectives import Objective
 from partway.runs import Run
 from partway.runs.checkpoints import RunProgress
 from partway.sample import Sample
@@ -122,10 +125,30 @@ class Account:
 
     run: Run
     buffers: Buffers
+    codec: Codec
+    objective: Objective
+    mixed: AddedOrder | None = None  # the order of problems, if it depends on what is solved
     ledger: Ledger = field(default_factory=Ledger)
     total_loss: float = 0.0
     num_tokens: int = 0
-    mixed: AddedOrder | None = None  # the order of problems, if it depends on what is solved
+
+    def add_drawn(self, samples: Iterable[Sample]) -> None:
+        """Account for a step's samples, before any of them is considered."""
+        self.ledger.unsolved += sum(one.count for one in samples if not self.buffers.is_solved(one.problem))
+
+    def consider(self, sample: Sample, trace: Trace, step: int) -> None:
+        """Let the problem's buffer judge a traced sample, and account for it."""
+        # A run keeps the tokens that it learned; those of other samples would double its files.
+        kept = sample if self.objective.least_samples else replace(sample, tokens=())
+        tokens = sample.tokens or self.codec.encode(sample.completion)
+        for judged in self.buffers.consider(kept, trace, step):
+            self.ledger.add_sample(judged, len(tokens), executed=bool(trace.states))
+
+    def add_learned(self, learned: Learned, loss: float, problems: int) -> None:
+        """Account for what a step learned from so many problems; a loss that is not a number is an error."""
+        if not math.isfinite(loss):
+            raise learned.no_number("loss", loss, self.run, self.codec)
+        self.ledger.add_learned(loss, problems, learned.targets.values())
 
     def share(self, accelerator: Accelerator) -> None:
         """Give every process every buffer, and write what all of them sampled to the run."""

@@ -14,6 +14,8 @@ from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 from torch.nn.utils import get_total_norm
 
+from partway.learning.scoring import PassLoss
+
 T = TypeVar("T")
 
 
@@ -47,6 +49,21 @@ def gradient_norm(model: Any) -> float:
     """The norm of all gradients there are, of a model spread over processes too."""
     norm = get_total_norm([weight.grad for weight in model.parameters() if weight.grad is not None])
     return float(norm.full_tensor() if isinstance(norm, DTensor) else norm)
+
+
+def backward(
+    accelerator: Accelerator, model: Any, passes: Iterator[PassLoss], count: int
+) -> Iterator[PassLoss]:
+    """Make each of so many passes and backpropagate its loss; gradients are reduced in the last one."""
+    # DeepSpeed would divide by accumulation steps, which the loss, a mean over the whole batch, knows of.
+    has_deepspeed = getattr(accelerator.state, "deepspeed_plugin", None) is not None
+    options = {"scale_wrt_gas": False} if has_deepspeed else {}
+    for number in range(count):
+        with reducing(accelerator, model, is_last=number == count - 1):
+            part = next(passes)
+            # Processes average their gradients; the loss is a mean over the problems of all.
+            accelerator.backward(part.loss * accelerator.num_processes, **options)
+        yield part
 
 
 @contextmanager

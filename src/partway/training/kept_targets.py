@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from partway.buffer import SolutionBuffer
 from partway.errors import EngineError
-from partway.language import Language
+from partway.language import Language, Trace
 from partway.learning.token_tree import Target, TargetKind, Targets
 from partway.models.loading import LanguageModel
 from partway.objectives import Objective
@@ -22,23 +22,34 @@ class KeptTargets:
     """Turns buffers into targets; tokens of what was seen lately are kept, since buffers change little."""
 
     def __init__(
-        self, model: LanguageModel, config: SelfSamplingConfig, objective: Objective, language: Language
+        self,
+        language_model: LanguageModel,
+        config: SelfSamplingConfig,
+        objective: Objective,
+        language: Language,
     ) -> None:
-        self._config = config
+        self._config, self._objective, self._language = config, objective, language
         self._limit = 1 if objective.learns_reference_only else config.solutions_per_step
-        self._codec = codec = model.codec
-        self._context_length = model.context_length
+        self._codec = codec = language_model.codec
+        self.context_length = language_model.context_length
         self.tokens_of = lru_cache(maxsize=200_000)(lambda solution: tuple(codec.steps(solution)))
         read = lru_cache(maxsize=100_000)(lambda question: tuple(codec.prompt(question)))
         self.prompt_of: Callable[[Problem], tuple[int, ...]] = lambda one: read(language.question(one))
 
-    def of(self, problem: Problem, buffer: SolutionBuffer, step: int) -> Targets | None:
-        """The targets of one problem in a step; None if it has none, or none that fits the model."""
+    def of(
+        self, problem: Problem, buffer: SolutionBuffer, explored: Sequence[tuple[Sample, Trace]], step: int
+    ) -> Targets | None:
+        """The targets of one problem in a step: its buffer or, if the objective says so, what was explored.
+
+        None if there are none, or none that fits the model.
+        """
+        if self._objective.least_samples:
+            return self._drawn(problem, explored) if explored else None
         prompt = self.prompt_of(problem)
         fitting = [
             target
             for target in self._all(problem, buffer)
-            if len(prompt) + len(target) <= self._context_length
+            if len(prompt) + len(target) <= self.context_length
         ]
         chosen = self._chosen(fitting, problem, step)
         return Targets(prompt, tuple(chosen)) if chosen else None
@@ -61,8 +72,9 @@ class KeptTargets:
         rng = random.Random(f"{step_seed(self._config.seed, step, 'learn')}/{problem.id}")
         return [targets[0], *rng.sample(targets[1:], self._limit - 1)]
 
-    def drawn(self, problem: Problem, targets: Sequence[Target]) -> Targets | None:
+    def _drawn(self, problem: Problem, explored: Sequence[tuple[Sample, Trace]]) -> Targets | None:
         """Samples token by token as they were drawn; None where nothing of them counts."""
+        targets = self._objective.learned(problem, explored, self._language, self._codec)
         if not all(target.tokens for target in targets):  # those of the same text may be others
             raise EngineError(
                 f"problem {problem.id}: the engine gives text without its tokens, which are learned; let "
@@ -74,4 +86,4 @@ class KeptTargets:
     def has_room(self, problem: Problem, prefix: Solution) -> bool:
         """Whether a beginning of a solution leaves room to continue it."""
         length = len(self.prompt_of(problem)) + len(self.tokens_of(prefix))
-        return length < self._context_length
+        return length < self.context_length

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Protocol, TypeVar
 
 from torch.utils.data import DataLoader
 
+from partway import registry
 from partway.problem import Problem
 from partway.training.config import SelfSamplingConfig
+from partway.training.shared_buffers import Buffers
 
 T = TypeVar("T")
 
@@ -107,6 +109,44 @@ class AddedOrder(Protocol):
 
     def go_back_to(self, turns: Sequence[int]) -> None:
         """Queue up as a checkpoint says."""
+
+
+class Batches:
+    """What each step takes: its problems, this process's parts of them, and how many samples each gets."""
+
+    def __init__(self, args: SelfSamplingConfig, problems: Sequence[Problem], buffers: Buffers) -> None:
+        self.args, self.problems, self.buffers = args, problems, buffers
+        self.order = BatchOrder.of(args, len(problems))
+        self.mixed: AddedOrder | None = None
+        if args.solved_share is not None:
+            self.mixed = registry.part("choices", "solved_share").of(args, problems, buffers.is_solved)
+        self.parts: list[list[Problem]] = []  # what this process has still to take of the batch
+        self._batch: list[Problem] = []
+
+    def take(self, step: int, share: Callable[[], None]) -> list[Problem]:
+        """The problems of a step (counted from 0), of all processes, once `share` made buffers current."""
+        # Of all processes: losses are means over the whole batch, whoever computes them.
+        if self.mixed is not None and self.buffers.are_due(self._batch):  # the last step's
+            share()
+        self._batch = [self.problems[index] for index in (self.mixed or self.order).batch(step)]
+        if self.buffers.are_due(self._batch):
+            share()
+        self.buffers.will_explore(self._batch)
+        self.parts = self.order.divided(self._batch)
+        return self._batch
+
+    def counts(self) -> dict[str, int]:
+        """How many samples each problem of the batch gets, where that is not the same for all."""
+        if self.args.sample_budget == "equal":
+            return {}
+        ids = [problem.id for problem in self._batch]
+        tried = [(self.buffers.is_solved(key), self.buffers.drawn[key]) for key in ids]
+        divided = registry.part("choices", "sample_budget")
+        return dict(zip(ids, divided(self.args.samples_per_problem * len(ids), tried), strict=True))
+
+    def ahead(self, step: int) -> list[list[Problem]]:
+        """The parts that this process will take in a step that is still to come."""
+        return [[self.problems[index] for index in part] for part in self.order.parts(step)]
 
 
 def shuffled(count: int, seed: str) -> list[int]:

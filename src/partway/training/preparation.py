@@ -1,38 +1,32 @@
-"""What a run begins with: problems its model can learn from, their first buffers, and what draws samples."""
+"""What a run begins with: problems that its model can learn from, and their first buffers."""
 
 from __future__ import annotations
 
 import gc
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from partway import registry
 from partway.buffer import reconsider, reference_traces
 from partway.buffer.seeding import SeededBuffers
 from partway.errors import ConfigError, ProblemError
 from partway.language import Language, Trace
 from partway.language.language import flaw_of
-from partway.models.engine import Asked, Engine
 from partway.models.loading import LanguageModel
 from partway.problem import Problem
 from partway.problems import ProblemSource, load_problems, without_number, without_references
-from partway.runs import Run, read_rows
-from partway.sampling.local_engine import LocalEngine, end_ids
+from partway.runs import read_rows
 from partway.training.config import SelfSamplingConfig
-from partway.training.distributed import from_first
+from partway.training.resuming import check_writable
 from partway.training.starting_model import prepared_model
 
 if TYPE_CHECKING:
     from peft import PeftConfig
-
-    from partway.training.trainer import SelfSamplingTrainer
 
 MOST_TOKENS, SPARE_TOKENS = 2, 16  # no tokenizer makes more of an ASCII character, and at the ends of a text
 
@@ -59,12 +53,12 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Material:
-    """What a training begins with; `traces` are those of the references, by problem id."""
+    """What a training begins with."""
 
     language_model: LanguageModel
     problems: list[Problem]
     dev: list[Problem]
-    traces: Mapping[str, Trace]
+    buffers: SeededBuffers
     left_out: list[LeftOut]
     remarks: list[str]
 
@@ -78,19 +72,22 @@ def material(
     language: Language,
     peft_config: PeftConfig | None,
 ) -> Material:
-    """The model, and the problems of the data sets that can be used with it."""
+    """The model, the problems of the data sets that can be used with it, and their first buffers.
+
+    The settings follow: readers of the run have the same language, and nothing is evaluated on no problems.
+    """
+    config.settings |= language.settings()
+    check_writable(Path(config.output_dir or "run"))
     given, remarks = given_problems(train, language, config)
     language_model = prepared_model(model, tokenizer, config, given, peft_config)
     traces = traced_references(given, language)
     problems, left_out = usable(given, language, language_model, traces)
-    return Material(
-        language_model,
-        with_references(problems, config.reference_share, config.seed),
-        [] if dev is None else _dev_problems(dev, language, config, language_model),
-        traces,
-        left_out,
-        remarks,
-    )
+    problems = with_references(problems, config.reference_share, config.seed)
+    asked = [] if dev is None else _dev_problems(dev, language, config, language_model)
+    if not asked:
+        config.eval_strategy, config.load_best_model_at_end = "no", False
+    buffers = first_buffers(problems, config, language, traces)
+    return Material(language_model, problems, asked, buffers, left_out, remarks)
 
 
 def problems_of(
@@ -222,50 +219,3 @@ def _surely_fits(question: str, problem: Problem, language_model: LanguageModel)
     most = MOST_TOKENS * sum(map(len, texts)) + SPARE_TOKENS
     # An anchored codec refuses some texts when it reads them: those are to be found before training.
     return most <= language_model.context_length and not codec.anchor and all(map(str.isascii, texts))
-
-
-def engine_of(trainer: SelfSamplingTrainer, language_model: LanguageModel, servers: Sequence[str]) -> Engine:
-    """The servers, if there are any, else the sampling tree on the model that is trained."""
-    if not servers:
-        language, memory = trainer.language, trainer.args.sampling_memory
-        return LocalEngine(language_model, language=language, layout=trainer.scorer.layout, memory=memory)
-    engine: Engine = registry.part("engines", "http")(
-        servers,
-        language_model.codec,
-        ends=end_ids(language_model),
-        vocabulary=language_model.model.config.get_text_config(decoder=True).vocab_size,
-        language=trainer.language,
-        directory_of=trainer.run.weights,
-        weight_sync=trainer.args.weight_sync,
-        patience=trainer.args.engine_timeout,
-        say=trainer.say,
-        is_first=trainer.is_world_process_zero(),
-        from_first=lambda value: from_first(trainer.accelerator, value),
-    )
-    return engine
-
-
-def explorer_of(
-    engine: Engine,
-    args: SelfSamplingConfig,
-    replay: Run | None,
-    asked: Callable[[int], Sequence[Asked]],
-) -> Engine:
-    """What exploring asks: the engine, given weights as seldom and as far ahead as the settings say.
-
-    With `replay`, the samples of that run. `asked` is what this process will ask for in a step, each time in
-    one call.
-    """
-    around: Callable[[str], Callable[..., Engine]] = partial(registry.part, "explorers")
-    if replay is not None:
-        return around("recorded")(engine, replay)
-    if args.weight_sync_steps > 1:
-        engine = around("seldom")(engine, args.weight_sync_steps)
-    if not args.explore_ahead:
-        return engine
-    if not engine.works_ahead:
-        raise ConfigError(
-            f"explore_ahead is {args.explore_ahead}, but the model that learns draws the samples itself; "
-            "set engine to the addresses of servers, or explore_ahead to 0"
-        )
-    return around("ahead")(engine, args.explore_ahead, asked)

@@ -7,11 +7,9 @@ knows nothing of what a step does: what there is to write comes from the account
 from __future__ import annotations
 
 import logging
-import math
-import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,16 +43,13 @@ AUTO = "auto"  # resume if there is a run, else start one
 class Recorder(TrainerCallback):  # type: ignore[misc]
     """Keeps a run that can be killed at any moment and continued to the same end."""
 
-    def __init__(
-        self, trainer: SelfSamplingTrainer, account: Account, environment: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, trainer: SelfSamplingTrainer, account: Account, remarks: Sequence[str]) -> None:
         self.trainer = trainer
         self.args = args = trainer.args
         self.account = account
         self.run = account.run
-        self.environment = dict(environment)
+        self.environment = resuming.environment_of(trainer)
         self.clock = Clock()
-        self.meter: Callable[[float], dict[str, float]] = lambda seconds: {}  # more timings of so long
         self.signals = StopSignals(trainer.is_world_process_zero())
         self.stop_signal = 0  # agreed among processes
         self.resumed: RunProgress | None = None
@@ -68,6 +63,8 @@ class Recorder(TrainerCallback):  # type: ignore[misc]
             trainer.add_callback(callback)
         if args.early_stopping_patience is not None:
             trainer.add_callback(EarlyStoppingCallback(args.early_stopping_patience))
+        for remark in remarks:
+            self.say(remark)
 
     @contextmanager
     def keeping(self, resume: bool | str | None, force: bool, branch: Run | None) -> Iterator[Path | None]:
@@ -76,11 +73,21 @@ class Recorder(TrainerCallback):  # type: ignore[misc]
             # With the lock held: two processes that both begin would write over each other.
             checkpoint = self._begin(resume, force, branch)
             self.clock.start()
-            with self.signals, ExitStack() as watched, _tied_weights_are_no_news():
+            with self._drawing(), self.signals, ExitStack() as watched, _tied_weights_are_no_news():
                 for watcher in self.watchers:
                     watched.enter_context(watcher)
                 yield checkpoint
             self._write_final()
+
+    @contextmanager
+    def _drawing(self) -> Iterator[None]:
+        """When training ends, what draws the samples rests; when it fails, it is closed."""
+        try:
+            yield
+        except BaseException:
+            self.trainer.explorer.close()
+            raise
+        self.trainer.explorer.rest()
 
     def _lock(self) -> AbstractContextManager[None]:
         """Only the first process writes, so only it holds the lock."""
@@ -196,7 +203,7 @@ class Recorder(TrainerCallback):  # type: ignore[misc]
         # The last line is due however few steps came since the one before.
         control.should_log |= state.global_step >= state.max_steps
         # At the end of an epoch there may be more to do before saving.
-        if self.stop_signal and state.global_step % self.trainer.order.steps_per_epoch:
+        if self.stop_signal and state.global_step % self.trainer.batches.order.steps_per_epoch:
             control.should_save = True
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -214,7 +221,7 @@ class Recorder(TrainerCallback):  # type: ignore[misc]
             elif "train_runtime" in logs:
                 logs = self.account.last_line(accelerator, step) | {"final_step": self.final_step}
         timings = self.clock.line(step, steps)
-        timings |= self.meter(timings["seconds"])
+        timings |= self.trainer.engine.meter(timings["seconds"])
         if self.trainer.is_world_process_zero():
             with self.writing("a line of metrics"):
                 self.run.append_metrics({"step": step, "epoch": state.epoch, **logs}, timings)
@@ -361,34 +368,3 @@ def _tied_weights_are_no_news() -> Iterator[None]:
         yield
     finally:
         logger.removeFilter(is_news)
-
-
-def wins_tie(metrics: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
-    """Whether an evaluation with the same metric as an earlier one takes its place as the best.
-
-    >>> wins_tie({"eval_pass@1": 0.5, "eval_pass@10": 0.7}, {"eval_pass@1": 0.5, "eval_pass@10": 0.8})
-    False
-    >>> wins_tie({"eval_pass@5": 0.9, "eval_pass@20": 0.7}, {"eval_pass@5": 0.1, "eval_pass@20": 0.8})
-    False
-    >>> wins_tie({"eval_pass@1": 0.5}, {"eval_pass@1": 0.5})
-    True
-    """
-    # By pass@k at the largest k; where that is equal too, the later one has learned more.
-    return _at_largest_k(metrics) >= _at_largest_k(before)
-
-
-def _at_largest_k(metrics: Mapping[str, Any]) -> float:
-    # Not pass@1_at_temperature; as numbers: "5" comes after "20" as text.
-    by_k = {int(found[1]): key for key in metrics if (found := re.fullmatch(r"eval_pass@(\d+)", key))}
-    return float(metrics[by_k[max(by_k)]]) if by_k else -math.inf
-
-
-def settle_tie(state: Any, metrics: Mapping[str, Any], metric_for_best: str | None) -> None:
-    """Let an evaluation that ties with the best take its place if it wins; transformers would not."""
-    name = f"eval_{(metric_for_best or '').removeprefix('eval_')}"
-    if state.best_global_step is None or metrics.get(name) != state.best_metric:
-        return
-    # Only evaluations have the key; of two at the same step the later counts.
-    lines = (line for line in reversed(state.log_history) if "eval_tokens_drawn" in line)
-    if wins_tie(metrics, next((line for line in lines if line["step"] == state.best_global_step), {})):
-        state.best_metric = None  # whatever comes next is better

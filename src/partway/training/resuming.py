@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch.optim.lr_scheduler import LambdaLR
 
@@ -27,6 +27,9 @@ from partway.runs.rows import now, problems_digest
 from partway.training.callbacks import RESUME
 from partway.training.config import SelfSamplingConfig
 from partway.training.impossible import HARMLESS
+
+if TYPE_CHECKING:
+    from partway.training.trainer import SelfSamplingTrainer
 
 SAMPLED_VALUES = 4096  # of each weight: to read all values of a large model takes minutes
 GROUP_SETTINGS = ("initial_lr", "weight_decay", "betas", "eps")
@@ -150,10 +153,10 @@ def model_digest(model: Any) -> str:
     return hasher.hexdigest()
 
 
-def environment_of(
-    config: SelfSamplingConfig, model: Any, train: Sequence[Problem], dev: Sequence[Problem]
-) -> dict[str, Any]:
+def environment_of(trainer: SelfSamplingTrainer) -> dict[str, Any]:
     """Versions, machine, seed and fingerprints: the content of environment.json."""
+    config, model = trainer.args, trainer.model
+    train, dev = trainer.train_dataset, trainer.eval_dataset
     packages = ("partway", "torch", "transformers", "accelerate")
     return {
         "python": platform.python_version(),
@@ -174,6 +177,8 @@ def environment_of(
             "parameters": sum(weight.numel() for weight in model.parameters()),
             "sha256": model_digest(model),
         },
+        "layout": trainer.scorer.layout.name,
+        "chat_template": trainer.codec.question.is_markup,
     }
 
 

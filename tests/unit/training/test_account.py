@@ -7,6 +7,7 @@ from partway.runs.checkpoints import RunProgress
 from partway.training.account import Account, Ledger
 
 ONE = SimpleNamespace(num_processes=1, is_main_process=True)
+LEARNING = None, None  # what text becomes tokens, and the objective: not asked here
 RUN = SimpleNamespace(append_samples=lambda samples: None, positions=dict)
 
 
@@ -36,8 +37,8 @@ def progress_of(account: Account) -> RunProgress:
 def test_going_on_and_resuming_add_the_sums_of_two_processes_in_the_same_order(monkeypatch, tmp_path):
     other = [Ledger(loss=0.2)]
     monkeypatch.setattr("partway.training.account.gathered", lambda accelerator, own: [own, other.pop()])
-    going_on = Account(RUN, NoBuffers(), Ledger(loss=0.1))
-    resumed = Account(RUN, NoBuffers())
+    going_on = Account(RUN, NoBuffers(), *LEARNING, ledger=Ledger(loss=0.1))
+    resumed = Account(RUN, NoBuffers(), *LEARNING)
     resumed.go_back_to(progress_of(going_on), tmp_path, is_main=True)
     lines = []
     for account in (going_on, resumed):
@@ -49,10 +50,12 @@ def test_going_on_and_resuming_add_the_sums_of_two_processes_in_the_same_order(m
 
 
 def test_a_resumed_run_takes_up_totals_and_buffers_and_one_process_the_sums(tmp_path):
-    before = Account(RUN, NoBuffers(), Ledger(loss=0.5, tokens=7), total_loss=3.0, num_tokens=40)
+    before = Account(
+        RUN, NoBuffers(), *LEARNING, ledger=Ledger(loss=0.5, tokens=7), total_loss=3.0, num_tokens=40
+    )
     progress = progress_of(before)
     for is_main, ledger in ((True, Ledger(loss=0.5, tokens=7)), (False, Ledger())):
-        after = Account(RUN, NoBuffers())
+        after = Account(RUN, NoBuffers(), *LEARNING)
         after.buffers.drawn.clear()
         after.go_back_to(progress, tmp_path, is_main=is_main)
         assert (after.total_loss, after.num_tokens, after.ledger) == (3.0, 40, ledger)
@@ -61,7 +64,7 @@ def test_a_resumed_run_takes_up_totals_and_buffers_and_one_process_the_sums(tmp_
 
 
 def test_a_line_begins_from_nothing_and_the_last_one_has_the_mean_over_all_steps():
-    account = Account(RUN, NoBuffers(), Ledger(loss=3.0, tokens=5))
+    account = Account(RUN, NoBuffers(), *LEARNING, ledger=Ledger(loss=3.0, tokens=5))
     assert account.line(ONE, steps=2)["loss"] == 1.5
     account.ledger.loss += 1.0
     assert account.line(ONE, steps=1) | {"num_tokens": 5} == account.line(ONE, steps=1) | {"loss": 1.0}

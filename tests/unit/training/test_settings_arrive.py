@@ -20,6 +20,7 @@ from transformers import EarlyStoppingCallback
 
 from partway.buffer import SolutionBuffer
 from partway.cli import app
+from partway.cli.train import rehearsal
 from partway.errors import ModelError
 from partway.evaluation import Evaluation
 from partway.language import trace
@@ -68,7 +69,7 @@ def verdict_on(trainer: SelfSamplingTrainer, text: str) -> str:
     trainer.batch = [PROBLEM]
     trainer.buffers.will_explore(trainer.batch)
     [trace] = trainer.language.trace_all([(PROBLEM, text)])
-    trainer.consider(Request(PROBLEM, EMPTY, 1).sample(text), trace)
+    trainer.account.consider(Request(PROBLEM, EMPTY, 1).sample(text), trace, trainer.step)
     (sample,) = trainer.buffers.exchange(trainer.accelerator)
     return str(sample.verdict)
 
@@ -83,7 +84,7 @@ def renamed(text: str) -> str:
 @arriving(num_generations=2, temperature=0.55, top_p=0.9, top_k=7, max_completion_length=11)
 def test_the_engine_is_asked_as_the_settings_say(tmp_path, settings):
     trainer = watched_trainer(tmp_path, **settings)
-    trainer.rehearse()
+    rehearsal(trainer)
     (call,) = trainer.engine.calls
     assert {request.count for request in call.requests} == {2}
     asked = call.settings
@@ -94,7 +95,7 @@ def test_the_engine_is_asked_as_the_settings_say(tmp_path, settings):
 @arriving(preset="paper")
 def test_a_preset_is_what_is_not_said_otherwise(tmp_path, settings):
     trainer = watched_trainer(tmp_path, **settings, num_generations=None, dead_ends="drop")
-    trainer.rehearse()
+    rehearsal(trainer)
     assert {request.count for request in trainer.engine.calls[0].requests} == {1}
     rules = trainer.buffers[PROBLEM.id].rules
     assert (rules.dedup, rules.dead_ends) == ("ast", "drop")
@@ -103,7 +104,7 @@ def test_a_preset_is_what_is_not_said_otherwise(tmp_path, settings):
 
 def test_what_is_recommended_is_the_default(tmp_path):
     trainer = watched_trainer(tmp_path, preset="recommended", num_generations=None)
-    trainer.rehearse()
+    rehearsal(trainer)
     assert {request.count for request in trainer.engine.calls[0].requests} == {4}
     rules = trainer.buffers[PROBLEM.id].rules
     assert (rules.dedup, rules.dead_ends) == ("spelling", "drop")
@@ -111,7 +112,7 @@ def test_what_is_recommended_is_the_default(tmp_path):
 
 def test_by_default_the_engine_samples_from_the_whole_distribution(tmp_path):
     trainer = watched_trainer(tmp_path)
-    trainer.rehearse()
+    rehearsal(trainer)
     asked = trainer.engine.calls[0].settings
     assert (asked.temperature, asked.top_p, asked.top_k) == (0.8, 1.0, 0)
 
@@ -185,7 +186,7 @@ def test_without_partial_solutions_none_is_kept(tmp_path, settings):
 
 def test_without_self_sampling_nothing_is_drawn(tmp_path):
     trainer = watched_trainer(tmp_path, self_sampling="none")
-    trainer.rehearse()
+    rehearsal(trainer)
     assert trainer.engine.calls == []
 
 
@@ -372,7 +373,7 @@ def test_a_pass_reads_at_most_the_tokens_of_the_settings(tmp_path, settings):
         hook = trainer.model.register_forward_pre_hook(
             lambda _, args, inputs: sizes.append(inputs["input_ids"].numel()), with_kwargs=True
         )
-        trainer.rehearse()
+        rehearsal(trainer)
         hook.remove()
         return max(sizes)
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from training_cases import watched_trainer
 
+from partway.cli.train import rehearsal
 from partway.problem import Problem
 from partway.training import SelfSamplingTrainer
 
@@ -50,7 +51,7 @@ def test_every_step_explores_with_a_seed_of_its_own(trainer):
 
 def test_another_seed_explores_otherwise(tmp_path, trainer):
     other = watched_trainer(tmp_path, seed=1, effective_batch_size=3)
-    other.rehearse()
+    rehearsal(other)
     assert other.engine.calls[0].seed != trainer.engine.calls[0].seed
 
 

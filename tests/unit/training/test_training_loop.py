@@ -9,6 +9,7 @@ import torch
 from training_cases import SMALL, ScriptedEngine, apples, small_trainer, tiny_gpt_neo
 
 from partway.buffer import Verdict
+from partway.cli.train import rehearsal
 from partway.errors import ConfigError, ModelError, ProblemError, RunError
 from partway.language import PythonLanguage, trace
 from partway.models.engine import Request
@@ -16,6 +17,7 @@ from partway.problem import Problem
 from partway.runs import Run
 from partway.solution import EMPTY
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
+from partway.training.engines import sampling_mode
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*TypedStorage is deprecated:UserWarning")
 
@@ -87,7 +89,7 @@ def test_config_yaml_repeats_the_run(trained):
 @pytest.mark.parametrize("self_sampling", ["none", "fcs", "fcs+pcs"])
 def test_every_way_of_sampling_goes_with_every_objective(tmp_path, self_sampling, objective):
     trainer = small_trainer(tmp_path / "run", self_sampling=self_sampling, objective=objective, dropout=0.0)
-    text = trainer.rehearse()
+    text = rehearsal(trainer)
     assert ("0 samples drawn" in text) == (self_sampling == "none")
     partial = [solution for buffer in trainer.buffers.values() for solution in buffer.partially_correct]
     assert bool(partial) == (self_sampling == "fcs+pcs")
@@ -95,7 +97,7 @@ def test_every_way_of_sampling_goes_with_every_objective(tmp_path, self_sampling
 
 def test_without_sampling_every_objective_is_mle(tmp_path):
     losses = {
-        small_trainer(tmp_path, self_sampling="none", objective=objective, dropout=0.0).rehearse()
+        rehearsal(small_trainer(tmp_path, self_sampling="none", objective=objective, dropout=0.0))
         for objective in ("mle", "mle_aug", "mml", "beta_mml")
     }
     assert len(losses) == 1
@@ -148,7 +150,7 @@ def test_sampling_is_without_dropout_also_under_gradient_checkpointing(tmp_path)
 
     class Watching(SelfSamplingTrainer):
         def explore(self, problems):
-            with self.sampling_mode(self.engine):
+            with sampling_mode(self, self.engine):
                 modes.append([module.training for module in self.model.modules()])
             super().explore(problems)
             modes.append([module.training for module in self.model.modules()])
@@ -216,7 +218,7 @@ def test_problems_without_references_wait_for_their_first_solution(tmp_path):
     args = SelfSamplingConfig(**{**SMALL, "output_dir": str(tmp_path / "run")})
     trainer = SelfSamplingTrainer(tiny_gpt_neo(problems), args, problems)
     assert trainer.targets(problems[1]) is None
-    assert "loss" in trainer.rehearse()
+    assert "loss" in rehearsal(trainer)
 
 
 def test_early_stopping_ends_a_run_properly(tmp_path):

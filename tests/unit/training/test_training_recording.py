@@ -97,7 +97,7 @@ def test_a_signal_during_an_evaluation_is_answered_at_once_and_obeyed_after_it(t
 def test_without_watchers_remarks_go_to_standard_error(tmp_path, capsys):
     trainer = small_trainer(tmp_path / "run")
     trainer.recorder.watchers.clear()
-    trainer.say("resuming from checkpoint-5")
+    trainer.recorder.say("resuming from checkpoint-5")
     assert capsys.readouterr().err == "partway: resuming from checkpoint-5\n"
 
 
