@@ -13,6 +13,7 @@ from partway.learning.token_tree import Target, TargetKind, Targets
 from partway.models.loading import LanguageModel
 from partway.objectives import Objective
 from partway.problem import Problem
+from partway.sample import Sample
 from partway.solution import Solution
 from partway.training.config import SelfSamplingConfig
 from partway.training.order import step_seed

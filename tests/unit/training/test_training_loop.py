@@ -332,7 +332,7 @@ def test_impossible_settings_are_refused_by_name(settings, message):
 
 
 def test_a_run_in_the_way_is_not_overwritten(trained):
-    with pytest.raises(RunError, match="there is a run already; --resume to go on with it"):
+    with pytest.raises(RunError, match=r"there is a run already; --resume .* to go on with it"):
         small_trainer(trained.run.directory).train()
 
 
