@@ -21,12 +21,14 @@ from partway.errors import CodeError, RunError
 from partway.language import Failure, Language, Trace, trace_all
 from partway.problem import Problem, problem_of
 from partway.runs import Row, Run, read_json
-from partway.runs.rows import Stamp, row_at, samples_beside, scan, stamp
+from partway.runs.rows import parsed_row, samples_beside, scan
 from partway.solution import traced_text
 
 T = TypeVar("T")
 FILE_SHIFT = 40  # a place is a file's number and the byte in it where a row begins
 MAX_REMEMBERED = 4096
+
+Stamp = tuple[int, int, int]
 
 _exhausted: dict[tuple[str, str, Language], Trace] = {}
 
@@ -326,3 +328,19 @@ class RunReader:
             [stamp(run.evaluation_file(name)) for name in run.evaluation_names()],
         )
         return blake2b(repr(state).encode(), digest_size=8).hexdigest()
+
+
+def row_at(path: Path, start: int) -> Row:
+    """The row that begins at byte `start`: one row of a large file costs one seek."""
+    with path.open("rb") as stream:
+        stream.seek(start)
+        return parsed_row(stream.readline(), path, start)
+
+
+def stamp(path: Path) -> Stamp | None:
+    """What changes whenever the file does; None without a file."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size  # a file put in its place has another inode

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from partway.errors import CodeError, PartwayError, RunError
-from partway.evaluation import EvaluationPlan, Judged, ProblemResult
+from partway.evaluation import Estimate, EvaluationPlan, Judged, ProblemResult
 from partway.language.language import language_of
 from partway.models.engine import SamplingSettings
 from partway.runs import Run, read_json
-from partway.runs.rows import SUMMARY_SHAPE, flaw_of, samples_beside, summary_of
+from partway.runs.rows import SUMMARY_KEYS, missing_key, samples_beside, summary_of
 
 
 def read_results(path: Path) -> tuple[tuple[ProblemResult, ...], EvaluationPlan]:
@@ -78,10 +78,11 @@ def read_summary(path: Path) -> dict[str, Any]:
     summary = read_json(path)
     try:
         plan_of(summary)
-        flaw = flaw_of(summary, SUMMARY_SHAPE)
+        flaw = missing_key(summary, SUMMARY_KEYS)
+        _ = [Estimate(**metric) for metric in summary["metrics"].values()]
     except CodeError:
         raise  # nothing is wrong with the summary
-    except (PartwayError, ValueError, KeyError, TypeError) as error:
+    except (PartwayError, ValueError, KeyError, TypeError, AttributeError) as error:
         flaw = str(error)
     if flaw is not None:
         raise RunError(f"{path}: no summary of an evaluation, which partway evaluate writes ({flaw})")

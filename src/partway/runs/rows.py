@@ -1,7 +1,7 @@
-"""The files a run is kept in: JSON, and JSONL that grows and is read on from a byte or by a row's place.
+"""The files a run is kept in: JSON, and JSONL that grows and is read on from a byte.
 
-What is read is checked for the keys and types that readers count on: a file that was changed or half copied
-is one clear error. SHA-256 tells files and problems from others, on every machine and in every version.
+A file that was half copied, or lacks a key that readers count on, is one clear error. SHA-256 tells files and
+problems from others, on every machine and in every version.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from types import NoneType
-from typing import Any, NamedTuple, cast, get_args
+from typing import Any, NamedTuple, cast
 
-from partway.buffer import Verdict
-from partway.buffer.buffer import Kind
 from partway.errors import RunError
 from partway.files import Unreadable, parse_json, parse_yaml, read_object
 from partway.problem import Problem
@@ -26,74 +24,15 @@ from partway.problem import Problem
 BUFFERS = "buffer.jsonl"  # beside the weights, in a checkpoint and in the final model
 
 Row = dict[str, Any]
-Stamp = tuple[int, int, int]
-
-# A shape is a type, a set of texts, a list of one shape, the shapes of keys, or any of several shapes. `key?`
-# may be missing, and `*` stands for every key.
-NUMBER, TEXT_OR_NULL, INTEGER_OR_NULL = (float, int), (str, NoneType), (int, NoneType)
-SUMMARY_SHAPE: Row = {
-    **dict.fromkeys(("problems", "samples", "pass1_samples"), int),
-    "ks": [int],
-    "language?": str,
-    "language_args?": dict,
-    "metrics": {"*": {"value": NUMBER, "low": NUMBER, "high": NUMBER}},
+SUMMARY_KEYS = ("problems", "samples", "pass1_samples", "ks", "metrics")
+# The keys that readers count on, by the name of a file or of its folder.
+_KEYS = {
+    "samples": ("step", "problem", "prefix", "completion", "count", "finished", "verdict", "log_prob"),
+    "problems": ("id", "question", "answer"),
+    BUFFERS: ("id", "rules", "max_length", "solutions"),
+    "metrics.jsonl": ("step",),
+    "timings.jsonl": ("step",),
 }
-_JUDGED: Row = {
-    "task_id": (str, int),
-    "completion": str,
-    "passed": bool,
-    "count?": int,
-    "failed_step?": INTEGER_OR_NULL,
-    **dict.fromkeys(("answer?", "result?", "failure?"), TEXT_OR_NULL),
-}
-_KEPT: Row = {"kind": frozenset(get_args(Kind)), "steps": [str], "states": [str], "found": int}
-_DATA: Row = {"problems?": int}
-_SHAPES: Row = {
-    "samples": {
-        "step": int,
-        "problem": str,
-        "prefix": str,
-        "completion": str,
-        "count": int,
-        "finished": bool,
-        "verdict": frozenset(Verdict),
-        "log_prob": (*NUMBER, NoneType),
-        "weights?": INTEGER_OR_NULL,
-        "tokens?": [int],
-    },
-    "problems": {
-        "id": (str, int),
-        "question": str,
-        "answer": object,
-        "solution?": TEXT_OR_NULL,
-        "meta?": (dict, NoneType),
-    },
-    BUFFERS: {
-        "id": str,
-        "rules": dict,
-        "max_length": INTEGER_OR_NULL,
-        "usual_length?": INTEGER_OR_NULL,
-        "solutions": [_KEPT],
-    },
-    "metrics.jsonl": {"step": int, "final_step?": int},
-    "timings.jsonl": {"step": int, "*": NUMBER},
-    "environment.json": {
-        **dict.fromkeys(("seed?", "processes?", "problems_per_step?"), int),
-        "resumed?": [dict],
-        "data?": {"train?": _DATA, "dev?": (_DATA, NoneType)},
-        "model?": {"name?": TEXT_OR_NULL, "parameters?": int},
-    },
-    "config.yaml": {
-        **dict.fromkeys(("seed?", "length_tolerance?"), int),
-        **dict.fromkeys(("length_limit?", "max_solutions_per_problem?"), INTEGER_OR_NULL),
-        **dict.fromkeys(("dedup?", "objective?", "self_sampling?"), str),
-        **dict.fromkeys(("language?", "metric_for_best_model?"), TEXT_OR_NULL),
-        "language_args?": (dict, NoneType),
-    },
-    "trainer_state.json": {"best_model_checkpoint?": TEXT_OR_NULL},
-}
-_TYPES: dict[type, str] = {int: "an integer", float: "a number", str: "a text", bool: "true or false"}
-_TYPES |= {dict: "an object", list: "a list", NoneType: "null"}
 
 
 class Placed(NamedTuple):
@@ -108,26 +47,18 @@ def scan(path: Path, start: int = 0) -> Iterator[Placed]:
     """The rows from byte `start` on, none without a file; a line that is still being written is left out."""
     if not path.exists():
         return
-    shape = _shape(path)
     with path.open("rb") as stream:
         stream.seek(start)
         for line in stream:
             if not line.endswith(b"\n"):  # somebody is writing it, or was killed while doing so
                 return
-            yield Placed(start, start + len(line), _parsed(line, shape, path, start))
+            yield Placed(start, start + len(line), parsed_row(line, path, start))
             start += len(line)
 
 
 def read_rows(path: Path) -> Iterator[Row]:
     """All whole rows of a JSONL file, none if there is no such file."""
     return (placed.row for placed in scan(path))
-
-
-def row_at(path: Path, start: int) -> Row:
-    """The row that begins at byte `start`: one row of a large file costs one seek."""
-    with path.open("rb") as stream:
-        stream.seek(start)
-        return _parsed(stream.readline(), _shape(path), path, start)
 
 
 def append_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -183,7 +114,7 @@ def read_yaml(path: Path) -> Row:
 def _object(path: Path, parse: Callable[[str], Any]) -> Row:
     try:
         found = read_object(path, parse)
-        if flaw := flaw_of(found, _shape(path)):
+        if flaw := missing_key(found, _keys(path)):
             raise Unreadable(flaw)
     except Unreadable as error:
         raise RunError(f"{path}: {error}; was it changed or only half copied?") from None
@@ -203,15 +134,6 @@ def numbered(directory: Path, pattern: str) -> list[tuple[int, Path]]:
     return sorted((int(match[1]), path) for match, path in matches if match)
 
 
-def stamp(path: Path) -> Stamp | None:
-    """What changes whenever the file does; None without a file."""
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        return None
-    return status.st_ino, status.st_mtime_ns, status.st_size  # a file put in its place has another inode
-
-
 def synced_size(path: Path) -> int:
     """The size of a file after everything written to it has reached the disk."""
     with path.open("rb+") as stream:
@@ -219,54 +141,34 @@ def synced_size(path: Path) -> int:
         return os.fstat(stream.fileno()).st_size
 
 
-def flaw_of(value: object, shape: Any, name: str = "it") -> str | None:
-    """The first difference between a value and the shape it should have, None if there is none.
-
-    >>> flaw_of({"step": 1, "count": "many"}, {"step": int, "count": int, "failure?": str})
-    "count is 'many', expected an integer"
-    """
-    return next(_flaws(value, shape, name), None)
-
-
-def _flaws(value: Any, shape: Any, name: str) -> Iterator[str]:
-    if isinstance(shape, tuple):
-        flaws = [flaw for one in shape if (flaw := flaw_of(value, one, name))]
-        yield from flaws[:1] if len(flaws) == len(shape) else []
-    elif isinstance(shape, frozenset):
-        if not isinstance(value, str) or value not in shape:
-            yield f"{name} is {value!r:.40}, expected one of {', '.join(sorted(shape))}"
-    elif not _is_a(kind := type(shape) if isinstance(shape, dict | list) else shape, value):
-        yield f"{name} is {value!r:.40}, expected {_TYPES[kind]}"
-    elif isinstance(shape, list):
-        for item in value:
-            yield from _flaws(item, shape[0], name)
-    elif isinstance(shape, dict):
-        for said, inner in shape.items():
-            for key in value if said == "*" else [said.removesuffix("?")]:
-                if key in value:
-                    yield from _flaws(value[key], inner, key)
-                elif key == said:
-                    yield f"no {key!r}"
+@contextmanager
+def as_written(path: Path) -> Iterator[None]:
+    """Say which file is broken when something cannot be made of what it holds."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise RunError(f"{path}: not as it was written ({error!r}); was it changed?") from None
 
 
-def _is_a(kind: type, value: object) -> bool:
-    # To Python, True is an integer.
-    return isinstance(value, kind) and (kind in (bool, object) or not isinstance(value, bool))
+def missing_key(row: Row, keys: Iterable[str]) -> str | None:
+    """Which key a row lacks, None if it has all."""
+    return next((f"no {key!r}" for key in keys if key not in row), None)
 
 
-def _shape(path: Path) -> Any:
-    """What a file holds, by its place in a run."""
+def _keys(path: Path) -> tuple[str, ...]:
+    """What the rows of a file have, by its place in a run."""
     if path.parent.name != "evaluations":
-        return _SHAPES.get(path.name) or _SHAPES.get(path.parent.name, object)
+        return _KEYS.get(path.name) or _KEYS.get(path.parent.name, ())
     if path.suffix == SUMMARY:
-        return SUMMARY_SHAPE
-    return _JUDGED if path in samples_beside(summary_of(path)) else object
+        return SUMMARY_KEYS
+    return ("task_id", "completion", "passed") if path in samples_beside(summary_of(path)) else ()
 
 
-def _parsed(line: bytes, shape: Any, path: Path, start: int) -> Row:
+def parsed_row(line: bytes, path: Path, start: int) -> Row:
+    """The row in a line, which begins at a byte of a file."""
     try:
         row = parse_json(line.decode())
-        flaw = flaw_of(row, shape) if isinstance(row, dict) else "expected a JSON object"
+        flaw = missing_key(row, _keys(path)) if isinstance(row, dict) else "expected a JSON object"
     except UnicodeDecodeError as error:
         flaw = f"not UTF-8 (byte {error.start})"
     except Unreadable as error:

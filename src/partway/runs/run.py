@@ -32,6 +32,7 @@ from partway.runs.rows import (
     SUMMARY,
     Row,
     append_rows,
+    as_written,
     cut_rows,
     numbered,
     read_json,
@@ -146,7 +147,9 @@ class Run:
     @cached_property
     def language(self) -> Language:
         """The language of the solutions and what is right in it."""
-        return language_of(self.config if self.is_started else {})
+        settings = self.config if self.is_started else {}
+        with as_written(self._config_file):
+            return language_of(settings)
 
     def write_environment(self, environment: Mapping[str, Any]) -> None:
         """Save versions, seed and fingerprints."""
@@ -170,8 +173,9 @@ class Run:
 
     def problems(self, split: str = "train") -> list[Problem]:
         """The problems of `split`, none if the run has none."""
-        rows = read_rows(self.problems_file(split))
-        return [problem_of(row, self.language.parse) for row in rows]
+        rows, parse = read_rows(file := self.problems_file(split)), self.language.parse
+        with as_written(file):
+            return [problem_of(row, parse) for row in rows]
 
     def problems_file(self, split: str) -> Path:
         """Where the problems of `split` are, if there are any."""
@@ -229,7 +233,9 @@ class Run:
             for row in read_rows(path):
                 if row["step"] <= after:
                     continue
-                yield _sample_in(row)
+                with as_written(path):
+                    sample = _sample_in(row)
+                yield sample
 
     def sample_files(self) -> list[Path]:
         """The files of self-samples, in the order of their steps."""
@@ -279,7 +285,8 @@ class Run:
         rows = {row["id"]: row for row in read_rows(file)}
         # In the order of the problems, whatever the order of the file.
         problems, language = self.problems(), self.language
-        return {p.id: SolutionBuffer.from_json(p, rows[p.id], language) for p in problems if p.id in rows}
+        with as_written(file):
+            return {p.id: SolutionBuffer.from_json(p, rows[p.id], language) for p in problems if p.id in rows}
 
     def buffer_file(self) -> Path | None:
         """The newest saved buffers: of the end, else of the last checkpoint that has them."""
