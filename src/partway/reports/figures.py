@@ -164,6 +164,59 @@ def training_progress(study: Study, theme: Theme) -> Figure | None:
     return _curves(study, theme, study.settings, panels, SOLVED, is_share=True, smooths=True)
 
 
+def frontier(study: Study, theme: Theme) -> Figure | None:
+    """pass@1 against pass@k: over training in one panel, over temperatures in another."""
+    k = max((k for setting in study.settings for k in logged_ks(setting)), default=1)
+    drawn = [r for run in study.runs for r in run.temperatures.values()]
+    hot = max((k for result in drawn for k in result.ks), default=1)
+    ways: dict[str, dict[str, Points]] = {
+        f"over training, on dev (k = {k})": {s.label: _steps_of(s, k) for s in study.settings},
+        f"over temperatures (k = {hot})": {s.label: _temperatures_of(s, hot) for s in study.settings},
+    }
+    panels = {title: own for title, own in ways.items() if sum(map(len, own.values())) > 1}
+    settings = [s for s in study.settings if logged_ks(s) and any(own[s.label] for own in panels.values())]
+    if not settings or max(k, hot) == 1:
+        return None
+    origins = [study.origin_over(s, "eval_pass@") for s in settings]
+    canvas = open_canvas(study, theme, origins, height=3.4, columns=len(panels))
+    chances = [run.chance.metrics for run in study.runs if run.chance is not None]
+    for axes, (title, points) in zip(canvas.axes, panels.items(), strict=True):
+        for setting in settings:
+            for run in dict.fromkeys(one[0] for one in points[setting.label]):
+                own = [one for one in points[setting.label] if one[0] == run]
+                axes.plot([x for _, x, _ in own], [y for *_, y in own], **canvas.line(setting))
+        largest = f"pass@{hot if title.startswith('over temp') else k}"
+        for metrics in chances[:1]:
+            if largest in metrics:
+                axes.axhline(100 * metrics[largest].value, color=theme["ink"], linestyle=":", linewidth=1)
+                axes.axvline(100 * metrics["pass@1"].value, color=theme["ink"], linestyle=":", linewidth=1)
+        canvas.title(axes, title)
+        axes.set_xlabel("pass@1, mean of samples (%)")
+    canvas.axes[0].set_ylabel("pass@k (%)")
+    return canvas.finished(settings)
+
+
+Points = list[tuple[int, float, float]]  # the run's number, pass@1, pass@k
+
+
+def _steps_of(setting: Setting, k: int) -> Points:
+    points = []
+    for number, run in enumerate(setting.runs):
+        ones = run.curves.get("eval_pass@1_at_temperature") or run.curves.get("eval_pass@1", {})
+        many = run.curves.get(f"eval_pass@{k}", {})
+        points += [(number, 100 * ones[s], 100 * many[s]) for s in many if s in ones]
+    return points
+
+
+def _temperatures_of(setting: Setting, k: int) -> Points:
+    return [
+        (number, 100 * r.metrics["pass@1"].value, 100 * r.metrics[f"pass@{k}"].value)
+        for number, run in enumerate(setting.runs)
+        for _, r in sorted(run.temperatures.items())
+        if {"pass@1", f"pass@{k}"} <= r.metrics.keys()
+    ]
+
+
 def loss(study: Study, theme: Theme) -> Figure | None:
     """The loss and the learning rate over training."""
     panels = {"loss": "loss", "learning_rate": "learning rate"}

@@ -92,6 +92,8 @@ class RunSummary:
     kept: KeptSolutions | None
     work: Mapping[str, Spent]
     missing: tuple[str, ...] = field(default=())
+    temperatures: Mapping[float, Result] = field(default_factory=dict)
+    chance: Result | None = None
 
     @property
     def state(self) -> str:
@@ -134,6 +136,8 @@ def summarize(run: Run | Path) -> RunSummary:
         kept,
         work,
         (*(remark for remark, is_missing in missing.items() if is_missing), *lost),
+        temperatures_of(run),
+        read_result(run.evaluation_file("chance"), None) if "chance" in run.evaluation_names() else None,
     )
 
 
@@ -155,11 +159,33 @@ def results_of(run: Run, config: Row) -> dict[str, Result]:
     results = {}
     if step is not None:
         results["dev"] = read_result(run.evaluation_file(step), step)
-    names = run.evaluation_names()
+    names = [name for name in run.evaluation_names() if name != "chance" and temperature_in(name) is None]
     if "test" in names or len(names) == 1:  # it may be called as its file of problems was
         file = run.evaluation_file("test" if "test" in names else names[0])
         results["test"] = read_result(file, step if run.final_step is None else run.final_step)
     return results
+
+
+def temperatures_of(run: Run) -> dict[float, Result]:
+    """What `partway evaluate RUN --temperatures` has drawn, of the file of problems with most of them."""
+    found: defaultdict[str, dict[float, Result]] = defaultdict(dict)
+    for name in run.evaluation_names():
+        if (temperature := temperature_in(name)) is not None:
+            result = read_result(run.evaluation_file(name), None)
+            found[name.rpartition("-T")[0]][temperature] = result
+    return max(found.values(), key=len, default={})
+
+
+def temperature_in(name: str) -> float | None:
+    """The temperature that the name of an evaluation ends with, if any.
+
+    >>> temperature_in("test-T0.8"), temperature_in("test")
+    (0.8, None)
+    """
+    try:
+        return float(name.rpartition("-T")[2]) if "-T" in name else None
+    except ValueError:
+        return None
 
 
 def chosen_step(evaluations: Mapping[int, Row], config: Row) -> int | None:

@@ -276,3 +276,38 @@ def test_verdicts_have_one_name_in_files_reports_explorer_and_progress():
     assert {verdict: words for verdict, (_, words) in shown.items()} == {v: v.words for v in Verdict}
     line = describe({f"samples/frac_{verdict}": 0.125 for verdict in Verdict})
     assert line == "samples: " + ", ".join(f"{verdict.words} 12%" for verdict in Verdict)
+
+
+def test_temperatures_and_chance_are_read_beside_the_result_and_not_as_it(tmp_path):
+    run = write_run(tmp_path / "run", tested=True)
+    for name in ("test-T0.4", "test-T1.2", "other-T0.4", "chance"):
+        for path in run.evaluations_directory.glob("test.*"):
+            shutil.copy(path, path.with_name(path.name.replace("test", name, 1)))
+    summary = summarize(run)
+    assert summary.results["test"].path.stem == "test"
+    assert sorted(summary.temperatures) == [0.4, 1.2]
+    assert {result.path.stem for result in summary.temperatures.values()} == {"test-T0.4", "test-T1.2"}
+    assert summary.chance.path.stem == "chance"
+    (run.evaluations_directory / "test.json").rename(run.evaluations_directory / "only.json")
+    assert summarize(run).results["test"].path.stem == "only", "the only one that is neither"
+
+
+def test_the_frontier_has_a_point_for_each_step_and_temperature(tmp_path):
+    pytest.importorskip("matplotlib")
+    from partway.reports import figures
+
+    runs = [
+        write_run(tmp_path / "mle", self_sampling="none", tested=True),
+        write_run(tmp_path / "run", tested=True),
+    ]
+    for name in ("test-T0.4", "test-T1.2"):
+        for path in runs[1].evaluations_directory.glob("test.*"):
+            shutil.copy(path, path.with_name(path.name.replace("test", name, 1)))
+    over_training, over_temperatures = figures.frontier(study(*runs), theme.LIGHT).axes
+    assert [len(line.get_xdata()) for line in over_training.lines] == [2, 2]  # steps 20 and 40 of both
+    assert [len(line.get_xdata()) for line in over_temperatures.lines] == [2]
+    summary = summarize(runs[1])
+    metrics = summary.temperatures[0.4].metrics
+    (line,) = over_temperatures.lines
+    assert line.get_xdata()[0] == pytest.approx(100 * metrics["pass@1"].value)
+    assert line.get_ydata()[0] == pytest.approx(100 * metrics["pass@6"].value)
