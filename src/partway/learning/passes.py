@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MethodType
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from accelerate.utils import extract_model_from_parallel
+from accelerate.utils.operations import ConvertOutputsToFp32
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -108,9 +110,24 @@ def attention_mask(model: Any, allowed: Tensor) -> Tensor:
 
 def logits_at(model: nn.Module, kept: Tensor, **inputs: Any) -> Any:
     """The model's output with logits for the `kept` positions (of the flattened rows) only."""
-    head = extract_model_from_parallel(model).get_output_embeddings()
-    with _reads_only(head, kept):
+    base = extract_model_from_parallel(model)
+    with _reads_only(base.get_output_embeddings(), kept), _as_computed(base):
         return model(**inputs)
+
+
+@contextmanager
+def _as_computed(model: Any) -> Iterator[None]:
+    """While open, logits stay as short as autocast made them; accelerate would widen all of them at once."""
+    forward = model.__dict__.get("forward")
+    widened = getattr(getattr(forward, "__func__", None), "__wrapped__", None)
+    if not isinstance(widened, ConvertOutputsToFp32):
+        yield
+        return
+    model.forward = MethodType(widened.model_forward, model)
+    try:
+        yield
+    finally:
+        model.forward = forward
 
 
 @contextmanager
@@ -218,18 +235,17 @@ def credited(along: Tensor, credits: Tensor) -> Tensor:
 
 def uploaded(device: torch.device, *arrays: NDArray[Any]) -> list[Tensor]:
     """Arrays where the model is: to a GPU they go in one copy, because it waits for each."""
-    tensors = [torch.from_numpy(array) for array in arrays]
-    if device.type == "cpu" or not tensors:
-        return tensors
+    if device.type == "cpu":
+        return [torch.from_numpy(array) for array in arrays]
     if device.type == "mps":  # Apple's GPUs have no float64
-        tensors = [tensor.float() if tensor.dtype == torch.float64 else tensor for tensor in tensors]
+        arrays = tuple(array.astype(np.float32) if array.dtype == float else array for array in arrays)
     # Each begins at a multiple of eight bytes, so that it can be seen as any kind of number.
-    sizes = [-(-tensor.nbytes // 8) * 8 for tensor in tensors]
-    together = torch.empty(sum(sizes), dtype=torch.uint8)
-    for tensor, stretch in zip(tensors, torch.split(together, sizes), strict=True):
-        stretch[: tensor.nbytes] = tensor.reshape(-1).view(torch.uint8)
-    copies = zip(tensors, torch.split(together.to(device), sizes), strict=True)
-    return [copy[: tensor.nbytes].view(tensor.dtype).view(tensor.shape) for tensor, copy in copies]
+    plain = [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in arrays]
+    padded = [np.pad(one, (0, -len(one) % 8)) for one in plain]
+    copies = torch.split(torch.from_numpy(np.concatenate(padded)).to(device), [len(one) for one in padded])
+    kinds = [torch.from_numpy(array[:0]).dtype for array in arrays]
+    triples = zip(copies, arrays, kinds, strict=True)
+    return [copy[: array.nbytes].view(kind).view(array.shape) for copy, array, kind in triples]
 
 
 def device_of(model: nn.Module) -> torch.device:

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
 from scoring_cases import branching
 
 from mathdata.gsm8k import convert_gsm8k
 from partway.learning.layouts import Layout, Tree, TreeRows
-from partway.learning.passes import ROWS_AT_ONCE, token_scores
+from partway.learning.passes import ROWS_AT_ONCE, logits_at, token_scores
 from partway.learning.token_tree import Targets, grow
 from partway.models.tiny import build_tiny_model
 from partway.problem import Problem
@@ -51,6 +53,16 @@ def test_a_second_backward_is_an_error_and_no_other_gradient() -> None:
     total.backward(retain_graph=True)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         total.backward()
+
+
+def test_logits_stay_as_short_as_autocast_makes_them() -> None:
+    language_model = build_tiny_model([Problem("one", "How many?", 1)], seed=0, directory=None)
+    AcceleratorState._reset_state()
+    model = Accelerator(mixed_precision="bf16", cpu=True).prepare(language_model.model)
+    AcceleratorState._reset_state()
+    ids = torch.tensor([[1, 2, 3]])
+    assert logits_at(model, torch.tensor([2]), input_ids=ids).logits.dtype == torch.bfloat16
+    assert model(input_ids=ids).logits.dtype == torch.float32  # afterwards as before
 
 
 def test_one_row_holds_trees_without_padding() -> None:
