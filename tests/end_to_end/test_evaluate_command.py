@@ -9,8 +9,10 @@ import threading
 import pytest
 from scripted_server import completions, scripted_server
 
+from partway.measuring.commands import FEW
 from partway.problem import Problem
 from partway.runs.rows import problems_digest
+from partway.sampling.local_engine import LocalEngine
 
 PROBLEMS = [Problem(f"p{n}", f"Tom has {n} apples. How many has he?", n, f"answer = {n}") for n in range(8)]
 
@@ -300,3 +302,17 @@ def test_keys_are_written_nowhere(partway, folder, tmp_path, monkeypatch):
     assert code == 0
     assert set(server.authorizations) == {"Bearer sk-very-secret"}
     assert "secret" not in shown + remarks + "".join(files_in(tmp_path).values())
+
+
+def test_a_cpu_draws_few_problems_at_a_time_so_that_little_is_lost(partway, folder, tmp_path, monkeypatch):
+    sizes, complete = [], LocalEngine.complete
+
+    def counted(self, requests, settings, seed):
+        sizes.append(len(requests))
+        return complete(self, requests, settings, seed)
+
+    monkeypatch.setattr(LocalEngine, "complete", counted)
+    code, _, err = evaluate_tiny(partway, folder, tmp_path / "out")
+    assert code == 0, err
+    assert max(sizes) <= FEW
+    assert len(sizes) > 2

@@ -1,0 +1,57 @@
+"""What `partway train` says before its first step and after its last."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from partway.cli.train import _conclude, outline
+from partway.language import PYTHON
+from partway.problem import Problem
+from partway.runs import Run
+
+
+def trainer_of(directory, *, trained: int, **settings):
+    """What an outline looks at: a model of 200 weights, of which so many are trained."""
+    weights = [torch.nn.Parameter(torch.zeros(trained)), torch.nn.Parameter(torch.zeros(200 - trained))]
+    weights[1].requires_grad = False
+    args = {"max_steps": 30, "num_train_epochs": 2, "eval_steps": 10.0, "problems_per_step": 8}
+    args |= {"self_sampling": "fcs", "objective": "mml", "model_name_or_path": "some-model"}
+    said: list[str] = []
+    return SimpleNamespace(
+        args=SimpleNamespace(**args | settings),
+        language=PYTHON,
+        model=torch.nn.ParameterList(weights),
+        codec=SimpleNamespace(question=SimpleNamespace(is_markup=True)),
+        order=SimpleNamespace(steps_per_epoch=5),
+        train_dataset=[Problem("a", "1 and 1?", 2, "answer = 2"), Problem("b", "2 and 2?", 4)],
+        eval_dataset=[Problem("c", "3 and 3?", 6)],
+        run=Run(directory),
+        say=said.append,
+        said=said,
+    )
+
+
+def test_the_outline_tells_problems_model_steps_and_place(tmp_path):
+    assert outline(trainer_of(tmp_path, trained=2)) == [
+        "2 problems: 1 with a solution, 1 with the answer only; solved_share mixes them in each batch",
+        "some-model, 200 weights, 1.00% trained; asked by its chat template for Python that assigns 'answer'",
+        "30 steps of 8 problems; self_sampling fcs, objective mml; evaluation on 1 problems every 10 steps",
+        f"everything goes to {tmp_path}; Ctrl-C saves and stops, --resume goes on",
+    ]
+    assert outline(trainer_of(tmp_path, trained=200, max_steps=-1))[2].startswith("10 steps of 8 problems")
+
+
+@pytest.mark.parametrize(("executing", "is_told"), [(6.0, True), (1.0, False)])
+def test_a_run_that_spent_its_time_on_programs_says_where_to_look(tmp_path, executing, is_told, capsys):
+    trainer = trainer_of(tmp_path, trained=2)
+    trainer.run.final.mkdir()
+    (trainer.run.final / "buffer.jsonl").write_text('{"id": "a", "solutions": [{"steps": ["answer = 2"]}]}\n')
+    trainer.run.append_metrics(
+        {"step": 1, "loss": 1.0}, {"step": 1, "seconds": 10.0, "time/executing": executing}
+    )
+    _conclude(trainer, as_json=False)
+    told = f"running programs took 60% of the time; to see which: partway buffer slowest {tmp_path}"
+    assert (told in trainer.said) == is_told
+    assert trainer.said[-1] == f"next: partway report {tmp_path}, or partway sample {tmp_path}"
+    assert capsys.readouterr().out == f"{trainer.run.final}\n"
