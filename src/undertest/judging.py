@@ -23,9 +23,10 @@ from straightline.parsing import UNPARSABLE, parse_tree
 from undertest import stand_ins
 from undertest.stand_ins import NotPlain, Outcome, spelled
 
-MAX_ROUNDS = 12  # in which tests ask for calls: more than one where they hang on what others gave
+MAX_ROUNDS = 40  # in which tests ask for calls: more than one where they hang on what others gave
+MAX_PARTS = 12  # in which the calls are told
 # Variables of the two processes.
-ASKED, ODD, PASSED = "calls_asked_for", "calls_never_made", "all_tests_passed"
+CALLS, ASKED, ODD, PASSED = "calls_of_tests", "calls_asked_for", "calls_never_made", "all_tests_passed"
 CALL = "value_of_call"
 
 Tests = tuple[str, ...]
@@ -37,6 +38,8 @@ _STAND_INS = tuple(
 )
 _BUILTINS = frozenset(dir(builtins))
 _ITERATORS = re.compile(r"generator|map|filter|zip|enumerate|reversed|chain|islice|\w*iterator|dict_\w+")
+_OBJECT = re.compile(r"object_\d+", re.ASCII)
+_SETS = re.compile(r"object_\d+\.\w+ = ").match
 _RANGE = re.compile(r"range\((-?\d+), (-?\d+)(?:, (-?\d+))?\)", re.ASCII)
 _memo = BoundedCache[tuple[str, Tests], bool](16 << 20, lambda key, _: 200 + sum(map(len, (key[0], *key[1]))))
 
@@ -55,18 +58,17 @@ def passes(text: str, tests: Tests, run: Room, *, anew: bool = False) -> bool:
 def _passes(program: _Program, tests: Tests) -> bool | None:
     """None if a limit was met, which may not happen again."""
     run = program.run
-    calls = list(_first(tests, run).asked)
+    calls = _first(tests, run).asked
     for _ in range(MAX_ROUNDS):
         if not program.make(calls):
             return None if program.is_exhausted else False
-        verdict = _judged(tests, program.known, run)
-        if not verdict.asked:
+        verdict = _judged(tests, program.made, run)
+        if not verdict.is_new:
             return verdict.passed and not verdict.odd
         # Some calls hang on what others gave, or come after one that raised.
-        missing = _judged(tests, program.known, run, guarded=True).asked
-        if not missing:
+        calls = _judged(tests, program.made, run, guarded=True).asked
+        if calls == program.calls:
             return False
-        calls += missing
     return False
 
 
@@ -80,16 +82,17 @@ def objection(tests: Tests, run: Room) -> str | None:
         return "its tests call no function of a program"
     first = _first(tests, run)
     if first.odd:
-        return f"a test gives {first.odd[0]}() something that is not plain data"
+        return f"a test gives {first.odd[0]}"
     return None if first.asked else f"its tests do not run: {first.failure or 'they never call the function'}"
 
 
 @dataclass(frozen=True)
 class _Verdict:
-    """What became of tests: whether all hold, the calls that were missing, those that cannot be made."""
+    """What became of tests: whether all hold, their calls, whether some were not made, or cannot be."""
 
     passed: bool
     asked: list[str]
+    is_new: bool
     odd: list[str]
     failure: str
 
@@ -97,30 +100,37 @@ class _Verdict:
 @lru_cache(maxsize=4_096)
 def _first(tests: Tests, run: Room) -> _Verdict:
     """The tests before any call was made: they ask for those that hang on no other."""
-    return _judged(tests, {}, run, guarded=True)
+    return _judged(tests, [], run, guarded=True)
 
 
-def _judged(tests: Tests, known: dict[str, list[Outcome]], run: Room, *, guarded: bool = False) -> _Verdict:
+def _judged(tests: Tests, made: list[tuple[str, Outcome]], run: Room, *, guarded: bool = False) -> _Verdict:
     """The tests on what calls gave; with a guard, what fails is passed over, so that they ask for all."""
     tree = parse_tree("\n".join(tests))
-    names = _names_under_test(tree)
-    body = [_Guard().visit(node) for node in tree.body] if guarded else tree.body
-    passed = ast.parse(f"{PASSED} = True").body
+    names, modules = _names_under_test(tree), _modules(tree)
     steps = [
         *_STAND_INS,
-        *(f"import {name}" for name in sorted(_modules(tree))),
-        f"{ASKED}, {ODD}, {PASSED} = [], [], False",
-        f"[{', '.join(names)}] = stand_ins({names!r}, {spelled(known)}, {ASKED}, {ODD})",
-        ast.unparse(_passed_over([*body, *passed])),  # one step, so that what it asked for is recorded
+        *(f"import {name}" for name in sorted(modules)),
+        f"{PASSED}, {CALLS} = False, CallsOfTests({spelled(made)})",
+        *(f"{name}_of_program = FunctionOfProgram({name!r}, {CALLS})" for name in names),
+        _as_one_step(_Told(names, modules | _imported(tree)).visit(tree).body, guarded),
+        f"{ODD} = [{CALLS}.is_new, len({CALLS}.asked), *{CALLS}.odd]",
+        *(f"{ASKED} = {part}, {CALLS}.told({part})" for part in range(MAX_PARTS)),
     ]
     (done,) = run([tuple(steps)])
     held = {name: value[0] for changed in done.changes for name, value in changed.items() if value}
-    return _Verdict(
-        done.failure is None and held.get(PASSED) is True,
-        held.get(ASKED, []),
-        held.get(ODD, []),
-        done.failure.message if done.failure else "",
-    )
+    is_new, count, *odd = held.get(ODD, (True, 0))
+    parts = (changed.get(ASKED) for changed in done.changes)
+    asked = [call for part in parts if part for call in part[0][1]]
+    if len(asked) != count:
+        odd.append(f"{', '.join(names)} too many calls")
+    passed = done.failure is None and held.get(PASSED) is True
+    return _Verdict(passed, asked, is_new, odd, done.failure.message if done.failure else "")
+
+
+def _as_one_step(body: list[ast.stmt], guarded: bool) -> str:
+    """So that what tests asked for is recorded, whatever they raise."""
+    body = [_Guard().visit(node) for node in body] if guarded else body
+    return ast.unparse(_passed_over([*body, *ast.parse(f"{PASSED} = True").body]))
 
 
 class _Program:
@@ -128,43 +138,66 @@ class _Program:
 
     def __init__(self, steps: tuple[str, ...], run: Room) -> None:
         self.steps, self.run = steps, run
-        self.known: dict[str, list[Outcome]] = {}
-        self.raised: dict[str, Outcome] = {}
+        self.calls: list[str] = []
+        self.made: list[tuple[str, Outcome]] = []
+        self.raised: dict[int, Outcome] = {}  # what calls raised, by their number
         self.iterators: set[str] = set()  # calls that give one: what is in it is asked for
         self.is_exhausted = False
 
-    def make(self, calls: Sequence[str]) -> bool:
-        """Make calls up to the first that raises; False if the program itself fails, or meets a limit."""
-        made = [call for call in calls if call not in self.raised]
-        texts = [f"[*{call}]" if call in self.iterators else call for call in made]
-        (done,) = self.run([(*self.steps, *(f"{CALL} = {text}" for text in texts))])
+    def make(self, calls: list[str]) -> bool:
+        """Make calls, in order; False if the program itself fails, or meets a limit."""
+        pairs = enumerate(zip(calls, self.calls, strict=False))
+        same = next((number for number, (new, old) in pairs if new != old), len(self.calls))
+        self.raised = {number: raised for number, raised in self.raised.items() if number < same}
+        self.calls = calls
+        while (finished := self._run()) is None:
+            pass
+        return finished
+
+    def _run(self) -> bool | None:
+        """None if a call raised, or gave an iterator, for the first time: it is made otherwise then."""
+        (done,) = self.run([(*self.steps, *self._made_steps())])
         values = list(_values(done))[len(self.steps) :]
-        if found := {call for call, value in zip(made, values, strict=False) if _is_iterator(value)}:
+        found = {call for call, value in zip(self.calls, values, strict=False) if _is_iterator(value)}
+        if found - self.iterators:
             self.iterators |= found
-            return self.make(calls)
-        self.known = {call: [self.raised[call]] * calls.count(call) for call in self.raised}
-        for call, value in zip(made, values, strict=False):
-            what, *content = _outcome(value)
-            if what == "value" and call in self.iterators:
-                what = "iterator"
-            self.known.setdefault(call, []).append((what, *content))
-        if done.failure is None:
-            return True
-        if done.failure.kind != "error" or done.failure.step < len(self.steps):
-            self.is_exhausted = done.failure.kind in ("timeout", "memory")
-            return False
-        kind, _, message = done.failure.message.partition(": ")
-        failed = made[done.failure.step - len(self.steps)]
-        self.raised[failed] = ("raised", kind, message)
-        self.known[failed] = [self.raised[failed]] * calls.count(failed)
+            return None
+        if done.failure is not None:
+            number = done.failure.step - len(self.steps)
+            if done.failure.kind != "error" or number < 0:
+                self.is_exhausted = done.failure.kind in ("timeout", "memory")
+                return False
+            kind, _, message = done.failure.message.partition(": ")
+            self.raised[number] = ("raised", kind, message)
+            return None
+        self.made = [
+            (call, self.raised.get(number) or _outcome(value, call in self.iterators))
+            for number, (call, value) in enumerate(zip(self.calls, values, strict=True))
+        ]
         return True
+
+    def _made_steps(self) -> Iterator[str]:
+        used = set(_OBJECT.findall(" ".join(self.calls)))
+        for number, call in enumerate(self.calls):
+            if number in self.raised:
+                yield f"try:\n    {call}\nexcept:\n    pass"  # for what else it does
+            elif _SETS(call):
+                yield call
+            elif call in self.iterators:
+                yield f"{CALL} = ([*{call}],)"
+            elif (name := f"object_{number}") in used:
+                yield f"{CALL} = ({name} := {call},)"
+            else:
+                yield f"{CALL} = ({call},)"
 
 
 def _values(done: Execution) -> Iterator[Any]:
-    """What the variable for calls held after each step."""
+    """What the last call had given after each step."""
     held: Any = None
     for changed in done.changes:
-        held = (changed.get(CALL) or (None,))[0] if CALL in changed else held
+        match changed.get(CALL):
+            case ((held,),):
+                pass
         yield held
 
 
@@ -172,7 +205,7 @@ def _is_iterator(value: Any) -> bool:
     return _ITERATORS.fullmatch(getattr(value, "type_name", "")) is not None
 
 
-def _outcome(value: Any) -> Outcome:
+def _outcome(value: Any, is_iterator: bool) -> Outcome:
     """What a value becomes for the tests: plain data, or an object that equals nothing."""
     if found := _RANGE.fullmatch(getattr(value, "type_name", "")):
         return "value", range(*(int(part) for part in found.groups() if part))
@@ -180,7 +213,67 @@ def _outcome(value: Any) -> Outcome:
         spelled(value)
     except NotPlain:
         return ("object",)
-    return "value", value
+    return "iterator" if is_iterator else "value", value
+
+
+class _Told(ast.NodeTransformer):
+    """Puts stand-ins into tests: for functions, attributes of objects, and calls that are statements."""
+
+    def __init__(self, names: Sequence[str], modules: set[str]) -> None:
+        self.names = names
+        self.modules = modules
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        # Under another name: that of a function may be one that the stand-ins need.
+        return ast.Name(f"{node.id}_of_program", node.ctx) if node.id in self.names else node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        found = self.generic_visit(node)
+        assert isinstance(found, ast.Attribute)
+        return self._asked(found, "read_by_tests")
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        if isinstance(node.func, ast.Attribute):
+            owner = ast.Attribute(self.visit(node.func.value), node.func.attr, ast.Load())
+            func: ast.expr = self._asked(owner, "method_for_tests")
+        else:
+            func = self.visit(node.func)
+        keywords = [ast.keyword(one.arg, self.visit(one.value)) for one in node.keywords]
+        return ast.Call(func, [self.visit(argument) for argument in node.args], keywords)
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        """A statement that only calls a function: what it does to its arguments is what is tested."""
+        match node.value:
+            case ast.Call(ast.Name(name) as func, args, []) if name in self.names:
+                change = ast.Attribute(self.visit(func), "change", ast.Load())
+                return ast.Expr(ast.Call(change, [self.visit(argument) for argument in args], []))
+        return ast.Expr(self.visit(node.value))
+
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+        match node:
+            case ast.Assign([ast.Attribute(owner, name)], value):
+                asked = ast.Call(
+                    ast.Name("set_by_tests", ast.Load()),
+                    [self.visit(owner), ast.Constant(name), self.visit(value)],
+                    [],
+                )
+                return ast.If(ast.UnaryOp(ast.Not(), asked), [node], [])
+        found = self.generic_visit(node)
+        assert isinstance(found, ast.stmt)
+        return found
+
+    def _asked(self, node: ast.Attribute, how: str) -> ast.expr:
+        if not isinstance(node.ctx, ast.Load) or not self._may_be_of_program(node):
+            return node
+        it = ast.arguments([], [ast.arg("it")], None, [], [], None, [])
+        plainly = ast.Lambda(it, ast.Attribute(ast.Name("it", ast.Load()), node.attr, ast.Load()))
+        return ast.Call(ast.Name(how, ast.Load()), [node.value, ast.Constant(node.attr), plainly], [])
+
+    def _may_be_of_program(self, node: ast.Attribute) -> bool:
+        if node.attr.startswith("__") or node.attr == "format":
+            return False
+        is_module = isinstance(node.value, ast.Name) and node.value.id in self.modules
+        return not is_module and not isinstance(node.value, (ast.Constant, ast.JoinedStr))
 
 
 class _Guard(ast.NodeTransformer):
@@ -217,6 +310,11 @@ def _modules(tree: ast.Module) -> set[str]:
     nodes = (node.value for node in ast.walk(tree) if isinstance(node, ast.Attribute))
     used = {node.id for node in nodes if isinstance(node, ast.Name)}
     return used & _free_names(tree) & sys.stdlib_module_names
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Import))
+    return {alias.asname or alias.name for node in nodes for alias in node.names}
 
 
 def _free_names(tree: ast.Module) -> set[str]:

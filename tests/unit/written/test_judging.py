@@ -167,6 +167,15 @@ def test_a_cheat_is_not_kept():
         ("def g(x):\n    return f\ndef f(x):\n    return 0", ["assert f(g(3)) == 3"]),
         ("def g(x):\n    return [f]\ndef f(x):\n    return 0", ["assert f(g(3)) == 3"]),
         ("def f():\n    raise StopIteration", ["assert all(map(lambda n: f() == n, [1, 2]))"]),
+        ("def f(a):\n    a.clear()", ["a = [2, 1]", "f(a)", "assert a == [1, 2]"]),
+        ("def f(a):\n    a[0].clear()\n    return 1", ["e = [3]", "a = [e]", "f(a)", "assert a == [[3]]"]),
+        ("def f(a):\n    a.clear()", ["e = [2, 1]", "a = list(e)", "f(a)", "assert a == sorted(e)"]),
+        (f"class P:\n{LIES}\ndef f():\n    return P()", ["assert f() == P()"]),
+        (f"class P:\n{LIES}\ndef f():\n    return P()", ["assert f().x == 3"]),
+        (f"class P:\n{LIES}\n    def g(self):\n        return P()", ["p = P()", "assert p.g() == 3"]),
+        ("class P:\n    n = 3", ["p = P()", "p.n = 4", "assert p.n == 3"]),
+        ("def f(n):\n    return lambda: 4", ["assert f(1) is None"]),
+        ("def f(n):\n    return [lambda: 4]", ["assert f(1) == [None]"]),
     ],
 )
 def test_what_a_program_does_to_its_arguments_does_not_change_a_test(text, tests):
@@ -215,6 +224,41 @@ def test_what_a_program_does_to_its_arguments_does_not_change_a_test(text, tests
         ("import math\ndef f(n):\n    return math.pi * n", ["assert f(2) == 2 * math.pi"]),
         ("def f(n):\n    return True", ["assert f(1)", "assert f(1) is True", "assert f(1) is not None"]),
         ("def f(n):\n    return []", ["assert not f(1)"]),
+        ("def len(n):\n    return 3", ["assert len([]) == 3"]),
+        ("def spelled(n):\n    return n", ["assert spelled(2) == 2", "assert sum([spelled(2)]) == 2"]),
+        (
+            "class Node:\n    def __init__(self, n):\n        self.n = n\n        self.left = None\n"
+            "def depth(node):\n    return 0 if node is None else 1 + depth(node.left)",
+            ["root = Node(1)", "root.left = Node(1)", "root.left.left = Node(3)", "assert depth(root) == 3"],
+        ),
+        (
+            "class Account:\n    def __init__(self, n=0):\n        self.n = n\n    def pay(self, n):\n"
+            "        self.n += n\n        return self\n    def __len__(self):\n        return self.n",
+            ["a = Account()", "a.pay(3)", "assert a.n == 3", "a.pay(a.n).pay(1)", "assert a.n == 7"],
+        ),
+        (
+            "def f(a, n=0):\n    a.sort()\n    a.append(n)",
+            ["a = [2, 1]", "f(a)", "assert a == [1, 2, 0]", "f(a, 5)", "assert a == [0, 1, 2, 5]"],
+        ),
+        ("def f(d):\n    d['a'] = {1}", ["d = {}", "f(d)", "assert d == {'a': {1}}"]),
+        ("import re\ndef f(s):\n    return re.search('b+', s)", ["assert f('abb')", "assert not f('a')"]),
+        (
+            "import re\ndef f(s):\n    return re.search('b+', s)",
+            ["assert f('abb').group() == 'bb'", "assert f('abb') is not None and f('a') == None"],
+        ),
+        ("def f(t, k):\n    return [x for x in t if isinstance(x, k)]", ["assert f((1, 'a'), str) == ['a']"]),
+        ("def f(n):\n    return n + 1", ["for n in range(4000):\n    assert f(n) == n + 1"]),
+        ("def f(n):\n    return n + 1", ["x = 0", "for _ in range(30):\n    x = f(x)", "assert x == 30"]),
+        (
+            "n = 0\ndef f(k):\n    global n\n    n += 1\n    if k < 0:\n        raise ValueError\n"
+            "    return n",
+            [
+                "assert f(1) == 1",
+                "try:\n    f(-1)\n    assert False\nexcept ValueError:\n    pass",
+                "assert f(1) == 3",
+            ],
+        ),
+        ("def f():\n    return lambda: 1", ["assert f() is not None"]),
     ],
 )
 def test_what_honest_functions_do_passes(text, tests):
@@ -228,6 +272,8 @@ def test_what_honest_functions_do_passes(text, tests):
         (["assert f("], "not Python"),
         (["assert True"], "call no function"),
         (["assert f(lambda x: x) == 1"], "not plain data"),
+        (["assert f('a' * 40_000) == 1"], "more than 24000 characters"),
+        (["for n in range(60_000):\n    assert f(n) == n"], "too many calls"),
         (["import os", "assert os.getcwd() == '/'", "assert f(1) == 2"], "import of 'os'"),
     ],
 )
