@@ -66,7 +66,7 @@ def gpus_page() -> str:
     return text
 
 
-WORDS = ROOT / "src" / "partway" / "explorer" / "static" / "app.js"
+WORDS = ROOT / "src" / "runexplorer" / "static" / "app.js"
 
 
 def words_page() -> str:
