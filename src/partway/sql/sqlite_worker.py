@@ -55,7 +55,7 @@ class Allowance:
     """What one query may use."""
 
     operations: int = 30_000_000  # of SQLite's machine: the same verdict however busy the computer is
-    cpu_seconds: float = 3.0  # a backstop, for functions that are one operation
+    cpu_seconds: float = 2.0  # a backstop, for functions that are one operation
     rows: int = 10_000
     bytes: int = 512 << 10  # of the rows of one step
 

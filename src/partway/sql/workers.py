@@ -54,10 +54,12 @@ class Answered:
     failure: Failure | None = None
 
 
-def run(queries: Sequence[Query], *, allowance: Allowance = USUAL, whole: bool = False) -> list[Answered]:
+def run(
+    queries: Sequence[Query], *, allowance: Allowance | None = None, whole: bool = False
+) -> list[Answered]:
     """The rows of every step of every query; with `whole`, every beginning of a query is run on its own."""
     with in_our_words():
-        return _SHARED.run(queries, allowance, whole)
+        return _SHARED.run(queries, allowance or USUAL, whole)
 
 
 def describe(database: Database, values: int = 3) -> list[TableInfo]:

@@ -1,0 +1,259 @@
+"""Queries that try to write, to reach out, to fill memory or never to end: none succeeds, none hangs."""
+
+import hashlib
+import os
+import resource
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("sqlglot", reason="SQL needs sqlglot: pip install partway[sql]")
+
+from partway import Problem, trace
+from partway.sql import workers
+from partway.sql.databases import Database, database_of
+from partway.sql.sql import SQLLanguage
+from partway.sql.sqlite_worker import Allowance
+
+SMALL = Allowance(operations=1_000_000, cpu_seconds=0.4, rows=1_000, bytes=100_000)
+ENDLESS = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r)"
+A = "a" * 60_000
+
+WRITES = [
+    "INSERT INTO t VALUES (9, 'x')",
+    "REPLACE INTO t VALUES (1, 'x')",
+    "UPDATE t SET a = 0",
+    "DELETE FROM t",
+    "DROP TABLE t",
+    "DROP TABLE IF EXISTS t",
+    "CREATE TABLE u (a)",
+    "CREATE TABLE u AS SELECT * FROM t",
+    "CREATE TEMP TABLE u AS SELECT * FROM t",
+    "CREATE TEMP VIEW u AS SELECT 1",
+    "CREATE VIEW u AS SELECT 1",
+    "CREATE INDEX i ON t (a)",
+    "CREATE TRIGGER g AFTER INSERT ON t BEGIN DELETE FROM t; END",
+    "CREATE VIRTUAL TABLE v USING fts5(x)",
+    "CREATE VIRTUAL TABLE v USING rtree(a, b, c)",
+    "ALTER TABLE t RENAME TO u",
+    "ALTER TABLE t ADD COLUMN c",
+    "ALTER TABLE t DROP COLUMN a",
+    "WITH x AS (SELECT 1) INSERT INTO t SELECT * FROM x, x",
+    "WITH x AS (SELECT 1) UPDATE t SET a = 0",
+    "WITH x AS (SELECT 1) DELETE FROM t",
+    "INSERT INTO t VALUES (7, 'y') RETURNING a",
+    "DELETE FROM t RETURNING a",
+    "INSERT INTO sqlite_master VALUES ('table', 'x', 'x', 1, 'x')",
+    "UPDATE sqlite_master SET sql = ''",
+    "DELETE FROM sqlite_sequence",
+    "BEGIN",
+    "COMMIT",
+    "ROLLBACK",
+    "SAVEPOINT s",
+    "RELEASE s",
+    "END",
+    "VACUUM",
+    "REINDEX",
+    "ANALYZE",
+    "SELECT 1; DROP TABLE t",
+    "SELECT 1; SELECT 2",
+]
+REACHES = [
+    "ATTACH '/tmp/partway_hostile.db' AS x",
+    "ATTACH ':memory:' AS x",
+    "DETACH main",
+    "VACUUM INTO '/tmp/partway_hostile.db'",
+    "PRAGMA user_version = 7",
+    "PRAGMA writable_schema = ON",
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA query_only = OFF",
+    "PRAGMA temp_store_directory = '/tmp'",
+    "PRAGMA database_list",
+    "PRAGMA hard_heap_limit = 0",
+    "SELECT * FROM pragma_database_list",
+    "SELECT * FROM pragma_table_info('t')",
+    "SELECT * FROM pragma_function_list",
+    "SELECT load_extension('libc.so.6')",
+    "SELECT load_extension('x', 'y')",
+    "SELECT readfile('/etc/passwd')",
+    "SELECT writefile('/tmp/partway_hostile', 'x')",
+    "SELECT edit('x')",
+    "SELECT fts3_tokenizer('simple')",
+    "SELECT fts3_tokenizer('simple', x'00')",
+    "SELECT random()",
+    "SELECT RANDOMBLOB(100000000)",
+    "SELECT hex(randomblob(16))",
+    "SELECT total_changes()",
+    "SELECT * FROM x.t",
+    "SELECT * FROM fsdir('/')",
+    "SELECT * FROM sqlite_dbpage",
+    "EXPLAIN DELETE FROM t",
+]
+FILLS = [
+    "SELECT zeroblob(1000000000)",
+    "SELECT zeroblob(2147483647)",
+    "SELECT hex(zeroblob(900000))",
+    "SELECT quote(zeroblob(900000))",
+    f"SELECT replace('{A}', 'a', '{A[:1000]}')",
+    "SELECT printf('%2000000000d', 1)",
+    "SELECT printf('%.2000000000f', 1.0)",
+    "SELECT group_concat(printf('%1000d', x)) FROM (WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL "
+    "SELECT x + 1 FROM r WHERE x < 5000) SELECT x FROM r)",
+    "SELECT json_group_array(printf('%1000d', a.a)) FROM t a, t b, t c, t d, t e, t f, t g, t h, t i",
+    f"{ENDLESS} SELECT * FROM r",
+    f"{ENDLESS} SELECT group_concat(x) FROM r",
+    f"{ENDLESS} SELECT x FROM r ORDER BY x DESC",
+    f"{ENDLESS} SELECT DISTINCT x FROM r",
+    f"{ENDLESS} SELECT a.x FROM r a, r b",
+    "SELECT * FROM t a, t b, t c, t d, t e, t f, t g, t h, t i, t j",
+    "SELECT a.b || b.b FROM t a, t b, t c, t d, t e, t f, t g, t h",
+    "WITH w AS (SELECT printf('%900000d', 1) AS x) SELECT x || x FROM w",
+    "WITH x AS (SELECT printf('%60000d', 1) AS b FROM t a, t b) SELECT * FROM x",
+]
+NEVER_END = [
+    f"{ENDLESS} SELECT COUNT(*) FROM r",
+    f"{ENDLESS} SELECT MAX(x) FROM r",
+    f"{ENDLESS}, s AS (SELECT COUNT(*) FROM r) SELECT 1",
+    "WITH RECURSIVE r(x) AS (SELECT 1 UNION SELECT (x * 7 + 1) % 1000000007 FROM r) SELECT COUNT(*) FROM r",
+    "WITH RECURSIVE r(x) AS (VALUES (1) UNION ALL SELECT x FROM r) SELECT SUM(x) FROM r",
+    "SELECT COUNT(*) FROM t a, t b, t c, t d, t e, t f, t g, t h, t i, t j, t k, t l",
+    "SELECT SUM(a.a * b.a) FROM t a, t b, t c, t d, t e, t f, t g, t h, t i, t j, t k",
+    "SELECT 1 WHERE EXISTS (SELECT 1 FROM t a, t b, t c, t d, t e, t f, t g, t h, t i WHERE i.a < 0)",
+    f"SELECT COUNT(*) FROM t a, t b, t c, t d, t e WHERE '{A}' LIKE '%{'a%' * 60}b'",
+    f"SELECT '{A}' LIKE '{'%a' * 60}%b'",
+    f"SELECT '{A}' GLOB '{'*a' * 60}*b'",
+    f"SELECT instr('{A}', '{A[:30_000]}b')" + f" + instr('{A}', '{A[:29_000]}b')",
+]
+NESTS = [
+    "SELECT " + "(" * 90 + "1" + ")" * 90,
+    "SELECT " + "(" * 4000 + "1" + ")" * 4000,
+    "SELECT " + "-" * 3000 + "1",
+    "SELECT " + " + ".join(["1"] * 3000),
+    "SELECT " + "NOT " * 2000 + "1",
+    "SELECT " + "abs(" * 300 + "1" + ")" * 300,
+    "SELECT " + ", ".join(["1"] * 5000),
+    " UNION ALL ".join(["SELECT 1"] * 700),
+    "SELECT * FROM " + "(SELECT * FROM " * 80 + "t" + ")" * 80,
+    "SELECT * FROM " + ", ".join(f"t AS t{n}" for n in range(80)),
+    "WITH w0 AS (SELECT * FROM t)"
+    + "".join(f", w{n} AS (SELECT * FROM w{n - 1})" for n in range(1, 300))
+    + " SELECT 1",
+    "WITH a AS (SELECT * FROM b), b AS (SELECT * FROM a) SELECT * FROM a",
+    "SELECT max(" + ", ".join(["1"] * 500) + ")",
+    "SELECT CASE " + " ".join(["WHEN 0 THEN 1"] * 900) + " END",
+    "SELECT 'unclosed",
+    "SELECT \0",
+    "SELECT '\ud800'",
+    "SELECT x'",
+    "\x00\x01\x02",
+    "SELECT * FROM t WHERE a IN (" + ", ".join(["1"] * 6000) + ")",
+]  # fmt: skip
+HOSTILE = WRITES + REACHES + FILLS + NEVER_END + NESTS
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("hostile") / "t.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT)")
+        connection.execute("CREATE INDEX by_b ON t (b)")
+        connection.executemany("INSERT INTO t VALUES (?, ?)", [(n, f"row {n}") for n in range(30)])
+    connection.close()
+    return path
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_changed(database: Path):
+    """Whatever the tests of this file do, the file and its folder stay as they are."""
+    before, names = hashlib.sha256(database.read_bytes()).hexdigest(), os.listdir(database.parent)
+    yield
+    assert hashlib.sha256(database.read_bytes()).hexdigest() == before
+    assert os.listdir(database.parent) == names
+    assert not list(Path("/tmp").glob("partway_hostile*"))
+
+
+def asked(database: Database, text: str) -> workers.Answered:
+    """What becomes of a text that is given to SQLite as it is, past the parser, and of the next query."""
+    count = workers.Query(database, (("", "SELECT COUNT(*), MAX(a) FROM t"),))
+    hostile = workers.Query(database, (("", text),))
+    found, after = workers.run([hostile, count], allowance=SMALL)
+    assert after.tables == ([[30, 29]],)  # the database is as it was, and the worker lives
+    return found
+
+
+def test_there_are_more_than_a_hundred():
+    assert len(set(HOSTILE)) == len(HOSTILE) > 100
+
+
+@pytest.mark.parametrize("text", WRITES + REACHES)
+def test_nothing_is_written_and_nothing_outside_is_reached(database: Path, text: str):
+    found = asked(database_of(str(database)), text)
+    assert found.failure is not None
+    assert not found.tables
+
+
+@pytest.mark.parametrize("text", FILLS + NEVER_END)
+def test_what_would_fill_memory_or_never_end_is_stopped(database: Path, text: str):
+    start = time.monotonic()
+    found = asked(database_of(str(database)), text)
+    assert found.failure is not None or len(str(found.tables)) < SMALL.bytes
+    assert time.monotonic() - start < 20  # on a machine that has other things to do
+
+
+@pytest.mark.parametrize(
+    "text", [f"{ENDLESS} SELECT COUNT(*) FROM r", "SELECT COUNT(*) FROM t a, t b, t c, t d, t e"]
+)
+def test_too_much_work_is_a_timeout_however_busy_the_machine_is(database: Path, text: str):
+    assert asked(database_of(str(database)), text).failure.kind == "timeout"
+
+
+@pytest.mark.parametrize("place", range(len(HOSTILE)))
+def test_a_hostile_text_as_a_sample_is_a_failure_or_plain_rows(database: Path, place: int, monkeypatch):
+    monkeypatch.setattr(workers, "USUAL", SMALL)
+    language = SQLLanguage(str(database))
+    for text in (HOSTILE[place], f"WITH w AS ({HOSTILE[place]}) SELECT 1"):
+        found = trace(text, language, Problem("p", "?", 1))
+        assert found.failure is not None or len(str(found.answer)) < SMALL.bytes
+
+
+def test_steps_cannot_leave_their_brackets(database: Path):
+    there = database_of(str(database))
+    for text in (
+        "x AS (SELECT 1) SELECT 1; DROP TABLE t; --",
+        'x AS (SELECT 1) INSERT INTO t VALUES (99, "x") --',
+    ):
+        (found,) = workers.run([workers.Query(there, (("x", text), ("", "SELECT 1")))], allowance=SMALL)
+        assert found.failure is not None
+    assert asked(there, "SELECT COUNT(*) FROM t").tables == ([[30]],)
+
+
+def test_memory_of_this_process_stays_flat(database: Path):
+    there = database_of(str(database))
+    large = workers.Query(there, (("", "SELECT printf('%90d', a.a) FROM t a, t b LIMIT 900"),))
+    workers.run([large] * 20, allowance=SMALL)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(5):
+        workers.run([large] * 20, allowance=SMALL)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000  # kilobytes
+
+
+def test_a_database_file_is_never_opened_by_this_process(database: Path, monkeypatch):
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("the trainer's process opens no database")
+
+    monkeypatch.setattr(sqlite3, "connect", refuse)
+    language = SQLLanguage(str(database))
+    problem = Problem("p", "How many?", 30)
+    assert language.is_correct(problem, trace("SELECT COUNT(*) FROM t", language, problem))
+    assert "t(a integer, b text)" in language.question(problem)
+
+
+def test_a_worker_that_is_killed_is_replaced(database: Path):
+    there = database_of(str(database))
+    asked(there, "SELECT 1")
+    for worker in workers._SHARED.workers:
+        os.kill(worker.process.pid, 9)
+    assert asked(there, "SELECT 1").tables in (([[1]],), ())
+    assert asked(there, "SELECT 1").tables == ([[1]],)
