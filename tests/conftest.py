@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 WITHOUT = os.environ.get("PARTWAY_WITHOUT", "")
 PROCESSES = {"end_to_end", "benchmarks", "test_docs.py"}
-PROCESSES |= {"test_pool.py", "test_walls.py", "test_takeover.py", "test_doctor.py"}
+PROCESSES |= {"test_pool.py", "test_walls.py", "test_takeover.py", "test_doctor.py", "sql"}
 MODELS = {"test_drafts.py", "test_layouts.py", "test_scoring.py", "test_sampling_tree.py", "test_prompts.py"}
 MODELS |= {"test_stateful_models.py", "test_shared_prompts.py", "test_loading.py", "test_model_settings.py"}
 TRAINERS = {"SelfSamplingTrainer", "small_trainer", "watched_trainer"}  # who imports these trains models

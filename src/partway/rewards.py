@@ -8,13 +8,16 @@ never a zero.
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from partway.buffer import SolutionBuffer
 from partway.errors import SandboxError
 from partway.language import PYTHON, Language, State, Trace, trace_all
+from partway.language.language import language_of
 from partway.problem import Problem
 from partway.solution import Solution
 
@@ -74,6 +77,32 @@ def trace_reward(
     return trace_credits(texts, problems, [None] * len(texts) if solution is None else solution)
 
 
+def sql_trace_reward(
+    completions: Sequence[Any],
+    answer: Sequence[Any],
+    solution: Sequence[str | None] | None = None,
+    database: Sequence[Any] = (),
+    **_: Any,
+) -> list[float | None]:
+    """The same for queries: `database` is a file or the statements that make one, `answer` the rows.
+
+    Rows may be JSON, since a column of a data set holds values of one type.
+    """
+    texts = [text if isinstance(text, str) else str(text[-1]["content"]) for text in completions]
+    known = [None] * len(texts) if solution is None else solution
+    problems = [_query_problem(*one) for one in zip(answer, known, database, strict=True)]
+    return trace_credits(texts, problems, known, language=language_of({"language": "sql"}))
+
+
+def _query_problem(answer: Any, solution: str | None, database: Any) -> Problem:
+    if isinstance(answer, str):
+        with suppress(ValueError):
+            answer = json.loads(answer)
+    # Whether rows have an order is for the reference to say.
+    reference = None if solution is None else language_of({"language": "sql"}).parse(solution)
+    return Problem("", "", answer, reference, context=database)
+
+
 async def trace_reward_async(
     completions: Sequence[Any], answer: Sequence[Any], solution: Sequence[str | None] | None = None, **_: Any
 ) -> list[float | None]:
@@ -86,19 +115,22 @@ def compute_score(
 ) -> float:
     """A reward function for verl: `custom_reward_function.path` is this file, `.name` is compute_score.
 
-    `extra_info["solution"]`, if there is one, is the reference. What cannot be judged is an error, for lack
-    of a score that would say so.
+    `extra_info["solution"]`, if there is one, is the reference; with `extra_info["database"]` it is a query.
+    What cannot be judged is an error, for lack of a score that would say so.
     """
-    return _score(solution_str, ground_truth, (extra_info or {}).get("solution"))
+    extra = extra_info or {}
+    return _score(solution_str, ground_truth, extra.get("solution"), extra.get("database"))
 
 
 async def trace_credit(task: Any, trace: Any) -> float:
     """A reward for verifiers 0.4, plugged in by a task's config: `rewards.trace_credit.fn` is
     `partway.rewards:trace_credit`.
 
-    The task's data has `answer` and, for partial credit, `solution`. What cannot be judged is an error.
+    The task's data has `answer`, for partial credit `solution`, and for queries `database`. What cannot be
+    judged is an error.
     """
-    return _score(trace.last_reply, task.answer, getattr(task, "solution", None))
+    known = getattr(task, "solution", None), getattr(task, "database", None)
+    return _score(trace.last_reply, task.answer, *known)
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
@@ -126,8 +158,11 @@ def trace_scorer() -> Any:
     return scorer(metrics=[mean()], name="trace_credit")(lambda: score)()
 
 
-def _score(text: str, answer: Any, solution: str | None) -> float:
-    [score] = trace_credits([text], [Problem("", "", answer)], [solution])
+def _score(text: str, answer: Any, solution: str | None, database: Any = None) -> float:
+    if database is None:
+        [score] = trace_credits([text], [Problem("", "", answer)], [solution])
+    else:
+        [score] = sql_trace_reward([text], [answer], [solution], [database])
     if score is None:
         raise SandboxError("the sandbox cannot run this program; `partway doctor` says what is missing")
     return score

@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
-from partway.cli.options import AS_JSON, declared, speaks, spoken
+from partway import registry
+from partway.cli.options import AS_JSON, SPOKEN, declared, speaks, spoken
 from partway.errors import SolutionError
 from partway.language import PYTHON, Language, Trace, trace_all
-from partway.problem import Problem
 
 MAX_BYTES = 1_000_000  # one more is read, to tell what is too long from what just fits
 
@@ -34,10 +34,14 @@ def command(files: tuple[str, ...], against: str | None, as_json: bool) -> None:
       echo 'n0 = 48; t0 = n0 / 2; answer = n0 + t0' | partway trace -
       partway trace sample1.py sample2.py --against reference.py
       partway trace function.py --language python-written
+      partway trace query.sql --database geo.sqlite --against reference.sql
     """
     from partway.cli.trace_tables import Shown, show, show_against
 
     names = [*([against] if against else []), *files]
+    ending = Path(files[0]).suffix.removeprefix(".")
+    if ending in registry.parts("languages"):  # a file says what it is written in
+        click.get_current_context().meta.setdefault(SPOKEN, {}).setdefault("language", ending)
     language = spoken()
     texts = [read(name) for name in names]
     traces = trace_all(texts, language)
@@ -62,18 +66,20 @@ def read(name: str) -> str:
             data = file.read(MAX_BYTES + 1)
     shown = "standard input" if name == "-" else name
     if len(data) > MAX_BYTES:
-        raise SolutionError(f"{shown}: more than {MAX_BYTES:,} bytes; a solution is a short Python program")
+        raise SolutionError(f"{shown}: more than {MAX_BYTES:,} bytes; a solution is a short program")
     try:
         text = data.decode("utf-8-sig")  # some editors begin files with a mark
     except UnicodeDecodeError as error:
         raise SolutionError(f"{shown}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
     if not text.strip():
-        raise SolutionError(f"{shown}: empty; expected Python statements, one step per line")
+        raise SolutionError(f"{shown}: empty; expected a program, one step per line")
     return text
 
 
 def as_object(found: Trace, reference: Trace | None = None, language: Language = PYTHON) -> dict[str, Any]:
     """A trace as plain JSON values."""
+    from partway.cli.trace_tables import asked
+
     steps = [
         {
             "step": step,
@@ -89,6 +95,5 @@ def as_object(found: Trace, reference: Trace | None = None, language: Language =
     }
     if reference is not None:
         result["matching_length"] = language.longest_known_prefix(found, reference.states)
-        asked = Problem("", "", reference.answer)
-        result["is_correct"] = reference.has_answer and language.is_correct(asked, found)
+        result["is_correct"] = reference.has_answer and language.is_correct(asked(reference), found)
     return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -78,12 +78,14 @@ def show_against(reference: Shown, solutions: Sequence[Shown], language: Languag
 def _table(shown: Shown, language: Language) -> Table:
     table = Table(title=escape(shown.name), title_justify="left", caption_justify="left")
     table.add_column("", justify="right", style="dim")
-    for heading in ("step", "sets", "state"):
+    has_sets = rows_by_step(language) is None  # a table is the whole state
+    for heading in ("step", "sets", "state") if has_sets else ("step", "rows"):
         table.add_column(heading, overflow="fold")
     sets = [_sets(changes) for changes in shown.trace.changes]
     rows = _rows(shown, language)
     for number, (step, state, style) in enumerate(rows[:MAX_ROWS], 1):
-        cells = (step, sets[number - 1] if number <= len(sets) else "", state)
+        own = [sets[number - 1] if number <= len(sets) else ""] if has_sets else []
+        cells = (step, *own, state)
         table.add_row(str(number), *map(escape, cells), style=style)
     if len(rows) > MAX_ROWS:
         table.add_row("", f"and {len(rows) - MAX_ROWS:,} more steps")
@@ -93,7 +95,7 @@ def _table(shown: Shown, language: Language) -> Table:
 
 def _side_by_side(reference: Shown, shown: Shown, language: Language) -> Table:
     matching = language.longest_known_prefix(shown.trace, reference.trace.states)
-    left, right = _rows(reference, language), _rows(shown, language)
+    left, right = _rows(reference, language), _rows(shown, language, reference.trace)
     if matching:  # blank rows bring the state they share into one row
         known = reference.trace.states.index(shown.trace.states[matching - 1]) + 1
         left = _moved(left, known, matching)
@@ -118,10 +120,14 @@ def _moved(rows: list[tuple[str, str, str]], own: int, other: int) -> list[tuple
     return [*rows[: own - 1], *[ABSENT] * max(0, other - own), *rows[own - 1 :]]
 
 
-def _rows(shown: Shown, language: Language) -> list[tuple[str, str, str]]:
+def _rows(shown: Shown, language: Language, against: Trace | None = None) -> list[tuple[str, str, str]]:
     """Step, state and style of each step; a step that did not run has the reason as its state."""
     trace = shown.trace
-    states = [f"{{{', '.join(text for text, _ in values)}}}" for values in values_by_step(trace, language)]
+    if (by_rows := rows_by_step(language)) is not None:  # a line for each row; '=' marks those of both
+        states = ["\n".join(f"{'= ' * same}{row}" for row, same in rows) for rows in by_rows(trace, against)]
+    else:
+        found = values_by_step(trace, language)
+        states = [f"{{{', '.join(text for text, _ in values)}}}" for values in found]
     rows = [(step, state, "") for step, state in zip(trace.solution.steps, states, strict=False)]
     # The step that failed has the reason in place of a state; what is after it never ran.
     if trace.failure is None:
@@ -143,16 +149,32 @@ def _answer(found: Trace) -> str:
 
 
 def _summary(found: Trace, reference: Trace, matching: int, language: Language) -> str:
-    if reference.has_answer and language.is_correct(Problem("", "", reference.answer), found):
+    if reference.has_answer and language.is_correct(asked(reference), found):
         return f"{_answer(found)}: fully correct"
     judgement = f"right up to step {matching}" if matching else "no state in common"
     return f"{_answer(found)}: {judgement}"
+
+
+def asked(reference: Trace) -> Problem:
+    """The problem that a reference solves."""
+    return Problem("", "", reference.answer, reference.solution)
 
 
 def state_mode(language: Language) -> StateMode:
     """How a language compares states, if it says so."""
     mode: StateMode = getattr(language, "state", "multiset")
     return mode
+
+
+ByRows = Callable[[Trace, Trace | None], Iterator[list[tuple[str, bool]]]]
+
+
+def rows_by_step(language: Language) -> ByRows | None:
+    """How a language whose states are tables shows them, None for others.
+
+    Given a trace, and perhaps one to compare with, it has for each step the rows and whether both have each.
+    """
+    return getattr(language, "rows_by_step", None)
 
 
 def values_by_step(trace: Trace, language: Language) -> Iterator[list[tuple[str, bool]]]:
@@ -162,6 +184,9 @@ def values_by_step(trace: Trace, language: Language) -> Iterator[list[tuple[str,
     >>> list(values_by_step(trace("n0 = 10\\nt0 = n0 - 7.0"), PYTHON))
     [[('10', True)], [('3', True), ('10', False)]]
     """
+    if (by_rows := rows_by_step(language)) is not None:
+        yield from by_rows(trace, None)
+        return
     held: dict[str, str] = {}  # names and the texts of their values
     counts: Counter[str] = Counter()
     ordered: list[_Place] = []  # kept in order: to sort anew after every step would take long

@@ -16,7 +16,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 from unicodedata import category
 
-from partway.cli.trace_tables import state_mode, values_by_step
+from partway.cli.trace_tables import rows_by_step, state_mode, values_by_step
 from partway.errors import clipped
 from partway.language.python import PYTHON
 from partway.language.tracing import Trace
@@ -71,6 +71,8 @@ class KnownStates:
             row: Row = {"text": step}
             if index < len(trace.states):
                 row["values"] = next(values)
+                if rows_by_step(language) is not None:
+                    row["rows"] = True  # each value is a row of a table
                 if trace.states[index] in self.numbers:
                     row["state"] = self.numbers[trace.states[index]]
             rows.append(row)
@@ -201,7 +203,8 @@ def _why_row(failure: Failure) -> str:
 def _state(row: Row, marks: Sequence[Row]) -> str:
     mark = marks[row["state"]] if "state" in row else {}
     hue = f" hue-{mark['hue']}" if "hue" in mark else ""
-    values = ", ".join(
+    between = "<br>" if "rows" in row else ", "
+    values = between.join(
         f"<b>{shown_text(text)}</b>" if is_new else shown_text(text) for text, is_new in row["values"]
     )
     letter = f'<span class="letter">{mark["letter"]}</span>' if "letter" in mark else ""

@@ -33,7 +33,7 @@ def sql(
     """GeoQuery, Spider or BIRD: queries as steps, each with its database.
 
     The source is the folder of GeoQuery (text2sql-data), Spider or BIRD, with its databases. Problems name
-    their database by its path, so leave it where it is or set `databases`.
+    their database by its path, so leave it where it is or set `database`.
 
     \b
     Examples:

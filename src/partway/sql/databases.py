@@ -50,7 +50,7 @@ def database_of(context: Any, folder: str = "") -> Database:
         return database_of(context.get("database"), folder).changed(int(context["changed"]))
     if context is None:
         if not folder:
-            raise ProblemError("a query needs a database: a column `context`, or the setting databases")
+            raise ProblemError("a query needs a database: a column `context`, or the setting database")
         return _file(Path(folder))
     if not isinstance(context, str):
         raise ProblemError(f"context is {shown(context)}, expected a database: a path, a name or its tables")
@@ -68,7 +68,7 @@ def _found(name: str, folder: str) -> Path:
     places.append(Path(name))
     path = next((place for place in places if place.is_file()), None)
     if path is None:
-        looked = f" in {folder}" if folder else "; set databases to the folder that holds it"
+        looked = f" in {folder}" if folder else "; set database to the folder that holds it"
         raise ProblemError(f"there is no database {shown(name)}{looked}")
     return path
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -16,6 +16,7 @@ from partway.sql.databases import Database, database_of
 from partway.sql.queries import Parsed, alpha_query, dialect_flaw, is_ordered, read
 from partway.sql.row_sets import ColumnOrder, Rows, rows_of, state_of, text_of
 from partway.sql.schemas import SchemaStyle, question_with_schema
+from partway.sql.views import rows_by_step
 from partway.sql.workers import Answered, Query
 from straightline import BoundedCache
 
@@ -32,7 +33,7 @@ _known = BoundedCache[Query, Answered](
 class SQLLanguage(Language):
     """SQL, one step per common table expression; the rows of the last select are the answer.
 
-    A problem's `context` is its database: a SQLite file, the name of one in the folder `databases`, or the
+    A problem's `context` is its database: a SQLite file, the name of one in the folder `database`, or the
     statements that make it.
 
     >>> tables = "CREATE TABLE t (n, a); INSERT INTO t VALUES ('eve', 3)"
@@ -43,7 +44,7 @@ class SQLLanguage(Language):
     (('3', "'eve'"), [['eve']], True)
     """
 
-    databases: str = field(
+    database: str = field(
         default="", metadata={"help": "Folder of the databases that problems name, or one file for all."}
     )
     dialect: str = field(default="sqlite", metadata={"help": "How queries are read, by a name of sqlglot's."})
@@ -93,14 +94,14 @@ class SQLLanguage(Language):
     def _query(self, problem: Problem, parsed: Parsed) -> Query | Answered:
         """The query to be run, or why there is none."""
         try:
-            database = self.database(problem)
+            database = self.database_for(problem)
         except ProblemError as error:
             return Answered((), Failure("error", str(error), 0))
         return Query(database, tuple((step.name, step.run) for step in parsed.steps))
 
-    def database(self, problem: Problem) -> Database:
+    def database_for(self, problem: Problem) -> Database:
         """The database of a problem."""
-        return database_of(problem.context, self.databases)
+        return database_of(problem.context, self.database)
 
     def _trace(self, parsed: Parsed, found: Answered) -> Trace:
         failure, steps = found.failure, parsed.steps
@@ -139,7 +140,7 @@ class SQLLanguage(Language):
 
     def flaw(self, problem: Problem) -> str | None:
         try:
-            self.database(problem)
+            self.database_for(problem)
         except ProblemError as error:
             return str(error)
         if problem.answer is not None and rows_of(problem.answer) is None:
@@ -167,11 +168,15 @@ class SQLLanguage(Language):
         end = text.find(";\n")
         return None if end < 0 else end + 2
 
+    def rows_by_step(self, trace: Trace, against: Trace | None) -> Iterator[list[tuple[str, bool]]]:
+        """The rows of each step as they are shown, and which of them are those of a reference."""
+        return rows_by_step(trace, against)
+
     def question(self, problem: Problem) -> str:
         """The question with the schema of its database, as the settings want it."""
         if self.schema == "none":
             return problem.question
-        database = self.database(problem).original
+        database = self.database_for(problem).original
         return question_with_schema(
             problem.question,
             database,

@@ -781,11 +781,11 @@
     );
   }
 
-  function stateOf(problem, { values = [], state }, { short = false } = {}) {
+  function stateOf(problem, { values = [], rows, state }, { short = false } = {}) {
     const known = state === undefined ? null : problem.states[state];
     const hue = known?.hue === undefined ? "" : ` hue-${known.hue}`;
     const listed = values.flatMap(([text, isNew], place) => [
-      place ? ", " : "",
+      !place ? "" : rows ? element("br") : ", ",
       isNew ? element("b", text) : brief(text),
     ]);
     return element(

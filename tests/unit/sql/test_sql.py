@@ -17,6 +17,7 @@ from partway.buffer import Rules
 from partway.errors import ConfigError
 from partway.language.language import flaw_of, language_of
 from partway.problems import load_problems
+from partway.reports.trace_html import Card, cards_html
 from partway.sql.row_sets import text_of
 from partway.sql.sql import SQLLanguage
 
@@ -250,3 +251,15 @@ def test_without_a_reference_luck_is_what_most_others_disagree_with_elsewhere():
     lucky = "SELECT name FROM river WHERE name = 'red'"
     found = audit_together(asked, [SQL.parse(text) for text in (*right, lucky)], SQL)
     assert [one.verdict for one in found.values()] == ["confirmed", "confirmed", "spurious"]
+
+
+def test_traces_are_shown_as_rows_cut_at_ten_with_those_that_match():
+    many = (
+        "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 14) SELECT x, NULL FROM r"
+    )
+    own, other = (trace(text, SQL, problem()) for text in (many, "SELECT 2, NULL UNION ALL SELECT 12, NULL"))
+    (_, shown) = SQL.rows_by_step(own, other)
+    assert shown[:3] == [("1 | NULL", False), ("2 | NULL", True), ("3 | NULL", False)]
+    assert shown[10:] == [("and 4 more rows", False)]
+    assert list(SQL.rows_by_step(trace("SELECT 1 WHERE 0", SQL, problem()), None)) == [[("no rows", False)]]
+    assert "<br>" in cards_html([Card(own)], SQL)

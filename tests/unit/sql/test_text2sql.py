@@ -1,0 +1,86 @@
+"""GeoQuery, Spider and BIRD to problems."""
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("sqlglot", reason="SQL needs sqlglot: pip install partway[sql]")
+
+from partway.sql.sql import SQLLanguage
+from partway.sql.text2sql import convert_text2sql
+
+GEOQUERY = Path(__file__).parents[4] / "shared" / "data" / "geoquery"
+
+
+def make_database(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with sqlite3.connect(path) as connection:
+        connection.executescript(
+            "CREATE TABLE singer (name TEXT, age INT); INSERT INTO singer VALUES ('Ann', 30), ('Bo', 52)"
+        )
+    connection.close()
+
+
+def test_spider_s_layout_is_read_and_what_is_left_out_has_a_reason(tmp_path: Path):
+    make_database(tmp_path / "database" / "concert" / "concert.sqlite")
+    queries = {
+        "Oldest?": "SELECT T1.name FROM singer AS T1 WHERE T1.age = (SELECT max(age) FROM singer)",
+        "Anybody?": 'SELECT name FROM singer WHERE name = "Bo" OR name = "bo"',
+        "Young?": "SELECT name FROM singer WHERE age < 5",
+        "Old?": "SELECT nam FROM singer",
+        "What?": "SELECT FROM WHERE",
+    }
+    rows = [{"db_id": "concert", "question": asked, "query": query} for asked, query in queries.items()]
+    rows.append({"db_id": "nowhere", "question": "Where?", "query": "SELECT 1"})
+    (tmp_path / "train_spider.json").write_text(json.dumps(rows[:2]))
+    (tmp_path / "dev.json").write_text(json.dumps(rows[1:]))
+    found = convert_text2sql(tmp_path)
+    assert {name: len(problems) for name, problems in found.splits.items()} == {"train": 2, "dev": 1}
+    oldest, anybody = found.splits["train"]
+    assert oldest.reference.steps == (
+        "WITH t1 AS (SELECT MAX(age) FROM singer)",
+        "SELECT name FROM singer WHERE age = (SELECT * FROM t1)",
+    )
+    assert (oldest.answer, oldest.meta) == ([["Bo"]], {"db_id": "concert"})
+    assert anybody.reference.text == "SELECT name FROM singer WHERE name = 'Bo' OR name = 'bo'"
+    assert found.rejects_by_reason("dev") == {
+        "the query gives no rows": 1,
+        "the query: error": 1,
+        "the query cannot be read": 1,
+        "no database": 1,
+    }
+    assert "no such column: nam" in found.rejects[1].detail
+    assert SQLLanguage(str(tmp_path / "database")).flaw(oldest) is None
+
+
+def test_bird_s_layout_has_evidence_in_the_question(tmp_path: Path):
+    make_database(tmp_path / "dev_databases" / "concert" / "concert.sqlite")
+    row = {"question_id": 7, "db_id": "concert", "question": "Who is old?", "evidence": "old means age > 50"}
+    row |= {"SQL": "SELECT name FROM singer WHERE age > 50", "difficulty": "simple"}
+    (tmp_path / "dev.json").write_text(json.dumps([row]))
+    ((problem,),) = convert_text2sql(tmp_path).splits.values()
+    assert (problem.id, problem.question) == ("dev-7", "Who is old? old means age > 50")
+    assert problem.meta == {"db_id": "concert", "difficulty": "simple"}
+
+
+@pytest.mark.skipif(not GEOQUERY.exists(), reason="GeoQuery is not beside this checkout (../shared/data)")
+@pytest.mark.slow
+def test_geoquery_is_converted_with_its_rows_unchanged():
+    found = convert_text2sql(GEOQUERY)
+    assert {name: len(problems) for name, problems in found.splits.items()} == {
+        "train": 512,
+        "dev": 151,
+        "test": 181,
+    }
+    assert found.rejects_by_reason() == {"the query gives no rows": 28, "the query: error": 5}
+    problems = [problem for listed in found.splits.values() for problem in listed]
+    assert sum(len(problem.reference) > 1 for problem in problems) >= 345
+    language = SQLLanguage()
+    traces = language.trace_all([(problem, problem.reference.text) for problem in problems])
+    assert all(language.is_correct(*pair) for pair in zip(problems, traces, strict=True))
+    assert all(trace.solution == problem.reference for problem, trace in zip(problems, traces, strict=True))
+    # Each beginning gives the same rows when it is run whole.
+    again = language._traces([(problem, problem.reference.text) for problem in problems], whole=True)
+    assert [trace.states for trace in again] == [trace.states for trace in traces]
