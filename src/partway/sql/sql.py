@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
 
 from partway.errors import ConfigError, ProblemError, SolutionError
 from partway.language import Failure, Trace
@@ -13,12 +14,14 @@ from partway.problem import Problem
 from partway.solution import Solution
 from partway.sql import workers
 from partway.sql.databases import Database, database_of
-from partway.sql.queries import Parsed, alpha_query, dialect_flaw, is_ordered, read
 from partway.sql.row_sets import ColumnOrder, Rows, rows_of, state_of, text_of
 from partway.sql.schemas import SchemaStyle, question_with_schema
 from partway.sql.views import rows_by_step
 from partway.sql.workers import Answered, Query
 from straightline import BoundedCache
+
+if TYPE_CHECKING:
+    from partway.sql.queries import Parsed
 
 ROWS = "rows"  # what a step sets
 VARIATIONS = 4
@@ -70,20 +73,25 @@ class SQLLanguage(Language):
         for name in ("{schema}", "{question}"):
             if name not in self.schema_template:
                 raise ConfigError(f"schema_template is {self.schema_template!r}, expected {name} in it")
-        if (flaw := dialect_flaw(self.dialect)) is not None:
+        is_usual = self.dialect == "sqlite"
+        if not is_usual and (flaw := _queries().dialect_flaw(self.dialect)) is not None:
             raise ConfigError(f"dialect is {self.dialect!r}, {flaw}")
 
     def parse(self, text: str) -> Solution:
-        parsed = read(text, self.dialect)
+        parsed = self._read(text)
         if parsed.error is not None:
             raise SolutionError(parsed.error)
         return parsed.solution
+
+    def _read(self, text: str) -> Parsed:
+        found: Parsed = _queries().read(text, self.dialect)
+        return found
 
     def trace_all(self, pairs: Sequence[Attempt]) -> list[Trace]:
         return self._traces(pairs)
 
     def _traces(self, pairs: Sequence[Attempt], whole: bool = False) -> list[Trace]:
-        parsed = [read(text, self.dialect) for _, text in pairs]
+        parsed = [self._read(text) for _, text in pairs]
         queries = [self._query(problem, one) for (problem, _), one in zip(pairs, parsed, strict=True)]
         found = _answers([query for query in queries if isinstance(query, Query)], whole)
         return [
@@ -123,7 +131,7 @@ class SQLLanguage(Language):
         expected = rows_of(problem.answer)
         if not trace.has_answer or expected is None:
             return False
-        ordered = problem.reference is not None and is_ordered(problem.reference, self.dialect)
+        ordered = problem.reference is not None and _queries().is_ordered(problem.reference, self.dialect)
         return self._text(trace.answer, ordered) == self._text(expected, ordered)
 
     def _text(self, rows: Rows, ordered: bool) -> str:
@@ -162,7 +170,8 @@ class SQLLanguage(Language):
         ]
 
     def form(self, solution: Solution, dedup: Dedup) -> Solution:
-        return solution if dedup == "ast" else alpha_query(solution, self.dialect)
+        form: Solution = solution if dedup == "ast" else _queries().alpha_query(solution, self.dialect)
+        return form
 
     def end(self, text: str) -> int | None:
         end = text.find(";\n")
@@ -189,6 +198,16 @@ class SQLLanguage(Language):
     @property
     def instruction(self) -> Instruction:
         return Instruction("SQL", "selects the answer", comment="-- ", fence="sql")
+
+
+@cache
+def _queries() -> Any:
+    """What reads queries, imported with the first one: settings can be told without sqlglot."""
+    try:
+        from partway.sql import queries
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"language sql needs {error.name}: pip install 'partway[sql]'") from error
+    return queries
 
 
 def _answers(queries: Sequence[Query], whole: bool) -> dict[Query, Answered]:
