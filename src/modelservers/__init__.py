@@ -1,1 +1,1 @@
-"""Inference servers: asked for completions, told of new weights, any number of them."""
+"""Draws samples from inference servers, one or many, and gives them new weights."""

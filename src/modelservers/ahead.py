@@ -1,4 +1,4 @@
-"""Engines around that of servers: given weights seldom, and asked ahead of learning."""
+"""Two wrappers of an engine: one passes new weights on seldom, one draws samples ahead of learning."""
 
 from __future__ import annotations
 

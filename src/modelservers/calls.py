@@ -1,4 +1,4 @@
-"""Calls to one server: JSON there and back, within so many seconds and bytes, whatever the server does.
+"""Calls to one server: JSON both ways, with limits on seconds and bytes.
 
 httpx bounds each wait for a piece of an answer; here the whole call has a deadline, also if the pieces come
 one by one. Whatever goes wrong is a `Trouble` on one line, and the API key stands in none.
@@ -172,7 +172,7 @@ def checked_url(url: str) -> str:
         is_address = False
     if not is_address:
         shown = shortened(str(url).rpartition("@")[2])  # what is before it may be a password
-        raise EngineError(f"{shown}: no address of a server, expected one like http://localhost:8000/v1")
+        raise EngineError(f"{shown}: not the address of a server, expected one like http://localhost:8000/v1")
     if parts.userinfo or parts.query or parts.fragment:
         raise EngineError(
             f"{parts.scheme}://{parts.host}: the address holds more than host, port and path; "

@@ -1,4 +1,4 @@
-"""An engine of servers: samples are drawn on other machines, with their weights or those trained here.
+"""An engine that draws samples on servers, with their own weights or with those trained here.
 
 Any server with an OpenAI-style completions endpoint will do: vLLM, SGLang, `transformers serve`, llama.cpp,
 Ollama. Whether it can be given weights is its kind's to say. Questions are put as the model's tokenizer does,

@@ -1,4 +1,4 @@
-"""The kinds of servers: how each is known and asked for completions, and whether and how it takes weights."""
+"""The kinds of servers: how to recognise one, how to ask it for completions, how it takes weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several servers as one: requests go to the least busy, and from one that fails to another.
+"""Several servers as one: a request goes to the least busy, and on to another if that one fails.
 
 A server that fails is left alone for a while and then looked at again: it is used once it answers and has the
 current weights. With none left, whoever asks waits, and gives up after `patience` seconds.
@@ -335,7 +335,7 @@ def _choice(said: Mapping[str, Any], longest: int, vocabulary: int) -> Choice:
     """What a server says about one completion; of an endless text only as much as is ever parsed."""
     text = said["text"]
     if not isinstance(text, str):
-        raise TypeError("a completion's text is no text")
+        raise TypeError("the text of a completion is not text")
     reason = said.get("finish_reason")
     if reason in ABORTED:
         raise ValueError(f"a completion was given up ({reason})")
@@ -352,7 +352,7 @@ def _tokens(said: Any, longest: int, vocabulary: int) -> tuple[int, ...] | None:
     if len(said) > longest + 1:
         raise ValueError(f"{len(said)} tokens came and {longest} were asked for")
     if not all(type(token) is int and 0 <= token < vocabulary for token in said):
-        raise ValueError(f"tokens are no numbers of the model's {vocabulary} tokens")
+        raise ValueError(f"tokens that are not among the model's {vocabulary} tokens")
     return tuple(said)
 
 

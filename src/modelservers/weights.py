@@ -1,4 +1,4 @@
-"""Handing the weights that are trained over to servers, which draw with them from then on.
+"""Gives servers the weights that are trained; from then on they draw with them.
 
 Late, quantised or remote samples bias nothing: each is executed, judged against the buffer as it then is, and
 scored under the weights that learn from it. So servers are told of new weights now and then, and whatever

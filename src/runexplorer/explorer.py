@@ -1,4 +1,4 @@
-"""A run, perhaps beside another one, as the page asks for it: facts, the list, problems, traces."""
+"""Answers what the page asks about a run: its facts, the list of problems, one problem, a trace."""
 
 from __future__ import annotations
 

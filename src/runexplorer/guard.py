@@ -1,4 +1,4 @@
-"""Who may ask the explorer: pages of its own, and from other machines only those that know the token.
+"""Decides who may ask the explorer: its own pages, and from other machines only who knows the token.
 
 A page of another site that runs in the same browser must not get at a run: neither by naming this server
 (another `Origin`) nor by a name of its own that leads here (another `Host`, known as DNS rebinding).

@@ -1,4 +1,4 @@
-"""What is known of a problem, and how samples compare with it, identical ones together."""
+"""Compares samples with what is known of a problem; identical samples are one row."""
 
 from __future__ import annotations
 

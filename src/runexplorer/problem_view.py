@@ -135,7 +135,7 @@ def _branches(numbered: Sequence[tuple[int, tuple[str, ...]]], start: int) -> li
 def _branch(numbered: Sequence[tuple[int, tuple[str, ...]]], start: int) -> Row:
     end = start + 1
     shortest = min(len(steps) for _, steps in numbered)
-    # A loop over the shared steps, not a branch for each: solutions of thousands of steps are no recursion.
+    # A loop over the shared steps, not a branch for each, which would recurse too deep.
     while end < shortest and len({steps[end] for _, steps in numbered}) == 1:
         end += 1
     branch: Row = {"solution": numbered[0][0], "start": start, "length": end - start}

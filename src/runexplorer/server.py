@@ -118,7 +118,7 @@ async def _body(request: Request) -> dict[str, Any]:
 
 
 def application(explorer: Explorer, door: Door) -> Guard:
-    """The web application that shows a run behind its door."""
+    """The web application that shows a run to whoever the door lets in."""
 
     def getting(read: Callable[[Explorer, QueryParams], Row]) -> Handler:
         return answering(lambda request: in_thread(lambda: read(explorer, request.query_params)))
@@ -171,7 +171,7 @@ def configured(app: Guard) -> uvicorn.Config:
         loop="asyncio",
         lifespan="off",
         log_config=None,
-        log_level="error",  # a request that is no HTTP is no news
+        log_level="error",  # requests that are not HTTP are not worth a line
         access_log=False,
         server_header=False,
     )

@@ -166,7 +166,7 @@ def test_the_problems_of_a_run_are_judged_as_in_training(partway, folder, tmp_pa
         (["--few-shot", "x.jsonl"], "x.jsonl"),
         (["--problems", "{folder}/missing.jsonl"], "missing.jsonl"),
         (["--problems", "{folder}/tiny/model.safetensors"], "model.safetensors"),
-        (["--engine", "localhost:1"], "localhost:1: no address of a server"),
+        (["--engine", "localhost:1"], "localhost:1: not the address of a server"),
         (["--engine", "http://localhost:1/v1", "--extra-body", "[1]"], "--extra-body is '[1]'"),
         (["--engine", "http://localhost:1/v1", "--extra-body", '{{"min_p": NaN}}'], "--extra-body is"),
         (["--compare", "{folder}/test.jsonl", "{folder}/none"], "test.jsonl, line 1: no sample"),

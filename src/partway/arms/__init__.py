@@ -1,4 +1,4 @@
-"""Comparisons: arms from the same weights, on the same problems, with the same budget and selection rules."""
+"""Compares ways of learning (arms) that share weights, problems, budget and selection rules."""
 
 from typing import TYPE_CHECKING
 

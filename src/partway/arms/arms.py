@@ -1,4 +1,4 @@
-"""Arms: each a way of learning, told in one YAML file by its settings and where they are from."""
+"""Arms: an arm is a way of learning, a YAML file with its settings and their source."""
 
 from __future__ import annotations
 

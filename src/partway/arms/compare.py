@@ -1,4 +1,4 @@
-"""`partway compare`: arms from one start with one budget, measured alike; tables, a page and a JSON file."""
+"""`partway compare`: trains arms from one start with one budget and measures them alike."""
 
 from __future__ import annotations
 

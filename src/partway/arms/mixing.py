@@ -1,4 +1,4 @@
-"""Weights between those of two models (WiSE-FT, Wortsman et al. 2022)."""
+"""Mixes the weights of two models (WiSE-FT, Wortsman et al. 2022)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came of an arm: scores of every test problem by table, and what it spent."""
+"""The outcome of an arm: its scores on every test problem, for each table, and what it spent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Offline rounds: sample every problem, keep what is right, train on it from the first weights, again.
+"""Offline rounds: sample all problems, keep what is right, train on it from the first weights, repeat.
 
 RFT is one round with the references, ReST-EM several without them, STaR several with one solution each.
 """

@@ -1,4 +1,4 @@
-"""Which model of an arm is measured: the rules are the same for all arms, and only dev decides."""
+"""Chooses which model of an arm is measured, by the same rules for all arms and on dev only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Candidate:
 def best(candidates: Sequence[Candidate], metric: str) -> Candidate:
     """The candidate with the best dev metric; of equal ones the better at the largest k, then the later."""
     name, largest = (nearest_metric(one, candidates[0].dev) for one in (metric, LARGEST))
-    # `max` takes the first of equal ones, which is the latest from behind.
+    # `max` takes the first of equal ones, which in reverse order is the latest.
     return max(reversed(candidates), key=lambda candidate: (candidate.dev[name], candidate.dev[largest]))
 
 

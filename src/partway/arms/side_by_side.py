@@ -1,4 +1,4 @@
-"""Arms side by side: a process with one thread for each, and a bar for each on standard error."""
+"""Runs several arms at once, each in a process of one thread and with a bar on standard error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A comparison as tables and in words, and as files: JSON, Markdown, a page without network or script."""
+"""A comparison as tables and in words, written as JSON, as Markdown and as a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which problems a batch takes, and how many samples each of them gets, by what is solved so far."""
+"""Chooses the problems of a batch, and how many samples each gets, by what is solved so far."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rule against luck: a solution with the right answer that does something else with other numbers.
+"""The rule against luck: a right solution must also do what the reference does with other numbers.
 
 With a reference a solution is compared with it when it is about to be kept. Without one, numbers from nowhere
 are doubted at once, and of the others those are believed that most agree with.

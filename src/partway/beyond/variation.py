@@ -1,4 +1,4 @@
-"""Right by luck: a solution and the reference are run with other numbers in place of the question's.
+"""Finds solutions that are right by luck: runs them and the reference with other numbers than the question's.
 
 Two programs that compute the same relation agree whatever the numbers are; one that is right only for the
 numbers at hand does not (a polynomial identity test by random evaluation). Numbers that do not stand in the
@@ -27,12 +27,12 @@ from straightline.parsing import UNPARSABLE, parse_tree
 
 Belief = Literal["confirmed", "spurious", "undecided"]
 
-DRAWS = 6  # with all numbers changed, behind one for each number changed alone
+DRAWS = 6  # with all numbers changed, after one for each number changed alone
 TRIES = 12  # for each draw; those that fail are drawn again
 MAX_MATCHINGS = 64
 MAX_CHARACTERS = 4_000  # of a program that is run a hundred times
 MAX_DIGITS = 300
-LARGEST = 10**MAX_DIGITS  # whole numbers far beyond it are no floats
+LARGEST = 10**MAX_DIGITS  # far larger whole numbers are not floats
 FIXED = frozenset({0, 1, 2, 3})
 COMMON = frozenset({0.5, 7, 10, 12, 24, 52, 60, 100, 365, 1000})  # everybody knows them
 ROUNDING = frozenset({"int", "round", "floor", "ceil"})
@@ -371,7 +371,7 @@ def _has_negative(trace: Trace) -> bool:
 def _is_negative(value: Any) -> bool:
     try:
         return bool(value < 0)
-    except ArithmeticError:  # a decimal that is no number
+    except ArithmeticError:  # a decimal that is not a number
         return False
 
 

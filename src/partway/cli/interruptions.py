@@ -1,4 +1,4 @@
-"""Ctrl-C ends a command at once, and never where it would leave something half started."""
+"""Ctrl-C ends a command at once, but not while it starts something that must be whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cores there are, and one function for many items in as many processes."""
+"""How many cores there are, and a `map` over several processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a command is: a bar with rate and time left on a terminal, now and then a line elsewhere."""
+"""A bar that shows how far a command is, with rate and time left; outside a terminal, a line now and then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""States as tables: the steps of a solution one under the other, or beside a reference's (Figure 1)."""
+"""Tables of states: the steps of a solution one below the other, or beside a reference (Figure 1)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from straightline import Changed, StateMode, spelled
 MAX_VALUES = 100  # of a state that is shown
 ABSENT = ("", "", "")
 MAX_ROWS = 200  # of a table: laying out many takes minutes
-MAX_UNREAD = 2_000  # characters shown of what is no program
+MAX_UNREAD = 2_000  # characters shown of text that is not a program
 MAX_TRIES = 50  # in search of the end of what parses; it nearly always is where the first error is
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A traced solution, what to call it, and the end of its text that is no program."""
+    """A traced solution, what to call it, and the end of its text that is not a program."""
 
     name: str
     trace: Trace

@@ -1,4 +1,4 @@
-"""`partway train`: fine-tune a model as a YAML file and `--key value` pairs say."""
+"""`partway train`: fine-tune a model with the settings of a YAML file and of `--key value` pairs."""
 
 from __future__ import annotations
 

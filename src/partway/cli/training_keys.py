@@ -1,4 +1,4 @@
-"""The keys of `partway train` for the shell's completion, read from source: TAB does not wait for torch."""
+"""The keys of `partway train` for shell completion, read from source so that TAB does not wait for torch."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Files and tables to problems."""
+"""Reads problems from files and tables."""

@@ -1,4 +1,4 @@
-"""The column layouts people have, one entry of a table each, read into the same few fields.
+"""The layouts of columns that data sets have: each is an entry of a table and gives the same few fields.
 
 The first layout whose columns a row has is taken, so those with more or rarer columns come first. A layout of
 your own is one more entry. What the columns hold is checked by `examination`; here they are only found.
@@ -31,7 +31,7 @@ class Fields:
     others: Row = field(default_factory=dict)
     columns: tuple[str, str, str] = ("question", "answer", "solution")  # where the first three came from
     gsm8k: str | None = None  # an answer in GSM8K's markup, from which a solution may be made
-    may_fail: bool = False  # the solution may be no program: it is dropped unless it gives the answer
+    may_fail: bool = False  # the solution may not be a program: it is dropped unless it gives the answer
     has_tests: bool = False  # the answer is a list of assertions
 
 
@@ -152,7 +152,7 @@ def _read_messages(row: Row) -> Fields:
         columns=("messages", "ground_truth" if "ground_truth" in row else "answer", "messages"),
     )
     fields = replace(fields, may_fail=fields.answer is not None)
-    # Only the last turn: what was said before the question is no answer to it.
+    # Only the last turn: what was said before the question does not answer it.
     last = row["messages"][-1:] if isinstance(row["messages"], list | tuple) else ()
     return _completed(fields, chat_text(last, "assistant"), row, "messages", "ground_truth", "answer")
 

@@ -1,4 +1,4 @@
-"""Columns by other names: `--columns question=prompt,answer=target`, and what is said when none was found.
+"""Columns that the user names: `--columns question=prompt,answer=target`.
 
 A named column takes the place of the one that the row's layout has; a dot goes into an object:
 `answer=reward_model.ground_truth`.

@@ -1,4 +1,4 @@
-"""`partway data`: problems from sources that other folders add, and a check of files of problems."""
+"""`partway data`: makes files of problems from sources that other folders add, and checks such files."""
 
 from __future__ import annotations
 

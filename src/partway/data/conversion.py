@@ -1,4 +1,4 @@
-"""What turning other data into problems leaves: the problems, and why rows have no reference, as tables."""
+"""The result of a conversion to problems: the problems, and a table of why rows have no reference."""
 
 from __future__ import annotations
 

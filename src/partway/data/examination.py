@@ -1,4 +1,4 @@
-"""Rows to problems: each field is checked, and each reference is run and must give the answer."""
+"""Makes problems of rows: checks each field, and runs each reference, which must give the answer."""
 
 from __future__ import annotations
 

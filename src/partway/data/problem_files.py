@@ -1,4 +1,4 @@
-"""Whatever holds problems, read and checked: everything that is wrong with it is reported.
+"""Reads problems from any source, checks them, and reports everything that is wrong.
 
 The reader takes the layouts of `column_layouts` from whatever `sources` reads. Every reference it returns has
 been run and gives the problem's answer.

@@ -1,4 +1,4 @@
-"""Rows with the line each came from, read from JSONL, JSON, CSV, TSV, Parquet, and XML as ASDiv has it.
+"""Reads rows, each with its line, from JSONL, JSON, CSV, TSV, Parquet and the XML of ASDiv.
 
 A row that cannot be read is a `BadRow` among the records, so that a reader can report all of them; a file
 that cannot be read at all is a `ProblemError`.

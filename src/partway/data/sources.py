@@ -1,4 +1,4 @@
-"""Whatever holds rows: a file by its suffix, a name on the Hub, a pandas or Hugging Face table, dicts."""
+"""Reads rows from any source: a file, a data set of the Hub, a pandas or Hugging Face table, dicts."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ Answers are `1,000`, `$5`, `75%`, `3/4`, and the LaTeX of MATH. A percentage is 
 sign, as the data sets that write one mean it: 75% is 75.
 
 Solutions are fenced code, prose with the answer in it, equations and functions. Code is taken out of its
-fence. Prose is no program: it has an answer (`#### 72`, a box) and no reference. What is made of an equation
-or a function is only a try: it is dropped if it does not give the answer.
+fence. Prose is not a program: it has an answer (`#### 72`, a box) and no reference. A program made of an
+equation or a function is dropped if it does not give the answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`partway evaluate`: pass@k and its kin of a model, a run or a remote model, and two results compared."""
+"""`partway evaluate`: measures a model, a run or a model on a server, and compares two results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what the command line says to something that draws samples: a model here or on a server."""
+"""The options of `partway evaluate`, and the engine that they ask for: a model here or on a server."""
 
 from __future__ import annotations
 

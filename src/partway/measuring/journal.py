@@ -1,4 +1,4 @@
-"""An evaluation that can be stopped at any moment and goes on, and is read if it is finished."""
+"""An evaluation that can be stopped at any moment and continues from there."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def plan_of(summary: Mapping[str, Any]) -> EvaluationPlan:
 
 
 def has_samples(path: Path) -> bool:
-    """Whether the samples behind the summary `path` are there."""
+    """Whether the samples of the summary `path` are there."""
     return any(file.exists() for file in samples_beside(path))
 
 

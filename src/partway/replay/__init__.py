@@ -1,1 +1,1 @@
-"""What a run did, taken over by another: its samples (`--replay`) or its first steps (`--branch`)."""
+"""A run takes over what another did: its samples (`--replay`) or its first steps (`--branch`)."""

@@ -1,4 +1,4 @@
-"""Branches: a run that begins where another was before either sampled, so the steps they share are made once.
+"""A run begins with the steps that another made before its first sample, so shared steps are made once.
 
 Until its first sample a run learns references and nothing else, whatever it will sample later, keep of that
 and make of it. So arms that differ only in this have the same weights up to `sampling_start_step`, bit for

@@ -1,4 +1,4 @@
-"""Means over runs with 95% intervals, smoothing, and curves thinned to what an eye can see."""
+"""Means over runs with 95% intervals, smoothed curves, and curves with only as many points as can be seen."""
 
 from __future__ import annotations
 

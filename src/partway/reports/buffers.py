@@ -1,4 +1,4 @@
-"""A run's buffers as numbers, as a data set for other trainers, and as a beginning for a new run."""
+"""Counts the buffers of a run, exports them for other trainers, and begins a new run with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A figure with panels, a legend above them and the runs it was made from below; nothing overlaps."""
+"""A figure of panels with a legend above and the names of its runs below."""
 
 from __future__ import annotations
 

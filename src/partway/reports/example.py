@@ -1,4 +1,4 @@
-"""One problem as in the paper's Figure 1: its solutions, their states, and when the model learned it."""
+"""One problem of a run, shown as in the paper's Figure 1, and when the model learned to solve it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of the paper, for any runs: each function draws one, or nothing where numbers are lacking."""
+"""The figures of the paper for any runs. Each function draws one, or returns None if it lacks the numbers."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def unique(study: Study, theme: Theme) -> Figure | None:
     """The share of distinct samples in evaluations over training."""
     panels = {"eval_unique": "distinct texts", "eval_unique_alpha": "distinct up to names of variables"}
     if all(_look_alike(*(setting.band(key) for key in panels)) for setting in study.settings):
-        panels.popitem()  # renaming variables is no way of being distinct here: one panel says it all
+        panels.popitem()  # nothing differs by the names of variables only: one panel says it all
     return _curves(study, theme, study.settings, panels, "share of samples (%)", is_share=True)
 
 

@@ -1,4 +1,4 @@
-"""Tables of numbers, as CSV with every digit and as HTML for reading; an evaluation as two of them."""
+"""Tables of numbers: as CSV with every digit, as HTML for reading. An evaluation is two such tables."""
 
 from __future__ import annotations
 

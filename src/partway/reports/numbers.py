@@ -1,4 +1,4 @@
-"""The numbers behind each figure: tables by setting to read, and by run and step to plot again."""
+"""The numbers of each figure: tables by setting for readers, and by run and step for plotting again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run's samples as preferences: where a wrong one leaves the right ones, and how those go on from there.
+"""Pairs of a right and a wrong continuation from the samples of a run, for training on preferences.
 
 The pairs are what TRL's DPOTrainer reads, and taken apart what its KTOTrainer reads.
 """

@@ -1,4 +1,4 @@
-"""A run's samples judged once more, by other rules: what it would have kept, without training it again."""
+"""Judges the samples of a run by other rules: what would it have kept? No training is needed."""
 
 from __future__ import annotations
 

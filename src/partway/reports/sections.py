@@ -1,4 +1,4 @@
-"""What a report consists of: for each part its figure, its tables and the words around them."""
+"""The sections of a report, each with its figure, its tables and the text around them."""
 
 from __future__ import annotations
 

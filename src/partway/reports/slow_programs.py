@@ -1,4 +1,4 @@
-"""Which problems' programs cost most: the distinct samples of a run, each run again by itself and timed."""
+"""Finds the problems whose programs take most time: each distinct sample of a run is run again and timed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs side by side: those that differ in seed and problems only are one setting, named as in the paper."""
+"""Groups runs into settings: runs of one setting differ only in seed and problems. Names are the paper's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one run directory says, as plain numbers: settings, curves, results, kept solutions, time.
+"""Reads one run directory into plain numbers: settings, curves, results, kept solutions, time.
 
 Nothing is averaged over runs here (`study`), nothing is drawn (`figures`). A run that is still training or
 lacks some files gives what it has and says what is missing.
@@ -146,7 +146,7 @@ def curves_of(lines: Sequence[Row]) -> dict[str, Curve]:
     points: defaultdict[str, dict[int, float]] = defaultdict(dict)
     for line in lines:
         for key, value in line.items():
-            # `True` is an int to Python; a switch is no number.
+            # `True` is an int to Python; a switch is not a number.
             if key != "step" and isinstance(value, (int, float)) and not isinstance(value, bool):
                 points[key][int(line["step"])] = float(value)
     return dict(points)

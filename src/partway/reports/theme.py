@@ -1,4 +1,4 @@
-"""How figures look, on light and on dark ground: one set of colour names, two sets of colours.
+"""The look of figures on a light and on a dark page: each colour has one name and two values.
 
 The hues are those of Okabe and Ito, which colour-blind readers can tell apart; line styles and markers say
 the same again for prints without colour.

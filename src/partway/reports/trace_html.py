@@ -1,4 +1,4 @@
-"""Traced solutions side by side as HTML, as the explorer shows them: for notebooks and for the report.
+"""Traced solutions side by side as HTML, for notebooks and for the report.
 
 A page that runs scripts paints the same rows itself (`KnownStates`); this is for places where none runs.
 Everything that a program wrote or computed is escaped, and characters that are not seen are spelled out.

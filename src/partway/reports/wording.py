@@ -1,4 +1,4 @@
-"""What the model of a run read and wrote, in the words of other trainers: messages, or text as it stands."""
+"""What the model of a run read and wrote, as other trainers take it: as messages or as text."""
 
 from __future__ import annotations
 

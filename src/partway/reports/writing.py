@@ -1,4 +1,4 @@
-"""Run directories to a report: a page, figures as SVG and PNG in light and dark, numbers as CSV."""
+"""Writes a report of runs: a page, figures as SVG and PNG in light and dark, numbers as CSV."""
 
 from __future__ import annotations
 

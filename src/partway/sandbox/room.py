@@ -1,4 +1,4 @@
-"""General programs, run by `stepbox` and told in the words of traces."""
+"""Runs general programs with `stepbox` and gives their traces."""
 
 from __future__ import annotations
 

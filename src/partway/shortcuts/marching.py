@@ -1,4 +1,4 @@
-"""Sampling with rows that march in step: all of one length, behind whatever the model keeps of a text.
+"""Sampling with rows of one length, which all read one token a step, on top of the model's own cache.
 
 For models with a running state or mixed layers, whose rows can neither be padded nor shifted. Of prompts of
 different lengths the shortest begins to draw while the others still read theirs, a token a step; so no row

@@ -1,4 +1,4 @@
-"""Keys and values of a prompt once, however many rows continue it; each row has only what it drew itself.
+"""Keeps the keys and values of a prompt once for all rows that continue it; a row keeps its own tokens only.
 
 A row attends to two stretches: its prompt, together with all rows of the same prompt in one product of
 matrices, and its own tokens. A softmax over both is the two softmaxes, weighted by their totals. So rows
@@ -32,7 +32,7 @@ WORTH_SHARING = 16_384
 
 
 def sampler(model: PreTrainedModel) -> TreeSampler | None:
-    """The sampling tree behind shared prompts, for a model for which that is worth its while."""
+    """The sampling tree with shared prompts, for models that gain from it."""
     # Attention must be ours to compute and see everything.
     is_plain = model.config._attn_implementation == "sdpa" and not windows(model)
     is_worth_it = model.device.type == "cpu" and token_bytes(model) >= WORTH_SHARING
@@ -40,7 +40,7 @@ def sampler(model: PreTrainedModel) -> TreeSampler | None:
 
 
 class SharedPromptCache(Cache):  # type: ignore[misc]  # transformers is untyped
-    """What `RowCache` is to whole rows, for rows behind shared prompts."""
+    """What `RowCache` is to whole rows, for rows that share prompts."""
 
     def __init__(self, slots: int) -> None:
         super().__init__(layers=[])
@@ -148,7 +148,7 @@ class SharedPromptCache(Cache):  # type: ignore[misc]  # transformers is untyped
 
 
 class PromptMask(Tensor):
-    """Stands for the mask of rows behind shared prompts; it knows where their keys and values are."""
+    """Stands for the mask of rows that share prompts; it knows where their keys and values are."""
 
     cache: SharedPromptCache
     drawn: Tensor  # row, 1, token, index: what the rows see of their own tokens

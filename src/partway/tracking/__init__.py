@@ -1,1 +1,1 @@
-"""What others see of a training: a live line, tables for trackers, the final model's card, the Hub."""
+"""Shows a training to others: a live line, tables for trackers, the final model's card, the Hub."""

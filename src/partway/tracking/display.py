@@ -1,4 +1,4 @@
-"""What a run shows while it trains: one live line with a bar on a terminal, plain lines elsewhere."""
+"""Shows how a training goes: one live line with a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 

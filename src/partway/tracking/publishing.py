@@ -1,4 +1,4 @@
-"""The final model for others: its card, and the Hugging Face Hub."""
+"""Publishes the final model: writes its card and uploads it to the Hugging Face Hub."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def upload(
             token=token or trainer.args.hub_token,
             revision=revision or trainer.args.hub_revision,
         )
-    except (*HUB_ERRORS, ValueError) as error:  # ValueError: a name that can be no repository's
+    except (*HUB_ERRORS, ValueError) as error:  # ValueError: not the name of a repository
         raise RunError(
             f"{directory}: the model is here, but could not be uploaded ({one_line(error, lines=1)}); "
             f"try again with: hf upload {name} {directory}"

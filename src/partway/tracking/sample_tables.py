@@ -1,4 +1,4 @@
-"""Tables of samples for trackers that take tables: what was drawn, and what became of it."""
+"""Logs tables of samples and their verdicts to trackers that take tables."""
 
 from __future__ import annotations
 

@@ -108,10 +108,10 @@ def _read(body: Sequence[ast.stmt], answer: str, is_cut: bool) -> Written | None
     while before < len(body) and isinstance(body[before], (ast.Import, ast.ImportFrom)):
         before += 1
     match body[before:]:
-        case [ast.FunctionDef(args=arguments) as function, *behind] if not any(
+        case [ast.FunctionDef(args=arguments) as function, *rest] if not any(
             (arguments.args, arguments.posonlyargs, arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
         ):
-            if not all(_only_calls(statement, function.name) for statement in behind):
+            if not all(_only_calls(statement, function.name) for statement in rest):
                 return None
             return in_block(body[:before], f"def {function.name}():", function.body, answer, is_cut)
         case [*straight, ast.If(test=test, body=inner, orelse=[])] if ast.unparse(test) in MAIN_GUARDS:

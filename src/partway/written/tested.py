@@ -1,4 +1,4 @@
-"""Functions that tests check: the body is run as steps on the arguments of the first test.
+"""Functions under test: the body of a function is run as steps, on the arguments of the first test.
 
 A beginning of a function cannot be tested, but it can be run. What its statements make of the arguments that
 the first test gives is compared with what those of known solutions make of them, as for any other program.
@@ -147,7 +147,7 @@ class Opened:
             return None
         given = run.states[before + self.added - 1] if before + self.added else ""
         states = [*run.states[:before], *run.states[before + self.added :]]
-        states = ["" if state == given else state for state in states]  # arguments alone are no achievement
+        states = ["" if state == given else state for state in states]  # arguments alone do not count
         changes = [*run.changes[:before], *run.changes[before + self.added :]]
         if len(changes) > before:
             # What the arguments are is news of the first step of the body.
@@ -228,9 +228,9 @@ def _inputs(function: ast.FunctionDef, call: ast.Call | None) -> list[str] | Non
         return None
     arguments = function.args
     names = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
-    behind = names[len(names) - len(arguments.defaults) :]
+    optional = names[len(names) - len(arguments.defaults) :]
     # Defaults, then what the call gives by place, then by name: the later one counts.
-    given: dict[str | None, ast.expr | None] = dict(zip(behind, arguments.defaults, strict=True))
+    given: dict[str | None, ast.expr | None] = dict(zip(optional, arguments.defaults, strict=True))
     given |= dict(zip((one.arg for one in arguments.kwonlyargs), arguments.kw_defaults, strict=True))
     given |= dict(zip(names, call.args, strict=False))
     given |= {keyword.arg: keyword.value for keyword in call.keywords}
