@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from modelservers.calls import Calls, Trouble
 from modelservers.kinds import Asked
-from modelservers.pool import AT_ONCE, Choice, Endpoint, Pool
+from modelservers.pool import AT_ONCE, Endpoint, Pool, Reply
 from partway.errors import ConfigError
 from partway.language import PYTHON, Language
 from partway.models.engine import Engine, Request, SamplingSettings
@@ -212,7 +212,7 @@ class HttpEngine(Engine):
         vocabulary, source = 0 if self.goes_on else self._vocabulary, self.codec.tokenizer.name_or_path
         return Asked(text, tokens, self._ends, stops, vocabulary, source or None)
 
-    def _sample(self, request: Request, written: Choice) -> Sample:
+    def _sample(self, request: Request, written: Reply) -> Sample:
         """What a server wrote, cut where a solution ends, as the sampling tree would have."""
         if written.tokens is None or self.codec is None:
             text, finished = self._cut(written.text, written.finished)

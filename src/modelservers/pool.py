@@ -31,7 +31,7 @@ LEAST_LOG_PROB, MOST_LOG_PROB = -1e5, 1e-3  # vLLM says -9999 for nothing; a rou
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Reply:
     """One completion as the server gave it; `finished` unless it was cut off by length.
 
     `tokens` and their `log_probs` are there if the server says them.
@@ -92,7 +92,7 @@ class Endpoint:
 
     def complete(
         self, asked: Asked, wanted: int, settings: SamplingSettings, seed: int
-    ) -> tuple[list[Choice], Published | None]:
+    ) -> tuple[list[Reply], Published | None]:
         """At least one and at most `wanted` completions, and the weights they were drawn with."""
         weights = self.weights
         count = min(wanted, self.per_call)
@@ -315,7 +315,7 @@ class Pool:
             self._say(f"no server answers ({self.reasons()}); waiting up to {self.patience:g} s for one")
 
 
-def completions(said: Any, asked: int, longest: int, vocabulary: int) -> list[Choice]:
+def completions(said: Any, asked: int, longest: int, vocabulary: int) -> list[Reply]:
     """Between one and `asked` completions of at most `longest` tokens; a `Trouble` for anything else.
 
     `vocabulary` is how many tokens the model has: a number beyond them would be lost in the text.
@@ -331,7 +331,7 @@ def completions(said: Any, asked: int, longest: int, vocabulary: int) -> list[Ch
     return read
 
 
-def _choice(said: Mapping[str, Any], longest: int, vocabulary: int) -> Choice:
+def _choice(said: Mapping[str, Any], longest: int, vocabulary: int) -> Reply:
     """What a server says about one completion; of an endless text only as much as is ever parsed."""
     text = said["text"]
     if not isinstance(text, str):
@@ -343,7 +343,7 @@ def _choice(said: Mapping[str, Any], longest: int, vocabulary: int) -> Choice:
     half_pairs_replaced = text[:MAX_CHARACTERS].encode("utf-8", "replace").decode()
     tokens = _tokens(said.get("token_ids"), longest, vocabulary)
     tokens = None if text and not tokens else tokens  # it has a text, so these are not all
-    return Choice(half_pairs_replaced, is_whole, tokens, _log_probs(said.get("logprobs"), tokens))
+    return Reply(half_pairs_replaced, is_whole, tokens, _log_probs(said.get("logprobs"), tokens))
 
 
 def _tokens(said: Any, longest: int, vocabulary: int) -> tuple[int, ...] | None:

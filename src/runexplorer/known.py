@@ -23,7 +23,7 @@ MAX_GROUPS = 100  # shown; a page of thousands would not be read
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownSolutions:
     """The kept solutions of a problem, the reference or the first one found at the head, and their states."""
 
     problem: Problem
@@ -88,7 +88,7 @@ def self_sample_groups(problem: Problem, rows: Sequence[Row], language: Language
     return grouped(rows, texts, traced(problem, texts, language))
 
 
-def self_samples_view(groups: Sequence[SampleGroup], known: Known) -> Row:
+def self_samples_view(groups: Sequence[SampleGroup], known: KnownSolutions) -> Row:
     """Self-samples as the page shows them: verdicts over all, and the most frequent groups."""
     rows = [row for group in groups for row in group.rows]
     return {
@@ -98,7 +98,7 @@ def self_samples_view(groups: Sequence[SampleGroup], known: Known) -> Row:
     }
 
 
-def _self_sample_row(group: SampleGroup, known: Known) -> Row:
+def _self_sample_row(group: SampleGroup, known: KnownSolutions) -> Row:
     steps = [int(row["step"]) for row in group.rows]
     compared, verdicts = _compared(group, known), verdicts_of(group.rows)
     return {
@@ -112,7 +112,7 @@ def _self_sample_row(group: SampleGroup, known: Known) -> Row:
     }
 
 
-def evaluation_view(rows: Sequence[Row], pass1: Sequence[Row], known: Known) -> Row:
+def evaluation_view(rows: Sequence[Row], pass1: Sequence[Row], known: KnownSolutions) -> Row:
     """Evaluation samples as the page shows them; `pass1` are those drawn apart for the paper's pass@1."""
     marked = [*rows, *({**row, "is_pass1": True} for row in pass1)]
     texts = [str(row["completion"]) for row in marked]
@@ -124,7 +124,7 @@ def evaluation_view(rows: Sequence[Row], pass1: Sequence[Row], known: Known) -> 
     }
 
 
-def _evaluation_traces(rows: Sequence[Row], texts: Sequence[str], known: Known) -> list[Trace]:
+def _evaluation_traces(rows: Sequence[Row], texts: Sequence[str], known: KnownSolutions) -> list[Trace]:
     """The traces of evaluation samples; what ran out of time or memory then is not run again."""
     recorded = {
         text: Trace(_solution(text, known.language), (), (), failure)
@@ -154,7 +154,7 @@ def _exhaustion(row: Row) -> Failure | None:
     return Failure(kind, f"ran out of {what} in the evaluation", int(row["failed_step"]) - 1)
 
 
-def _evaluation_row(group: SampleGroup, known: Known) -> Row:
+def _evaluation_row(group: SampleGroup, known: KnownSolutions) -> Row:
     first = group.rows[0]
     return {
         **_compared(group, known),
@@ -165,7 +165,7 @@ def _evaluation_row(group: SampleGroup, known: Known) -> Row:
     }
 
 
-def _compared(group: SampleGroup, known: Known) -> Row:
+def _compared(group: SampleGroup, known: KnownSolutions) -> Row:
     row, trace = known.compared(group.trace), group.trace
     return row if trace.failure is None and trace.solution.steps else row | {"written": group.text}
 

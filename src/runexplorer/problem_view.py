@@ -21,16 +21,16 @@ from partway.reports.buffer_html import unshown_tests
 from partway.reports.trace_html import KnownStates
 from partway.runs import Row
 from partway.solution import Solution
-from runexplorer.known import Known, SampleGroup, drawn, spelled
+from runexplorer.known import KnownSolutions, SampleGroup, drawn, spelled
 from runexplorer.run_parts import traced
 
 MAX_TYPED_STEPS = 200  # each is shown with its state: a page of more is slow, and not read
 
 
-def known_of(problem: Problem, buffer: SolutionBuffer) -> Known:
+def known_of(problem: Problem, buffer: SolutionBuffer) -> KnownSolutions:
     """What the buffer of a problem knows."""
     kept = buffer.to_json()["solutions"]
-    return Known(
+    return KnownSolutions(
         problem,
         buffer.language,
         tuple(Solution(tuple(solution["steps"])) for solution in kept),
@@ -39,7 +39,7 @@ def known_of(problem: Problem, buffer: SolutionBuffer) -> Known:
 
 
 def problem_view(
-    problem: Problem, buffer: SolutionBuffer, known: Known, samples: Sequence[SampleGroup]
+    problem: Problem, buffer: SolutionBuffer, known: KnownSolutions, samples: Sequence[SampleGroup]
 ) -> Row:
     """The question, the kept solutions and their tree; `samples` say how likely and how frequent each is."""
     kept, doubts = buffer.to_json()["solutions"], doubts_of(buffer)
@@ -80,7 +80,7 @@ def doubts_of(buffer: SolutionBuffer) -> Mapping[Solution, str]:
     return doubts
 
 
-def _history(solution: Solution, kept: Row, samples: Sequence[SampleGroup], known: Known) -> Row:
+def _history(solution: Solution, kept: Row, samples: Sequence[SampleGroup], known: KnownSolutions) -> Row:
     """How a kept solution came about: how often it was drawn, how likely, and how its sample went on."""
     if kept["kind"] != "partially_correct":
         same = [group for group in samples if group.trace.solution == solution and not group.trace.failure]
@@ -145,7 +145,7 @@ def _branch(numbered: Sequence[tuple[int, tuple[str, ...]]], start: int) -> Row:
     return branch | {"branches": _branches(numbered, end)}
 
 
-def typed_view(text: str, buffer: SolutionBuffer, known: Known) -> Row:
+def typed_view(text: str, buffer: SolutionBuffer, known: KnownSolutions) -> Row:
     """A program somebody typed: its trace, what the buffer would say to it, and how far it is right."""
     if isinstance(known.language, Unread):
         raise refused(known.language.path, "language")

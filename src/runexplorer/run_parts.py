@@ -70,7 +70,7 @@ class SavedBuffers:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedFile:
     """The samples of an evaluation: where each problem's rows begin, and its score."""
 
     path: Path
@@ -124,7 +124,7 @@ def counts_of(solutions: Sequence[Row]) -> Counts:
     return Counts(kinds["fully_correct"], kinds["partially_correct"], doubted, last)
 
 
-def read_judged(path: Path) -> Judged:
+def read_judged(path: Path) -> JudgedFile:
     """The offsets and scores of an evaluation's samples."""
     # Eight bytes for each place: an evaluation may have millions of samples.
     starts: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
@@ -134,7 +134,7 @@ def read_judged(path: Path) -> Judged:
         starts[problem].append(start)
         drawn, passed = scores[problem]
         scores[problem] = Score(drawn + count, passed + count * bool(row["passed"]))
-    return Judged(path, dict(starts), dict(scores))
+    return JudgedFile(path, dict(starts), dict(scores))
 
 
 class SelfSamples:
@@ -302,7 +302,7 @@ class RunReader:
         names, step = self.evaluations(split), str(self.final_step)
         return step if step in names and split not in names else names[-1] if names else None
 
-    def judged(self, name: str) -> tuple[Judged, Judged]:
+    def judged(self, name: str) -> tuple[JudgedFile, JudgedFile]:
         """The evaluation of this name, and beside it the samples drawn for the paper's pass@1."""
         full, pass1 = (self._judged.of(path) for path in samples_beside(self._summary(name)))
         return full, pass1

@@ -83,7 +83,7 @@ def read_arm(path: Path) -> Arm:
     settings = content.pop("settings", {}) or {}  # checked by the trainer's own config; may be empty
     if "name" in content:
         raise ConfigError(
-            f"{path}: name is {content['name']!r:.60}, but an arm is called as its file is; leave it out"
+            f"{path}: name is {content['name']!r:.60}, but an arm has the name of its file; leave it out"
         )
     if not isinstance(settings, dict):
         raise ConfigError(f"{path}: settings is {settings!r:.60}, expected keys of partway train")

@@ -232,7 +232,7 @@ def read_experiment(path: Path | None, given: Mapping[str, Any]) -> Experiment:
         raise ConfigError("no arms to compare; name some with --arms, such as mle,fcs,fcs+pcs, or in a file")
     data, seeds = told.get("data"), told.get("seeds", _ExperimentFile.seeds)
     if (data is None) != (sizes.get("model") is None):
-        raise ConfigError("data and model go together: problems, and a model that has learned such")
+        raise ConfigError("data and model go together: give both or neither")
     # A comparison shows more than the demo, whose defaults `Experiment` has.
     usual: dict[str, Any] = {"eval_steps": 50, "measures_all": True}
     if data is not None:

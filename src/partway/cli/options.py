@@ -19,7 +19,7 @@ from partway.language.language import language_class, schema_of
 from partway.registry import code_refused
 from partway.runs import Run, language_for
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Callback = TypeVar("Callback", bound=Callable[..., Any])
 
 SPOKEN = "partway.spoken"  # where a command line's settings of the language are kept
 
@@ -100,13 +100,13 @@ def check_device(name: str | None) -> None:
         raise ConfigError(f"--device is {name!r}, which cannot be used ({reason}); try cpu") from error
 
 
-def out(told: str = "", **settings: Any) -> Callable[[Function], Function]:
+def out(told: str = "", **settings: Any) -> Callable[[Callback], Callback]:
     """`--out`, a directory; `told` is what its default is, where that depends."""
     default = f"  [default: {told}]" if told else ""
     return declared("--out", metavar="DIR", help=f"The directory to write to.{default}", **settings)
 
 
-def samples(default: int | None, *names: str, told: str = "") -> Callable[[Function], Function]:
+def samples(default: int | None, *names: str, told: str = "") -> Callable[[Callback], Callback]:
     """`--samples`, how many of each problem; an option without a default tells it."""
     settings: dict[str, Any] = {
         "type": click.IntRange(1),
@@ -116,7 +116,7 @@ def samples(default: int | None, *names: str, told: str = "") -> Callable[[Funct
     return declared("--samples", *names, default=default, help=f"Samples of each problem.{told}", **settings)
 
 
-def reads_runs(command: Function) -> Function:
+def reads_runs(command: Callback) -> Callback:
     """Gives a command `--trust`: without it, code that the settings of a run name is not imported."""
 
     @declared("--trust", is_flag=True, help="Import and run code that the settings of the run name.")
@@ -125,10 +125,10 @@ def reads_runs(command: Function) -> Function:
         with nullcontext() if trust else code_refused(lambda said: click.echo(f"partway: {said}", err=True)):
             return command(*arguments, **options)
 
-    return cast(Function, careful)
+    return cast(Callback, careful)
 
 
-def speaks(command: Function) -> Function:
+def speaks(command: Callback) -> Callback:
     """Gives a command `--language` and the settings of languages, as `partway train` takes them."""
     settings: dict[str, str] = {}
     for schema in language_schemas():
@@ -142,7 +142,7 @@ def speaks(command: Function) -> Function:
     )(command)
 
 
-def _setting(name: str, text: str) -> Callable[[Function], Function]:
+def _setting(name: str, text: str) -> Callable[[Callback], Callback]:
     def keep(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
         if value is not None:
             ctx.meta.setdefault(SPOKEN, {})[name] = value
@@ -188,10 +188,10 @@ def option(*names: str, **settings: Any) -> Any:
     return given(declared(*names, **settings))
 
 
-def takes(options: type) -> Callable[[Function], Function]:
+def takes(options: type) -> Callable[[Callback], Callback]:
     """Gives a command what the fields of `options` declare."""
 
-    def declared_on(command: Function) -> Function:
+    def declared_on(command: Callback) -> Callback:
         for one in reversed(fields(options)):  # click shows the last one applied first
             command = one.metadata["declaration"](command)
         return command

@@ -15,7 +15,7 @@ from typing import Any
 from partway.data.columns import value_at
 from partway.data.spellings import MARK, from_equation, from_function, plain_answer, read_completion
 
-Row = Mapping[str, Any]
+Cells = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Fields:
     id: Any = None
     meta: Any = None
     context: Any = None
-    others: Row = field(default_factory=dict)
+    others: Cells = field(default_factory=dict)
     columns: tuple[str, str, str] = ("question", "answer", "solution")  # where the first three came from
     gsm8k: str | None = None  # an answer in GSM8K's markup, from which a solution may be made
     may_fail: bool = False  # the solution may not be a program: it is dropped unless it gives the answer
@@ -36,12 +36,12 @@ class Fields:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ColumnLayout:
     """Rows that have all of these columns, whose they are and how they are read."""
 
     name: str
     columns: Set[str]
-    read: Callable[[Row], Fields]
+    read: Callable[[Cells], Fields]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Complaint:
     reason: str
 
 
-def fields_of(row: Row, named: Mapping[str, str] = MappingProxyType({})) -> Fields | Complaint:
+def fields_of(row: Cells, named: Mapping[str, str] = MappingProxyType({})) -> Fields | Complaint:
     """The fields of a row, by the columns it has; a column that holds nothing (None) does not count.
 
     Columns that were `named` take the place of those of the layout; with the question, of all of them.
@@ -76,7 +76,7 @@ def fields_of(row: Row, named: Mapping[str, str] = MappingProxyType({})) -> Fiel
     )
 
 
-def _overridden(fields: Fields, own: Row, named: Mapping[str, str]) -> Fields:
+def _overridden(fields: Fields, own: Cells, named: Mapping[str, str]) -> Fields:
     """The fields of a layout with those in their place that were named."""
     read = _read_question(own)
     chosen = {name: getattr(read, name) for name in named}
@@ -99,7 +99,7 @@ def chat_text(value: Any, role: str) -> Any:
     return said[-1] if said else None
 
 
-def _read_question(row: Row) -> Fields:
+def _read_question(row: Cells) -> Fields:
     answer: Any = row.get("answer")
     gsm8k = answer if isinstance(answer, str) and MARK in answer else None  # a solution in words
     if gsm8k is not None:
@@ -112,7 +112,7 @@ def _read_question(row: Row) -> Fields:
     return _completed(fields, row.get(column), row, "question", "answer", "answer_type")
 
 
-def _read_prompt(row: Row) -> Fields:
+def _read_prompt(row: Cells) -> Fields:
     question = chat_text(row["prompt"], "user")
     if isinstance(question, str):
         question = question.removeprefix("# ")  # the prompt template's own beginning, as exports have it
@@ -124,7 +124,7 @@ def _read_prompt(row: Row) -> Fields:
     return _completed(fields, chat_text(row.get(solution), "assistant"), row, "prompt", column)
 
 
-def _read_problem(row: Row) -> Fields:
+def _read_problem(row: Cells) -> Fields:
     """MATH and what descends from it: a solution in words with a box, or a program."""
     answer = _ground_truth(row.get("answer"))
     columns = ("problem", "answer", "solution")
@@ -132,7 +132,7 @@ def _read_problem(row: Row) -> Fields:
     return _completed(fields, row.get("solution"), row, "problem", "answer")
 
 
-def _read_verl(row: Row) -> Fields:
+def _read_verl(row: Cells) -> Fields:
     reward, extra = row["reward_model"], row.get("extra_info")
     extra = extra if isinstance(extra, Mapping) else {}
     fields = Fields(
@@ -144,7 +144,7 @@ def _read_verl(row: Row) -> Fields:
     return _rest(fields, row, "prompt", "reward_model")
 
 
-def _read_messages(row: Row) -> Fields:
+def _read_messages(row: Cells) -> Fields:
     """A conversation; where the answer is beside it (open-instruct), it may end with the question."""
     fields = Fields(
         question=chat_text(row["messages"], "user"),
@@ -157,7 +157,7 @@ def _read_messages(row: Row) -> Fields:
     return _completed(fields, chat_text(last, "assistant"), row, "messages", "ground_truth", "answer")
 
 
-def _read_mbpp(row: Row) -> Fields:
+def _read_mbpp(row: Cells) -> Fields:
     """The tests stand in the question, as its authors asked it: they name the function."""
     column = "text" if "text" in row else "prompt"
     setup = [*_listed(row.get("test_imports")), *_listed(row.get("test_setup_code"))]
@@ -172,7 +172,7 @@ def _read_mbpp(row: Row) -> Fields:
     return _rest(replace(fields, has_tests=True), row, *used)
 
 
-def _read_human_eval(row: Row) -> Fields:
+def _read_human_eval(row: Cells) -> Fields:
     """The beginning of a function to go on from; a solution is the whole of it."""
     fields = Fields(
         question=row["prompt"],
@@ -185,7 +185,7 @@ def _read_human_eval(row: Row) -> Fields:
     return _rest(fields, row, "prompt", "canonical_solution", "test", "entry_point", "task_id")
 
 
-def _helpers(row: Row) -> list[str]:
+def _helpers(row: Cells) -> list[str]:
     """What the tests call beside the function under test: the prompt's own, not a solution's copy of it."""
     try:
         body = ast.parse(str(row["prompt"])).body
@@ -199,10 +199,10 @@ def _helpers(row: Row) -> list[str]:
     return ["\n".join([*imports, *called])] if called else []
 
 
-def _read_equation(body: str, question: str, answer: str, *equations: str) -> Callable[[Row], Fields]:
+def _read_equation(body: str, question: str, answer: str, *equations: str) -> Callable[[Cells], Fields]:
     """SVAMP and ASDiv: a story, a question about it, a number (perhaps with its unit) and an equation."""
 
-    def read(row: Row) -> Fields:
+    def read(row: Cells) -> Fields:
         # ASDiv writes its units after the number: `9 (apples)`.
         number = row[answer].partition(" (")[0] if isinstance(row[answer], str) else row[answer]
         equation = next((column for column in equations if column in row), equations[0])
@@ -230,7 +230,7 @@ def _joined(story: str, question: str) -> str:
     return f"{story} {question}".strip()
 
 
-def _read_gsm_hard(row: Row) -> Fields:
+def _read_gsm_hard(row: Cells) -> Fields:
     fields = Fields(
         question=row["input"],
         answer=_ground_truth(row["target"]),
@@ -241,7 +241,7 @@ def _read_gsm_hard(row: Row) -> Fields:
     return _rest(fields, row, "input", "target", "code")
 
 
-def _completed(fields: Fields, text: Any, row: Row, *used: str) -> Fields:
+def _completed(fields: Fields, text: Any, row: Cells, *used: str) -> Fields:
     """The fields with what the text of a solution holds; an answer that the row states stays."""
     found = read_completion(text)
     is_blank = isinstance(text, str) and not text.strip()
@@ -262,7 +262,7 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value] if value else []
 
 
-def _rest(fields: Fields, row: Row, *used: str, **found: Any) -> Fields:
+def _rest(fields: Fields, row: Cells, *used: str, **found: Any) -> Fields:
     """The fields with what was `found`, and with what the row says beside the columns that were `used`."""
     others = {name: value for name, value in row.items() if name not in {*used, "id", "meta", "context"}}
     turns = row.get("messages", row.get("prompt"))
@@ -273,24 +273,24 @@ def _rest(fields: Fields, row: Row, *used: str, **found: Any) -> Fields:
     return replace(fields, **found)
 
 
-LAYOUTS: tuple[Layout, ...] = (
-    Layout("verl", {"prompt", "reward_model"}, _read_verl),
-    Layout("HumanEval", {"prompt", "canonical_solution", "test", "entry_point"}, _read_human_eval),
-    Layout("MBPP", {"text", "code", "test_list"}, _read_mbpp),
-    Layout("MBPP, sanitized", {"prompt", "code", "test_list"}, _read_mbpp),
-    Layout("GSM-Hard", {"input", "code", "target"}, _read_gsm_hard),
-    Layout(
+LAYOUTS: tuple[ColumnLayout, ...] = (
+    ColumnLayout("verl", {"prompt", "reward_model"}, _read_verl),
+    ColumnLayout("HumanEval", {"prompt", "canonical_solution", "test", "entry_point"}, _read_human_eval),
+    ColumnLayout("MBPP", {"text", "code", "test_list"}, _read_mbpp),
+    ColumnLayout("MBPP, sanitized", {"prompt", "code", "test_list"}, _read_mbpp),
+    ColumnLayout("GSM-Hard", {"input", "code", "target"}, _read_gsm_hard),
+    ColumnLayout(
         "SVAMP, ASDiv",
         {"Body", "Question", "Answer"},
         _read_equation("Body", "Question", "Answer", "Equation", "Formula"),
     ),
-    Layout(
+    ColumnLayout(
         "ASDiv on the Hub",
         {"body", "question", "answer"},
         _read_equation("body", "question", "answer", "formula"),
     ),
-    Layout("TRL and open-instruct", {"messages"}, _read_messages),
-    Layout("partway, GSM8K", {"question"}, _read_question),
-    Layout("MATH", {"problem"}, _read_problem),
-    Layout("TRL", {"prompt"}, _read_prompt),
+    ColumnLayout("TRL and open-instruct", {"messages"}, _read_messages),
+    ColumnLayout("partway, GSM8K", {"question"}, _read_question),
+    ColumnLayout("MATH", {"problem"}, _read_problem),
+    ColumnLayout("TRL", {"prompt"}, _read_prompt),
 )

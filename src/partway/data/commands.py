@@ -14,7 +14,7 @@ import click
 
 from partway.cli import LazyGroup, commands
 from partway.cli.options import AS_JSON as AS_JSON
-from partway.cli.options import COLUMNS, Function, declared, out, speaks, spoken
+from partway.cli.options import COLUMNS, Callback, declared, out, speaks, spoken
 from partway.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 OUT = out(type=click.Path(path_type=Path, file_okay=False), required=True)
 
 
-def source(told: str = "", **settings: Any) -> Callable[[Function], Function]:
+def source(told: str = "", **settings: Any) -> Callable[[Callback], Callback]:
     """`--source`, a directory; `told` is what is meant without it."""
     default = f"  [default: {told}]" if told else ""
     return declared("--source", help=f"The directory of the raw files.{default}", **settings)

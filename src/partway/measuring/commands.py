@@ -147,8 +147,6 @@ def _at_each_temperature(options: EvaluateOptions, file: Path) -> list[EvaluateO
     """The options with one temperature each, and a name that says which; as they are, if one is asked for."""
     if options.temperatures is None:
         return [options]
-    if options.chance is not None:
-        raise ConfigError("--chance draws without a model, so it has no temperatures; leave one of both out")
     try:
         wanted = [float(one) for one in options.temperatures.split(",")]
     except ValueError:

@@ -77,7 +77,7 @@ class EvaluateOptions:
     chance: str | None = option(
         "--chance",
         metavar="TRAIN",
-        not_with=["model", "engine"],
+        not_with=["model", "engine", "temperatures"],
         help="In place of a model, draw references of the problems in this file, each filled with the "
         "numbers of the question.",
     )

@@ -30,7 +30,7 @@ def few_shot_prompt(
     """
     if not 1 <= shots <= len(examples):
         raise ProblemError(
-            f"{shots} examples wanted and {len(examples)} given, expected at least one and enough"
+            f"{shots} examples are wanted and {len(examples)} are given; give more or ask for fewer"
         )
     for example in examples[:shots]:
         if example.reference is None:

@@ -52,9 +52,7 @@ def parse_changes(text: str) -> dict[str, Any]:
     """
     pairs = dict(part.partition("=")[::2] for part in text.split(","))
     if not all(pairs.values()):
-        raise ConfigError(
-            f"--rejudge {shown(text)}, expected KEY=VALUE,... such as dedup=alpha,dead_ends=drop"
-        )
+        raise ConfigError(f"{shown(text)}: expected KEY=VALUE,... such as dedup=alpha,dead_ends=drop")
     changes = checked({}, JudgingSettings, {key.strip(): value for key, value in pairs.items()})
     for key, least in LEAST.items():
         if (value := changes.get(key)) is not None and value < least:

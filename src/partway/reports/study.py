@@ -16,7 +16,7 @@ from partway.evaluation.results import metric_estimates
 from partway.measuring.paired import gain_estimates
 from partway.objectives import label_of, objective_names
 from partway.reports.averages import Band, Shares, mean_band, pooled_shares
-from partway.reports.summaries import Result, RunSummary, Spent
+from partway.reports.summaries import Effort, Result, RunSummary
 from partway.runs import Row
 
 STRATEGIES = {strategy: label for strategy, (label, _) in SELF_SAMPLING.items()}
@@ -66,7 +66,7 @@ class Setting:
         return [run.results[split] for run in self.runs if split in run.results]
 
     @cached_property
-    def work(self) -> dict[str, Spent]:
+    def work(self) -> dict[str, Effort]:
         """The mean over runs of what each part of training took."""
         parts = [run.work for run in self.runs if run.work]
         return {span: _mean_work([part[span] for part in parts]) for span in (parts[0] if parts else ())}
@@ -301,13 +301,13 @@ def _names(directories: Sequence[Path]) -> dict[Path, str]:
     return names
 
 
-def _mean_work(parts: Sequence[Spent]) -> Spent:
+def _mean_work(parts: Sequence[Effort]) -> Effort:
     def mean(values: list[int | None]) -> int | None:
         known = [value for value in values if value is not None]
         return round(sum(known) / len(known)) if known else None
 
     seconds = sum(part.seconds for part in parts) / len(parts)
-    return Spent(seconds, mean([part.tokens for part in parts]), mean([part.samples for part in parts]))
+    return Effort(seconds, mean([part.tokens for part in parts]), mean([part.samples for part in parts]))
 
 
 def listed(values: Iterable[int]) -> str:

@@ -69,7 +69,7 @@ class KeptSolutions:
 
 
 @dataclass(frozen=True)
-class Spent:
+class Effort:
     """What one part of training took: seconds, and tokens and samples where they are known."""
 
     seconds: float
@@ -90,7 +90,7 @@ class RunSummary:
     curves: Mapping[str, Curve]
     results: Mapping[str, Result]
     kept: KeptSolutions | None
-    work: Mapping[str, Spent]
+    work: Mapping[str, Effort]
     missing: tuple[str, ...] = field(default=())
     temperatures: Mapping[float, Result] = field(default_factory=dict)
     chance: Result | None = None
@@ -226,7 +226,7 @@ def read_kept(run: Run) -> KeptSolutions | None:
     return KeptSolutions(run.buffer_step(file) or run.last_step(), kinds)
 
 
-def work_of(run: Run, curves: Mapping[str, Curve]) -> dict[str, Spent]:
+def work_of(run: Run, curves: Mapping[str, Curve]) -> dict[str, Effort]:
     """Seconds, tokens and samples that each part of training took so far, none without timings."""
     timings = run.timings()
     if not timings:
@@ -247,4 +247,4 @@ def work_of(run: Run, curves: Mapping[str, Curve]) -> dict[str, Spent]:
     }
     if len(drawn_in_evaluations) == len(evaluations):
         known["evaluating"]["tokens"] = round(sum(drawn_in_evaluations))
-    return {span: Spent(seconds[span], **known.get(span, {})) for span in SPANS}
+    return {span: Effort(seconds[span], **known.get(span, {})) for span in SPANS}

@@ -89,7 +89,7 @@ def _read(model: PreTrainedModel, ids_RT: Tensor, **inputs: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Row:
+class LiveText:
     """A distinct live text: the prompt, what was drawn after it, and the streams of the samples that did."""
 
     prompt: int
@@ -98,7 +98,7 @@ class Row:
     log_prob: float = 0.0
 
 
-def march(reader: Reader, task: SamplingTask, rows: Sequence[Row], ended: Sequence[Ended]) -> None:
+def march(reader: Reader, task: SamplingTask, rows: Sequence[LiveText], ended: Sequence[Ended]) -> None:
     """Complete rows that nothing has been read of; what ends is added to what has `ended` of its prompt."""
     place = min(len(task.prompts[row.prompt]) for row in rows)
     ids = torch.tensor([list(task.prompts[row.prompt][:place]) for row in rows])
@@ -110,14 +110,14 @@ def march(reader: Reader, task: SamplingTask, rows: Sequence[Row], ended: Sequen
         place += 1
 
 
-def groups(task: SamplingTask) -> Iterator[list[Row]]:
+def groups(task: SamplingTask) -> Iterator[list[LiveText]]:
     """Rows for prompts of like length together, with no more samples than the budget has rows."""
-    group: list[Row] = []
+    group: list[LiveText] = []
     room = task.budget
     for prompt in sorted(range(len(task.prompts)), key=lambda number: len(task.prompts[number])):
         waiting = task.streams[prompt]
         while len(waiting):
-            group.append(Row(prompt, waiting[:room]))
+            group.append(LiveText(prompt, waiting[:room]))
             waiting, room = waiting[room:], room - len(group[-1].streams)
             if room == 0:
                 yield group
@@ -127,10 +127,10 @@ def groups(task: SamplingTask) -> Iterator[list[Row]]:
 
 
 def _next(
-    logits_RV: Tensor, task: SamplingTask, rows: Sequence[Row], place: int, ended: Sequence[Ended]
-) -> tuple[list[Row], list[int], list[int]]:
+    logits_RV: Tensor, task: SamplingTask, rows: Sequence[LiveText], place: int, ended: Sequence[Ended]
+) -> tuple[list[LiveText], list[int], list[int]]:
     """The rows of the next step, from which row each goes on, and the token it reads."""
-    children: list[tuple[Row, int, int]] = []
+    children: list[tuple[LiveText, int, int]] = []
     drawing = [number for number, row in enumerate(rows) if place >= len(task.prompts[row.prompt])]
     drawn = _draw(logits_RV, task, rows, drawing)
     for number, row in enumerate(rows):
@@ -147,7 +147,7 @@ def _next(
 
 
 def _draw(
-    logits_RV: Tensor, task: SamplingTask, rows: Sequence[Row], drawing: Sequence[int]
+    logits_RV: Tensor, task: SamplingTask, rows: Sequence[LiveText], drawing: Sequence[int]
 ) -> dict[int, tuple[Integers, dict[int, float]]]:
     """For each drawing row the token of each of its samples, and the log-probs of those tokens."""
     if not drawing:
@@ -166,7 +166,7 @@ def _draw(
     return found
 
 
-def _children(row: Row, tokens_S: Integers, log_probs: dict[int, float]) -> Iterator[Row]:
+def _children(row: LiveText, tokens_S: Integers, log_probs: dict[int, float]) -> Iterator[LiveText]:
     """The row with each distinct token after it, and the samples that drew that token."""
     for token, log_prob in sorted(log_probs.items()):
         yield replace(
@@ -177,14 +177,14 @@ def _children(row: Row, tokens_S: Integers, log_probs: dict[int, float]) -> Iter
         )
 
 
-def _is_finished(task: SamplingTask, row: Row) -> bool:
+def _is_finished(task: SamplingTask, row: LiveText) -> bool:
     token, watch = row.drawn[-1], task.watch
     if task.is_end[token] or watch is None:
         return bool(task.is_end[token])
     return bool(watch.has_newline[token]) and watch.closes(row.drawn)
 
 
-def _end(row: Row, finished: bool, ended: Ended) -> None:
+def _end(row: LiveText, finished: bool, ended: Ended) -> None:
     count, *_ = ended.get((row.drawn, finished), (0,))  # samples beyond the budget may have drawn it before
     ended[row.drawn, finished] = count + len(row.streams), row.log_prob, 0
 

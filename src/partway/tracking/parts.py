@@ -13,7 +13,7 @@ PARTS: Parts = {
     "callbacks": {
         "display": Part("partway.tracking.display:of_trainer", "A live bar, or plain lines."),
         "tables": Part("partway.tracking.sample_tables:of_trainer", "Samples, for trackers."),
-        "card": Part("partway.tracking.publishing:Card", "The final model's README.md."),
+        "card": Part("partway.tracking.publishing:CardWriter", "The final model's README.md."),
     },
     "hub": {
         "open": Part("partway.tracking.publishing:reaching_hub", "Says at once that the Hub cannot be used."),

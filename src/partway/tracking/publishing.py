@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from partway.training import SelfSamplingTrainer
 
 
-class Card(Watcher):
+class CardWriter(Watcher):
     """Writes the card of the final model."""
 
     def __init__(self, trainer: SelfSamplingTrainer) -> None:

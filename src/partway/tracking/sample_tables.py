@@ -13,12 +13,10 @@ from partway.training.callbacks import Watcher
 if TYPE_CHECKING:
     from partway.training import SelfSamplingTrainer
 
-WITH_TABLES = ("wandb", "trackio")  # both take a Table of columns and rows
+WITH_TABLES = ("wandb", "trackio")  # both take a Rows of columns and rows
 COLUMNS = ("step", "from", "problem", "question", "solution", "verdict", "count")
 MOST = 100  # rows of self-samples, and of the evaluation
 PER_PROBLEM = 2  # distinct solutions of a problem in an evaluation
-
-Table = list[list[Any]]
 
 
 def of_trainer(trainer: SelfSamplingTrainer) -> SampleTables:
@@ -75,7 +73,7 @@ class SampleTables(Watcher):
                 yield [step, "evaluation", problem, question, row["completion"], row["result"], count]
 
 
-def log_table(tracker: str, rows: Table, step: int) -> None:
+def log_table(tracker: str, rows: list[list[Any]], step: int) -> None:
     """Hand a table to a tracker, beside the step as transformers names it there."""
     module = import_module(tracker)
     if getattr(module, "run", module) is not None:  # wandb that was told to be silent has no run

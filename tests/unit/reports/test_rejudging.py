@@ -109,7 +109,7 @@ def test_the_command_shows_a_column_for_each_set_of_rules(tmp_path):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("state", "--rejudge 'state', expected KEY=VALUE"),
+        ("state", "'state': expected KEY=VALUE"),
         ("state=sett", "state is 'sett', expected one of multiset, set, strict; did you mean 'set'"),
         ("learning_rate=1", "unknown key 'learning_rate'"),
         ("length_tolerance=-1", "length_tolerance is -1, expected at least 0"),
