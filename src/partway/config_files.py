@@ -2,6 +2,8 @@
 
 A file may begin from others beside it with `base: other.yaml` or `base: [one.yaml, another.yaml]`, later ones
 on top of earlier ones; what it says itself comes on top of them, and the command line on top of that.
+transformers' HfArgumentParser does less: it takes "many" for a number of a file, suggests no key, and has no
+place for a setting that is a text or a list.
 """
 
 from __future__ import annotations

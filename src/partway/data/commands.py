@@ -74,13 +74,14 @@ def check(ctx: click.Context, file: Path, columns: str | None, as_json: bool) ->
     """
     from partway.cli.train import good_for
     from partway.data.problem_files import check_problems
-    from partway.problems import numbers_left_text, without_number, without_references
+    from partway.data.remarks import numbers_left_text
+    from partway.data.remarks import remarks as remarks_on
 
     checked = check_problems(file, language=spoken(), columns=columns)
-    remarks = [tell(checked.problems) for tell in (without_references, without_number) if checked.problems]
+    remarks = remarks_on(checked.problems)
     if systems := sum("system" in problem.meta for problem in checked.problems):
         remarks.append(f"{systems:,} system turns are not asked (they are in meta); see system_prompt")
-    for remark in filter(None, [] if ctx.obj["quiet"] else remarks):
+    for remark in [] if ctx.obj["quiet"] else remarks:
         click.echo(f"partway: {file}: {remark}", err=True)
     with_reference = sum(problem.reference is not None for problem in checked.problems)
     if as_json:

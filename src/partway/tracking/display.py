@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,24 @@ if TYPE_CHECKING:
     from partway.training import SelfSamplingTrainer
 
 TRAINING, BAR = "training", 20
+
+
+class TiedWeights(Watcher):
+    """Tied weights are saved once; that the other name is missing is not worth transformers' warning."""
+
+    def __init__(self, trainer: SelfSamplingTrainer) -> None:
+        self.logger = logging.getLogger("transformers.trainer")
+
+    def __enter__(self) -> Self:
+        self.logger.addFilter(self.is_news)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.logger.removeFilter(self.is_news)
+
+    def is_news(self, record: logging.LogRecord) -> bool:
+        """Whether a warning tells something: nothing can be missing, as the manifest has all files."""
+        return "missing keys in the checkpoint" not in record.getMessage()
 
 
 class Display(Watcher):

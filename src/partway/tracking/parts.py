@@ -12,6 +12,7 @@ PARTS: Parts = {
     },
     "callbacks": {
         "display": Part("partway.tracking.display:of_trainer", "A live bar, or plain lines."),
+        "tied": Part("partway.tracking.display:TiedWeights", "No warning of weights that are tied."),
         "tables": Part("partway.tracking.sample_tables:of_trainer", "Samples, for trackers."),
         "card": Part("partway.tracking.publishing:CardWriter", "The final model's README.md."),
     },

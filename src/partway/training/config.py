@@ -29,8 +29,9 @@ from partway.objectives import Objective, objective, objective_class, objective_
 from partway.training.impossible import check_device, check_settings
 
 
-def _key(default: Any, text: str, choices: Sequence[str] = ()) -> Any:
-    return field(default=default, metadata={"help": text, "choices": choices})
+def _key(default: Any, text: str, choices: Sequence[str] = (), least: float | None = None) -> Any:
+    """A setting with its default, its help, the names that it knows, and its least number."""
+    return field(default=default, metadata={"help": text, "choices": choices, "least": least})
 
 
 # What docs/training.md recommends, and the letter of the paper.
@@ -58,8 +59,8 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     eval_file: str | None = _key(None, "Problems to evaluate on while training; none, no evaluation.")
     columns: str | None = _key(
         None,
-        "Where the files have what: `question=prompt,answer=target`, also `solution`, `context` and `id`; by "
-        "default their layout is recognised.",
+        "Which columns of the files to read: `question=prompt,answer=target`, also `solution`, `context` and "
+        "`id`; by default their layout is recognised.",
     )
     dtype: Literal["float32", "bfloat16", "float16"] = _key("float32", "Type the weights are loaded in.")
     attn_implementation: str | None = _key(
@@ -84,7 +85,9 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         "What partially-correct solutions are for: to be continued and learned, as in the paper, or one of "
         "the two.",
     )
-    num_generations: int | None = _key(None, "Samples per problem and step; 4, with `preset: paper` 1.")
+    num_generations: int | None = _key(
+        None, "Samples per problem and step; 4, with `preset: paper` 1.", least=0
+    )
     sample_budget: Literal["equal", "success"] = _key(
         "equal",
         "How the samples of a step, `num_generations` per problem in all, are divided: equally, or so that "
@@ -99,10 +102,13 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     top_p: float = _key(1.0, "Nucleus of self-sampling; 1 keeps the whole distribution.")
     top_k: int = _key(0, "Most likely tokens self-sampling is limited to; 0 is no limit.")
     max_completion_length: int = _key(256, "Longest completion, in tokens.")
-    sampling_memory: float | None = _key(None, "GiB to sample in: 1, or on a GPU a third of what is free.")
+    sampling_memory: float | None = _key(
+        None, "GiB to sample in: 1, or on a GPU a third of what is free.", least=0
+    )
     sampling_start_step: int = _key(
         0,
         "First step at which the model samples; a model trained from scratch writes nothing sensible before.",
+        least=0,
     )
 
     engine: str | list[str] | None = field(
@@ -113,16 +119,18 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         },
     )
     engine_timeout: float = _key(
-        600.0, "Seconds to wait when no server answers; then training stops and can be resumed."
+        600.0, "Seconds to wait when no server answers; then training stops and can be resumed.", least=0
     )
     weight_sync: Literal["auto", "full", "lora", "none"] = _key(
         "auto",
         "How servers get the weights: whole, or only the adapter; auto is what all of them take; none leaves "
         "them their own.",
     )
-    weight_sync_steps: int = _key(1, "Steps between updates of the servers' weights.")
+    weight_sync_steps: int = _key(1, "Steps between updates of the servers' weights.", least=1)
     explore_ahead: int = _key(
-        0, "Batches that servers work on ahead of learning; 0 explores a batch and then learns from it."
+        0,
+        "Batches that servers work on ahead of learning; 0 explores a batch and then learns from it.",
+        least=0,
     )
 
     dedup: Literal["ast", "alpha", "spelling"] | None = _key(
@@ -131,9 +139,11 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         "those equal up to renaming, or also those that spell numbers differently, 2 and 2.0 (`spelling`, "
         "the default).",
     )
-    length_tolerance: int = _key(0, "Steps a kept solution may be longer than what it is compared with.")
+    length_tolerance: int = _key(
+        0, "Steps a kept solution may be longer than what it is compared with.", least=0
+    )
     max_solutions_per_problem: int | None = _key(
-        None, "Most solutions kept per problem; the oldest go first."
+        None, "Most solutions kept per problem; the oldest go first.", least=1
     )
     chat_template: Literal["auto", "none"] = _key(
         "auto", "auto: ask through the tokenizer's chat template if it has one; none: `# question`."
@@ -160,6 +170,7 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         None,
         "Most steps of a solution of a problem without a reference, until three solutions of it are known; "
         "by default what nine in ten references keep to.",
+        least=1,
     )
     reference_share: float = _key(
         1.0,
@@ -207,20 +218,23 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     solutions_per_step: int | None = _key(
         None,
         "Most solutions of a problem learned from in one step, a seeded choice that has the reference.",
+        least=1,
     )
-    tokens_per_pass: int = _key(2048, "Most tokens in one forward and backward pass; bounds memory.")
+    tokens_per_pass: int = _key(2048, "Most tokens in one forward and backward pass; bounds memory.", least=1)
 
     effective_batch_size: int | None = _key(
         None,
         "Problems per step over all processes and accumulation steps; sets `per_device_train_batch_size` "
         "so that a run means the same on any number of processes.",
+        least=1,
     )
     buffer_sync_steps: int = _key(
         1,
         "Steps between exchanges of buffers among processes; earlier if a problem is due again.",
+        least=1,
     )
 
-    eval_samples: int = _key(100, "Samples per problem in an evaluation, n.")
+    eval_samples: int = _key(100, "Samples per problem in an evaluation, n.", least=0)
     eval_k: list[int] | None = field(
         default=None, metadata={"help": "Which pass@k; by default 1, 5, 10, 20, 50 and `eval_samples`."}
     )
@@ -228,17 +242,19 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     eval_pass1_samples: int = _key(
         1, "Samples per problem for pass@1 alone, as in the paper; 0 takes the others."
     )
-    eval_pass1_temperature: float = _key(0.2, "Their temperature.")
+    eval_pass1_temperature: float = _key(0.2, "Temperature of the samples for pass@1 alone.")
     metrics: list[str] | None = field(
         default=None, metadata={"help": "Metrics of your own (docs/extending.md), as package.module:name."}
     )
-    max_eval_problems: int | None = _key(None, "Evaluate on the first so many problems only.")
+    max_eval_problems: int | None = _key(
+        None, "Evaluate on this many problems only, the first ones.", least=1
+    )
     early_stopping_patience: int | None = _key(
-        None, "Stop after so many evaluations without a better `metric_for_best_model`."
+        None, "Stop after this many evaluations without a better `metric_for_best_model`.", least=1
     )
 
     use_peft: bool = _key(False, "Train a LoRA adapter instead of all weights.")
-    lora_r: int = _key(16, "Rank of the adapter.")
+    lora_r: int = _key(16, "Rank of the adapter.", least=1)
     lora_alpha: int = _key(32, "Scale of the adapter.")
     lora_dropout: float = _key(0.05, "Dropout of the adapter.")
     lora_target_modules: str | list[str] | None = field(
@@ -247,10 +263,12 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
 
     output_dir: str | None = _key("run", "The run directory.")
     max_steps: int = _key(25_000, "Optimiser steps; -1 counts `num_train_epochs` instead.")
-    per_device_train_batch_size: int = _key(32, "Problems per process in one forward step.")
-    learning_rate: float = _key(1e-4, "Peak learning rate.")
-    weight_decay: float = _key(0.1, "Weight decay of AdamW.")
-    warmup_steps: float = _key(100, "Steps over which the learning rate rises, or a share of all steps.")
+    per_device_train_batch_size: int = _key(32, "Problems per process in one forward step.", least=1)
+    learning_rate: float = _key(1e-4, "Peak learning rate.", least=0)
+    weight_decay: float = _key(0.1, "Weight decay of AdamW.", least=0)
+    warmup_steps: float = _key(
+        100, "Steps over which the learning rate rises, or a share of all steps.", least=0
+    )
     logging_steps: float = _key(10, "Steps between lines of metrics.jsonl.")
     save_steps: float = _key(500, "Steps between checkpoints.")
     save_total_limit: int | None = _key(2, "Checkpoints kept; the best one is always among them.")

@@ -89,15 +89,10 @@ def _check_refused(config: SelfSamplingConfig) -> None:
 
 
 def _check_counts(config: SelfSamplingConfig) -> None:
-    least = {"num_generations": 0, "sampling_start_step": 0, "length_tolerance": 0, "eval_samples": 0}
-    least |= dict.fromkeys(("tokens_per_pass", "buffer_sync_steps", "per_device_train_batch_size"), 1)
-    least |= dict.fromkeys(("max_solutions_per_problem", "solutions_per_step", "effective_batch_size"), 1)
-    least |= dict.fromkeys(("max_eval_problems", "early_stopping_patience", "lora_r"), 1)
-    least |= dict.fromkeys(("learning_rate", "weight_decay", "warmup_steps", "max_grad_norm", "seed"), 0)
-    least |= dict.fromkeys(("length_limit", "weight_sync_steps"), 1)
-    least |= {"engine_timeout": 0, "explore_ahead": 0, "sampling_memory": 0}
+    least = {f.name: f.metadata.get("least") for f in fields(config)} | {"max_grad_norm": 0, "seed": 0}
     for name, minimum in least.items():
-        if (value := getattr(config, name)) is not None and value < minimum:
+        value = None if minimum is None else getattr(config, name)
+        if value is not None and value < minimum:
             raise ConfigError(f"{name} is {value}, expected at least {minimum}")
     if config.seed >= MOST_SEEDS:
         raise ConfigError(f"seed is {config.seed}, expected less than {MOST_SEEDS}")

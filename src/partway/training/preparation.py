@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from partway import registry
 from partway.buffer import reconsider, reference_traces
 from partway.buffer.seeding import SeededBuffers
 from partway.errors import ConfigError, ProblemError
@@ -19,7 +20,7 @@ from partway.language import Language, Trace
 from partway.language.language import flaw_of
 from partway.models.loading import LanguageModel
 from partway.problem import Problem
-from partway.problems import ProblemSource, load_problems, without_number, without_references
+from partway.problems import ProblemSource, load_problems
 from partway.runs import read_rows
 from partway.training.config import SelfSamplingConfig
 from partway.training.resuming import check_writable
@@ -117,10 +118,13 @@ def given_problems(
 ) -> tuple[list[Problem], list[str]]:
     """The problems to train on, and what is odd about them as a whole."""
     problems = problems_of(source, language, config)
-    remark = without_references(problems) if problems and config.buffer_file is None else None
-    if remark is not None and config.self_sampling == "none":
-        raise ProblemError(f"self_sampling is none, but {remark}")
-    return problems, [one for one in (remark, without_number(problems)) if one is not None]
+    has_solutions = config.buffer_file is not None or any(one.reference is not None for one in problems)
+    added = registry.parts("problems").get("remarks")
+    remarks: list[str] = [] if added is None else added.load()(problems, has_solutions=has_solutions)
+    if problems and not has_solutions and config.self_sampling == "none":
+        told = remarks[0] if remarks else "no problem has a reference: nothing would be learned"
+        raise ProblemError(f"self_sampling is none, but {told}")
+    return problems, remarks
 
 
 @collecting_later()

@@ -6,7 +6,6 @@ knows nothing of what a step does: what there is to write comes from the account
 
 from __future__ import annotations
 
-import logging
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -73,7 +72,7 @@ class Recorder(TrainerCallback):  # type: ignore[misc]
             # With the lock held: two processes that both begin would write over each other.
             checkpoint = self._begin(resume, force, branch)
             self.clock.start()
-            with self._drawing(), self.signals, ExitStack() as watched, _tied_weights_are_no_news():
+            with self._drawing(), self.signals, ExitStack() as watched:
                 for watcher in self.watchers:
                     watched.enter_context(watcher)
                 yield checkpoint
@@ -352,19 +351,3 @@ class Recorder(TrainerCallback):  # type: ignore[misc]
         """Show how far an evaluation is."""
         for watcher in self.watchers:
             watcher.evaluating(evaluation)
-
-
-@contextmanager
-def _tied_weights_are_no_news() -> Iterator[None]:
-    """Tied weights are saved once; that the other name is missing is not worth a warning."""
-    logger = logging.getLogger("transformers.trainer")
-
-    def is_news(record: logging.LogRecord) -> bool:
-        # Nothing else can be missing: the manifest says what a checkpoint has.
-        return "missing keys in the checkpoint" not in record.getMessage()
-
-    logger.addFilter(is_news)
-    try:
-        yield
-    finally:
-        logger.removeFilter(is_news)

@@ -10,9 +10,9 @@ from partway import Problem, PythonLanguage, load_problems, trace
 from partway.data.column_layouts import LAYOUTS
 from partway.data.columns import parse_columns
 from partway.data.problem_files import check_problems
+from partway.data.remarks import without_references
 from partway.errors import ConfigError, ProblemError
 from partway.language.language import language_of
-from partway.problems import without_references
 
 FENCED = "Multiply.\n\n```python\nn0 = 6\nanswer = n0 * 7\n```\nDone."
 
