@@ -3,6 +3,7 @@
 import ast
 from collections import Counter
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -53,13 +54,19 @@ def invoked(*words, **settings):
     return CliRunner().invoke(app, list(map(str, words)), catch_exceptions=True, **settings)
 
 
-@pytest.mark.parametrize("command", ["trace", "data check", "sample", "evaluate"])
+WITH_DATA = pytest.mark.skipif(find_spec("partway.data") is None, reason="the folder was taken away")
+
+
+@pytest.mark.parametrize(
+    "command", ["trace", pytest.param("data check", marks=WITH_DATA), "sample", "evaluate"]
+)
 def test_every_setting_of_a_language_is_an_option_of_the_commands_that_read_programs(command):
     shown = invoked(*command.split(), "--help").output
     settings = ["language", "answer-variable", "state", "checker", "checker-rel-tol", "solution-end"]
     assert [name for name in settings if f"--{name} VALUE" not in shown] == []
 
 
+@WITH_DATA
 def test_settings_are_spelled_as_in_training_too(tmp_path):
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"question": "A third of 10?", "answer": 3.3, "solution": "result = 10 / 3"}')
@@ -77,6 +84,7 @@ def test_a_setting_that_the_language_lacks_or_that_has_no_such_value_is_refused(
     assert "unknown key 'answer_variable'" in str(lacking)
 
 
+@WITH_DATA
 def test_settings_of_a_language_of_ones_own_are_given_as_pairs(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(
         "from dataclasses import dataclass\n"
