@@ -7,8 +7,8 @@ was guessed. A guess decides how much is computed ahead, never what is drawn.
 
 Reading a guessed token costs a forward a little; if it is right, it saves the row that much, and a share of
 the forward. So a few rows guess far, many rows guess little, and guesses that are mostly wrong end guessing.
-With the references as drafts, one sample each of 32 problems is drawn 2.65 times as fast, 100 samples each of 8
-problems 1.43 times (`python -m benchmarks sample`, docs/performance.md has the setting).
+With the references as drafts, one sample each of 32 problems is drawn 2.65 times as fast, 100 samples each of
+8 problems 1.43 times (`python -m benchmarks sample`, docs/performance.md has the setting).
 """
 
 from __future__ import annotations
