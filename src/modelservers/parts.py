@@ -11,10 +11,16 @@ from partway.errors import visible
 from partway.registry import Part, Parts
 
 PARTS: Parts = {
-    "engines": {"http": Part("modelservers.http_engine:HttpEngine", "Inference servers draw samples.")},
+    "engines": {
+        "http": Part("modelservers.http_engine:HttpEngine", "Inference servers draw samples."),
+        "training": Part(
+            "modelservers.in_training:engine_of", "The servers that a training's settings name."
+        ),
+    },
     "explorers": {
-        "seldom": Part("modelservers.ahead:Seldom", "New weights every so many steps only."),
-        "ahead": Part("modelservers.ahead:Ahead", "Draws for coming steps while the model learns."),
+        "ahead": Part(
+            "modelservers.in_training:explorer_of", "New weights seldom, samples ahead of learning."
+        )
     },
     "checkups": {"servers": Part("modelservers.parts:check_servers", "What answers at some addresses.")},
 }
