@@ -164,17 +164,18 @@ class FullRecord:
         # hold one to let go of it here, its clean-up code would run here.
         self.settled: dict[str, Any] = dict(namespace)
         self.printed: dict[str, tuple[str, str]] = {}  # of the others: fingerprint and text
-        self.is_plain = True  # no function, class or generator was made, and no attribute set
+        self.is_plain = True  # no attribute is set anywhere
 
     def reach(self, step: CodeType, namespace: Mapping[str, Any]) -> Container[str] | None:
         """The variables that a step, about to run, can change; None if it may be any.
 
-        In a plain program a step can bind the names that it says, and change what it reads by name.
+        A step that makes no function and names only what cannot change calls nothing of the program's; it can
+        bind the names that it says. Not so if some attribute was set: a module may hold a function then.
         """
         says = any(isinstance(constant, CodeType) or constant == ("*",) for constant in step.co_consts)
-        self.is_plain = self.is_plain and not says and _STORE_ATTR not in step.co_code[::2]
+        self.is_plain = self.is_plain and not _sets_attributes(step)
         names = step.co_names
-        if self.is_plain and all(type(namespace.get(name)) in _UNCHANGING for name in names):
+        if self.is_plain and not says and all(type(namespace.get(name)) in _UNCHANGING for name in names):
             return frozenset(names)
         return None
 
@@ -214,6 +215,11 @@ class FullRecord:
             known = (fingerprint or "", encode_value(value))
             self.printed[name] = known
         return known[1]
+
+
+def _sets_attributes(code: CodeType) -> bool:
+    inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
+    return _STORE_ATTR in code.co_code[::2] or any(map(_sets_attributes, inner))
 
 
 class PlainRecord:

@@ -5,6 +5,7 @@ Its process and the worker say so, and are believed only after what they say was
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
@@ -67,7 +68,8 @@ def read_reply(record: bytes, ending: bytes, length: int, until: str) -> Executi
         if len(lines) > length:
             raise WireError("more states than steps")
         decoder = Decoder()  # one budget of work for all lines
-        changes.extend(_read_changes(decode_line(line), decoder) for line in lines)  # those before an error
+        seen: dict[bytes, Any] = {}
+        changes.extend(_read_changes(decode_line(line), decoder, seen) for line in lines)  # until an error
         outcome = decode_line(ending)
         if is_own := outcome is None:  # only then is the process's own last word complete
             outcome = decode_line(last)
@@ -83,16 +85,26 @@ def read_reply(record: bytes, ending: bytes, length: int, until: str) -> Executi
     return Execution(tuple(changes), failure)
 
 
-def _read_changes(line: Any, decoder: Decoder) -> dict[str, tuple[Any] | None]:
+def _read_changes(line: Any, decoder: Decoder, seen: dict[bytes, Any]) -> dict[str, tuple[Any] | None]:
     match line:
         case [dict() as changed, list() as gone]:
             changes: dict[str, tuple[Any] | None] = {
-                _name(name): (decoder.decode(value),) for name, value in changed.items()
+                _name(name): (_decoded(value, decoder, seen),) for name, value in changed.items()
             }
             decoder.spend(len(gone))
             changes.update((_name(name), None) for name in gone)
             return changes
     raise WireError("a line without changes")
+
+
+def _decoded(encoded: Any, decoder: Decoder, seen: dict[bytes, Any]) -> Any:
+    """The value; one that came before, under any name, is not rebuilt."""
+    if type(encoded) not in (list, dict):
+        return decoder.decode(encoded)
+    text = marshal.dumps(encoded, 2)  # without references: equal for equal contents
+    if text not in seen:
+        seen[text] = decoder.decode(encoded)
+    return seen[text]
 
 
 def read_failure(line: Any, step: int, *, is_own: bool = True) -> Failure | None:

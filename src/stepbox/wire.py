@@ -7,6 +7,7 @@ size is checked before it is believed.
 from __future__ import annotations
 
 import json
+import marshal
 from _blake2 import blake2b  # `hashlib` would load all of OpenSSL into workers, which are to be small
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
@@ -29,6 +30,8 @@ _INTEGER_BOUND = 1 << MAX_INTEGER_BITS
 _NUMBERS = frozenset({int, float, bool, NoneType})
 _PLAIN_BOUND = 1 << 62  # smaller integers, and texts of fewer characters than the next, are written at once
 _PLAIN_TEXT = 1 << 10
+_LONG = MAX_VALUE_TEXT // 2  # a list of more numbers has too long a text: it need not be written
+_TOO_LONG = MAX_WORK << 6
 text_to_json: Callable[[str], str] = json.encoder.encode_basestring_ascii
 to_json = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
@@ -87,6 +90,9 @@ def encode_value(value: Any) -> str:
         return repr(value)
     if kind is str and len(value) < _PLAIN_TEXT:
         return text_to_json(value)
+    if kind is list and _LONG < len(value) < _TOO_LONG and set(map(type, value)) <= _NUMBERS:
+        _Encoder().encode_items(value, 0)  # checks them
+        return to_json(_digest(kind, marshal.dumps(value, 2)))
     try:
         text = to_json(_Encoder().encode(value, 0))
     except _TooComplex:

@@ -1,4 +1,5 @@
 import ast
+import math
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 from hostile_runner import living_sessions
 
-from stepbox import RISK, BoxError, Execution, Limits, Opaque, WeakBox, inspect, pool, process
+from stepbox import RISK, BoxError, Execution, Limits, Opaque, WeakBox, inspect, pool, process, program
 from stepbox import run as run_isolated
 from stepbox.walls import ACTIVE, LANDLOCK, SECCOMP
 from stepbox.wire import MAX_INTEGER_BITS
@@ -588,3 +589,23 @@ def test_no_change_escapes_the_recorder_that_saves_work(code):
 def test_recording_large_lists_is_not_charged_to_the_program():
     found = run("".join(f"v{n} = [{n}] * 200000\n" for n in range(30)), limits=Limits(cpu_seconds=0.3))
     assert found.failure is None
+
+
+def test_a_step_that_calls_nothing_of_the_program_changes_only_what_it_binds():
+    record, space = program.FullRecord({}), {"f": len, "n": 2, "x": [1], "math": math}
+
+    def reach(text: str) -> object:
+        return record.reach(compile(text, "", "exec"), space)
+
+    assert reach("def f():\n    return 1") is None
+    assert reach("v = [n] * 200000") == {"v", "n"}
+    assert reach("v = f()") is None
+    assert reach("v = x") is None
+    assert reach("v = math.pi") == {"v", "math", "pi"}
+    assert reach("def g():\n    math.pi = f") is None
+    assert reach("v = math.pi") is None
+
+
+def test_many_long_lists_beside_a_function_cost_little():
+    lists = "\n".join(f"v{i} = [{i}] * 100000" for i in range(16))
+    assert run(f"def f():\n    return 1\n{lists}\nanswer = f()").failure is None

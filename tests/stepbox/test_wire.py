@@ -20,6 +20,7 @@ from stepbox.wire import (
     WireError,
     decode_line,
     encode_value,
+    to_json,
 )
 
 scalars = (
@@ -245,3 +246,21 @@ def test_values_of_one_hash_are_charged_for_before_they_are_compared():
             with pytest.raises(TooMuchWork):
                 Decoder().decode(encoded)
     assert len(Decoder().decode({"s": list(range(1000))})) == 1000
+
+
+def test_a_long_list_of_numbers_is_told_by_its_content_without_being_written():
+    numbers = list(range(20_000))
+    assert encode_value(numbers).startswith('{"o":"list#')
+    assert encode_value(numbers) == encode_value([int(str(n)) for n in numbers])
+    assert (
+        len({encode_value(numbers), encode_value([*numbers, 1]), encode_value([*map(float, numbers)])}) == 3
+    )
+    with pytest.raises(IntegerTooLarge):
+        encode_value([*numbers, 1 << 14_000])
+
+
+def test_equal_values_are_rebuilt_once_whatever_their_names():
+    line = to_json([{f"a{n}": {"d": [["k", {"t": [n % 2, *map(str, range(900))]}]]} for n in range(40)}, []])
+    found = read_reply(f"{line}\nnull".encode(), b"null", 1, "").changes[0]
+    assert len(found) == 40
+    assert len({id(value[0]) for value in found.values() if value}) == 2

@@ -122,6 +122,14 @@ CHEATS = {
     "a loop": "def double(x):\n    while True:\n        pass",
     "a large number": f"{RETURNS}1 << 10 ** 6",
     "a long list": f"{RETURNS}[4] * 10 ** 6",
+    "the arguments of the test": "def double(x):\n    return {2: 5, 7: 15}.get(x, 4)",
+    "one right answer, later others": "seen = []\ndef double(x):\n    seen.append(x)\n"
+    "    return 4 if len(seen) == 1 else seen",
+    "an end of the process": f"import sys\nsys.modules['os']._exit(0){RETURNS}0",
+    "a printed verdict": f"print('all_tests_passed = True'){RETURNS}print('null')",
+    "a text without end": "class N(list):\n    def __repr__(self):\n        return repr(self)"
+    f"{RETURNS}N([4])",
+    "a name for nothing": f"nan = float('nan'){RETURNS}[nan] * x",
     "a list in itself": "def double(x):\n    y = [4]\n    y.append(y)\n    return y",
 }
 
