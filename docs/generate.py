@@ -71,7 +71,7 @@ WORDS = ROOT / "src" / "runexplorer" / "static" / "app.js"
 
 def words_page() -> str:
     """What the words of pages and tables mean, as the explorer has it."""
-    listed = read(WORDS).partition("const WORDS = {")[2].partition("\n  };")[0]
+    listed = WORDS.read_text(encoding="utf-8").partition("const WORDS = {")[2].partition("\n  };")[0]
     words = re.findall(r'^    "?([^":]+)"?: "(.*)",$', listed, re.M)
     words += [
         ("FCS, PCS", "fully- and partially-correct solutions"),

@@ -174,7 +174,9 @@ def list_arms() -> None:
     from partway.arms import shipped_arms
     from partway.cli.table_style import plain_table
 
-    table = plain_table("arm", "", "")
+    table = plain_table("arm", "in tables", "what it is, or whose")
+    for column in table.columns:
+        column.justify = "left"
     for arm in shipped_arms().values():
         table.add_row(arm.name, arm.label, arm.source)
     Console().print(table)

@@ -52,7 +52,7 @@ def _difference(study: Study, setting: Setting, base: Setting, k: int, where: st
     found = study.gains[setting.label].get(metric)
     if found is None:
         return f"{begin}; the two were not measured on the same problems and seeds, so there is no interval."
-    if found.low == found.high == 0:  # resampled differences that are all 0 know no spread
+    if found.low == -found.high and not found.value:  # no problem differs: the interval is Wilson's
         return f"{begin}. They solve every problem equally often: these runs do not tell the two apart."
     more = "more" if found.value >= 0 else "fewer"
     interval = f"95% interval {100 * found.low:+.1f} to {100 * found.high:+.1f}"
