@@ -134,7 +134,7 @@ def test_few_references_stand_between_floor_and_ceiling_and_one_problem_tells_ho
     assert "6 training problems have a written solution, 18 an answer only." in page
     run = Run.at(tmp_path / "fcs-pcs-seed0")
     solved = sum(bool(b.fully_correct) and b.problem.reference is None for b in run.buffers().values())
-    assert f"FCS+PCS found solutions of {solved} of those (mean of 1 run)." in page
+    assert f"FCS+PCS found solutions of {solved} of those." in page
     assert "It first solved it at step" in page
     assert "◆ the first step that differs from the first solution" in page
     mle, fcs_pcs = (Run.at(tmp_path / f"{name}-seed0").config for name in ("mle", "fcs-pcs"))

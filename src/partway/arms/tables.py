@@ -17,7 +17,7 @@ from partway.reports.example import example_of
 from partway.reports.number_tables import Cell, Column, Table, to_html
 from partway.reports.page import document, example_section, section_html
 from partway.reports.sections import SECTIONS
-from partway.reports.story import counted, judgement
+from partway.reports.story import judgement
 from partway.reports.study import Study
 
 MOST_TOLD = 4  # arms whose gains are told in words
@@ -80,9 +80,9 @@ def headline(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
     baseline = of_arm(outcomes, first.name)
     found = {arm.label: gains(of_arm(outcomes, arm.name), baseline)[metric] for arm in experiment.arms[1:]}
     told = [
-        f"{label} has {abs(100 * gain.value):.1f} points {'more' if gain.value >= 0 else 'fewer'} of {metric}"
-        f" than {first.label} (95% interval {100 * gain.low:+.1f} to {100 * gain.high:+.1f}). "
-        f"{judgement(gain)}"
+        f"{label[0].upper()}{label[1:]} has {abs(100 * gain.value):.1f} points "
+        f"{'more' if gain.value >= 0 else 'fewer'} of {metric} than {first.label} "
+        f"(95% interval {100 * gain.low:+.1f} to {100 * gain.high:+.1f}). {judgement(gain)}"
         for label, gain in sorted(found.items(), key=lambda item: -item[1].value)
     ]
     rest = len(told) - MOST_TOLD
@@ -97,7 +97,8 @@ def _found(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
     """Where few problems have a reference: of how many others each arm that samples found a solution."""
     if experiment.references is None:
         return []
-    rest, runs = experiment.train - experiment.references, counted(len(experiment.seeds), "run")
+    rest, seeds = experiment.train - experiment.references, len(experiment.seeds)
+    runs = f" (mean of {seeds} runs)" if seeds > 1 else ""
     told = [f"{experiment.references:,} training problems have a written solution, {rest:,} an answer only."]
     for arm in experiment.arms:
         own = [one.run for one in of_arm(outcomes, arm.name) if one.run is not None]
@@ -106,7 +107,7 @@ def _found(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
                 sum(bool(b.fully_correct) and b.problem.reference is None for b in run.buffers().values())
                 for run in own
             ]
-            told.append(f"{arm.label} found solutions of {fmean(solved):,.0f} of those (mean of {runs}).")
+            told.append(f"{arm.label} found solutions of {fmean(solved):,.0f} of those{runs}.")
     return told
 
 

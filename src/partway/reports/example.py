@@ -97,7 +97,7 @@ def how_solved(run: Run, problem: str, continued: Sample | None) -> str:
     if continued is None:
         return told
     beginning = "; ".join(continued.prefix.splitlines())
-    return f"{told} At step {continued.step:,} it went on from the beginning `{beginning}` to another one."
+    return f'{told} At step {continued.step:,} it went on from the beginning "{beginning}" to another one.'
 
 
 def _kinds(row: Row) -> Counter[str]:

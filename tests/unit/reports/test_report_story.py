@@ -225,5 +225,5 @@ def test_of_problems_without_a_reference_one_that_was_continued_tells_how_it_was
     assert example.learned.startswith("Nobody wrote a solution of it: the model had the answer only.")
     assert "It first solved it at step 7, from nothing" in example.learned
     shown = "; ".join(beginning.splitlines())
-    assert example.learned.endswith(f"At step 9 it went on from the beginning `{shown}` to another one.")
+    assert example.learned.endswith(f'At step 9 it went on from the beginning "{shown}" to another one.')
     assert "differs from the first solution" in page(study, {}, "title")
