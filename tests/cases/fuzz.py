@@ -278,7 +278,7 @@ def check(code: str, found: Trace) -> None:
 
 def mutant(sources: Sequence[str], rng: random.Random) -> str:
     if rng.randrange(SHARE_OF_ATTACKS) == 0:
-        return rng.choice((template, attribute_of_exception, decorated_method))(rng)
+        return rng.choice((template, attribute_of_exception, decorated_method, library_by_name))(rng)
     code = rng.choice(sources)
     for _ in range(rng.choice((1, 1, 1, 2))):
         mutate = rng.choices((with_other_tree, with_other_lines, with_other_token, with_noise), (6, 2, 1, 1))[
@@ -343,6 +343,55 @@ def attribute_of_exception(rng: random.Random) -> str:
     pattern = f"match e:\n        case object({path.split('.')[1]}=y):\n            shown_by_attack = str(y)"
     used = rng.choice((f"shown_by_attack = str({what}{path})", pattern))
     return f"g = (i for i in [1])\ntry:\n    x = {rng.choice(raising)}\nexcept Exception as e:\n    {used}"
+
+
+def library_by_name(rng: random.Random) -> str:
+    """Objects of the library under names of the program's choice, from which copies and patterns are made."""
+    names = [
+        "__builtins__",
+        "__class__",
+        "__reduce_ex__",
+        "__traceback__",
+        "gi_frame",
+        "obj",
+        "sys",
+        "x=open",
+        "_name",
+        "x",
+    ]
+    name, other = rng.choice(names), rng.choice(names)
+    made = rng.choice(
+        (
+            "Literal['eval']",
+            "List[int]",
+            "Callable[[], int]",
+            "fields(D)[0]",
+            "field()",
+            "D(1)",
+            "TypeVar('T')",
+        )
+    )
+    setting = rng.choice(
+        (f"v._name = {name!r}", f"v.name = {name!r}", f"fields(D)[0].name = {name!r}", "pass")
+    )
+    using = rng.choice(
+        (
+            "copy.copy(v)",
+            "copy.deepcopy(v)",
+            "asdict(D(1))",
+            "replace(D(1))",
+            "dataclass(type('E', (D,), {}))",
+        )
+    )
+    base = rng.choice(("Hashable", "Iterable", "Fraction", "Exception", "namedtuple('N', 'gi_frame')"))
+    return (
+        "import copy\nfrom collections import namedtuple\nfrom fractions import Fraction\n"
+        "from typing import *\nfrom dataclasses import *\ng = (i for i in 'a')\nshown_by_attack = ''\n"
+        f"@dataclass\nclass D:\n    x: int = 0\nclass K({base}):\n    pass\ntry:\n    v = {made}\n"
+        f"    {setting}\n    shown_by_attack = str({using})\n    K.register(type(g))\n    match g:\n"
+        f"        case K(f):\n            shown_by_attack = str(f)\n"
+        f"except Exception as e:\n    shown_by_attack = str(e.args[:0]) + {other!r}[:0]"
+    )
 
 
 def decorated_method(rng: random.Random) -> str:
