@@ -82,6 +82,26 @@ STUDIES = {
         evaluate="--problems data/gsm8k/test_short.jsonl --samples 50 --k 1,5,10,20,50 "
         "--max-completion-length 80",
     ),
+    "geoquery": Study(
+        first={
+            "data/geoquery/test.jsonl": "partway data sql --source {source} --out data/geoquery",
+            "data/geoquery/train_tenth.jsonl": "python configs/geoquery/prepare.py data/geoquery",
+        },
+        train="partway train configs/geoquery/smollm2.yaml",
+        arms={
+            "geo_mle": MLE,
+            "geo_fcs": "--self_sampling fcs",
+            "geo_fcs_pcs": "",
+            "geo_quarter_mle": f"--train_file data/geoquery/train_quarter.jsonl {MLE}",
+            "geo_quarter_fcs": "--train_file data/geoquery/train_quarter.jsonl --self_sampling fcs",
+            "geo_quarter_fcs_pcs": "--train_file data/geoquery/train_quarter.jsonl",
+            "geo_tenth_mle": f"--train_file data/geoquery/train_tenth.jsonl {MLE}",
+            "geo_tenth_fcs": "--train_file data/geoquery/train_tenth.jsonl --self_sampling fcs",
+            "geo_tenth_fcs_pcs": "--train_file data/geoquery/train_tenth.jsonl",
+        },
+        evaluate="--problems data/geoquery/test.jsonl --samples 20 --k 1,5,10,20 --max-completion-length 120 "
+        "--metrics partway.sql.views:execution_accuracy",
+    ),
     "filtered": Study(
         first={
             "data/mathqa-filtered/dev.jsonl": "partway data mathqa --source {source} "
