@@ -195,7 +195,7 @@ def test_steps_of_evaluations_that_nobody_asked_for_need_not_fit_those_of_saving
 
 
 def test_a_dry_run_writes_nothing(folder, tmp_path):
-    output = invoke(folder / "config.yaml", "--output_dir", tmp_path / "run", "--dry-run")
+    output = invoke(folder / "config.yaml", "--output_dir", tmp_path / "run", "--dry_run", "true")
     assert not (tmp_path / "run").exists()
     assert "everything goes to" not in output
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 
 logger = logging.getLogger(__name__)
+SWITCHES = ("--dry-run", "--force", "--strict")
 MUCH = 0.3  # of a run's time, spent on running programs
 NAMED = 5  # left-out problems that are named one by one
 
@@ -45,6 +46,8 @@ class Command(click.Command):
         for word in args:
             if word == "auto" and words[-1:] == ["--resume"]:
                 words[-1] = "--resume=auto"
+            elif word == "true" and words and words[-1].replace("_", "-") in SWITCHES:
+                continue  # written as a key is, though it is a switch
             else:
                 words.append(word)
         return super().parse_args(ctx, ["--resume=yes" if word == "--resume" else word for word in words])

@@ -170,8 +170,12 @@ def _shown_in(bar: Bar, engine: Engine) -> Callable[[EvaluationProgress], None]:
         latest = progress
         bar.show(progress.done, progress.total, progress.resumed)
 
+    def show_drawn(done: int) -> None:
+        bar.show(done, latest.total, latest.resumed)
+
     if hasattr(engine, "on_drawn"):
-        engine.on_drawn = lambda drawn: bar.show(latest.done + drawn, latest.total, latest.resumed)
+        # All of them are shown as done once they are judged.
+        engine.on_drawn = lambda drawn: show_drawn(min(latest.done + drawn, latest.total - 1))
     return show
 
 

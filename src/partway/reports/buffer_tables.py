@@ -37,7 +37,7 @@ def show_buffers(run: str, summary: BufferSummary, top: int) -> None:
 def show_costs(costs: Sequence[Cost], count: int) -> None:
     """The problems whose programs cost most, each with its slowest program."""
     total = sum(cost.seconds for cost in costs)
-    names = ("problem", "seconds", "share", "samples", "out of time", "of memory", "slowest", "which is")
+    names = ("problem", "seconds", "share", "samples", "out of time", "of memory", "slowest", "")
     table = plain_table(*names)
     for cost in costs[:count]:
         limits = (f"{cost.stopped[kind]:,}" for kind in ("timeout", "memory"))
