@@ -36,7 +36,8 @@ def few_shot_prompt(
         if example.reference is None:
             raise ProblemError(f"example {example.id} has no solution, expected one to show to the model")
     asked, plain = language.instruction, plain_prompt(language)
-    task = f"{asked.comment}Generate {asked.name} code to solve the following math word problems:"
+    kind = "math word problems" if asked.name == PYTHON.instruction.name else "problems"  # the paper's words
+    task = f"{asked.comment}Generate {asked.name} code to solve the following {kind}:"
     shown = (
         f"{plain.text(language.question(example))}{example.reference}\n\n" for example in examples[:shots]
     )
