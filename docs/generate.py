@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 from api_page import api_page
 from setting_tables import updated
-from sizing import table
+from sizing import savings, table
 
 from partway.cli import app
 
@@ -56,10 +56,11 @@ def training_page() -> str:
 def gpus_page() -> str:
     """The page as it is, with its tables of estimates made anew."""
     text = read(DOCS / "gpus.md")
-    for name in ("paper", "modern"):
+    configs = ROOT / "configs"
+    tables = {"paper": table(configs / "paper"), "modern": table(configs / "modern")}
+    for name, rows in (tables | {"savings": savings(configs / "modern")}).items():
         before, _, rest = text.partition(f"<!-- {name}: made by docs/generate.py -->\n")
         _, _, after = rest.partition("<!-- end of table -->\n")
-        rows = table(ROOT / "configs" / name)
         text = (
             f"{before}<!-- {name}: made by docs/generate.py -->\n\n{rows}\n\n<!-- end of table -->\n{after}"
         )

@@ -17,10 +17,8 @@ from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from transformers import AutoModelForCausalLM, GPTNeoConfig, LlamaConfig, PreTrainedConfig, Qwen3Config
 
-from partway.learning.passes import device_of
-from partway.learning.scoring import Scorer
+from partway.learning.layouts import Tree, TreeRows
 from partway.learning.token_tree import Targets
-from partway.objectives import objective
 
 VOCABULARY = 512  # small: logits are counted apart
 LAYERS, TOKENS = (1, 2), (256, 512)
@@ -53,6 +51,7 @@ def peak(name: str, layers: int, tokens: int, precision: str, *, checkpointing: 
     model: Any = AutoModelForCausalLM.from_config(shape(name, layers))
     if checkpointing:
         model.gradient_checkpointing_enable()
+    model = model.to("cuda")
     AcceleratorState._reset_state()  # the precision may be another than before
     model = Accelerator(mixed_precision=precision).prepare(model)
     for weight in model.parameters():
@@ -63,13 +62,12 @@ def peak(name: str, layers: int, tokens: int, precision: str, *, checkpointing: 
         return tuple(rng.randrange(VOCABULARY) for _ in range(length))
 
     batch = [Targets.of(some(65), [some(33), some(32)]) for _ in range(tokens // 128)]  # trees of 128 nodes
-    scorer = Scorer(model, 0, tokens_per_pass=tokens)
     model.train()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
-    for part in scorer.losses(model, scorer.plan(batch), objective("mle_aug")):
-        part.loss.backward()
-    assert device_of(model).type == "cuda", "this measures a GPU"
+    layout = Tree() if Tree().suits(model) else TreeRows()
+    (bundle,) = layout.bundles(batch, tokens)
+    bundle.score(model, 0).sum().backward()
     return torch.cuda.max_memory_allocated() - before
 
 

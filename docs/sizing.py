@@ -14,12 +14,20 @@ GB = 2**30
 
 @dataclass(frozen=True)
 class Size:
-    """The numbers of a model's config.json that memory and time depend on."""
+    """The numbers of a model's config.json that memory and time depend on.
+
+    The last three are bytes that a pass holds per token and layer: in 32 bits, under autocast, and there
+    with checkpointing, when one layer is held as without. `docs/measure_memory.py` measured them, but
+    GPT-Neo-2.7B's are those of the small one by width, and Llama's last is four bytes a unit, as the others'.
+    """
 
     parameters: float
     layers: int
     width: int
     vocabulary: int
+    long: float
+    short: float
+    checkpointed: float
 
 
 @dataclass(frozen=True)
@@ -31,11 +39,11 @@ class Tokens:
 
 
 SIZES = {
-    "EleutherAI/gpt-neo-125m": Size(125.2e6, 12, 768, 50_257),
-    "EleutherAI/gpt-neo-2.7B": Size(2.65e9, 32, 2560, 50_257),
-    "HuggingFaceTB/SmolLM2-360M": Size(362e6, 32, 960, 49_152),
-    "Qwen/Qwen3-0.6B-Base": Size(596e6, 28, 1024, 151_936),
-    "meta-llama/Llama-3.2-1B": Size(1.236e9, 16, 2048, 128_256),
+    "EleutherAI/gpt-neo-125m": Size(125.2e6, 12, 768, 50_257, 92_176, 76_816, 3_072),
+    "EleutherAI/gpt-neo-2.7B": Size(2.65e9, 32, 2560, 50_257, 307_253, 256_053, 10_240),
+    "HuggingFaceTB/SmolLM2-360M": Size(362e6, 32, 960, 49_152, 87_620, 57_284, 3_840),
+    "Qwen/Qwen3-0.6B-Base": Size(596e6, 28, 1024, 151_936, 148_136, 94_632, 4_096),
+    "meta-llama/Llama-3.2-1B": Size(1.236e9, 16, 2048, 128_256, 230_024, 143_752, 8_192),
 }
 DATA = {"gsm": Tokens(61.1, 54.5), "mathqa": Tokens(75.3, 73.2)}
 # Solutions a problem has on average over a run, the reference among them: the paper's table of kept solutions
@@ -50,16 +58,20 @@ LAUNCH = 25e-6 * 12  # seconds of a layer's kernels when a step decodes few rows
 def memory(settings: Mapping[str, Any], size: Size) -> float:
     """Gigabytes on one device that holds everything, without a library's own share."""
     # 32-bit weights, gradients and two moments; Trainer's fp16 and bf16 keep these as they are.
-    states = size.parameters * 16
-    width = 2 if settings.get("fp16") or settings.get("bf16") else 4
+    # An adapter's are next to nothing, and the embedding gets no gradient.
+    states = size.parameters * (4 if settings.get("use_peft") else 16)
+    embedding = 0 if settings.get("use_peft") else 8 * size.vocabulary * size.width
+    is_short = settings.get("fp16") or settings.get("bf16")
+    copies = 2 * size.parameters if is_short else 0  # autocast's, of all weights
     tokens = settings["tokens_per_pass"]
-    # About 17 values of `width` per token, layer and unit (Korthikanti et al., 2022, section 4.1), or the
-    # layers' inputs alone, and one layer, when the rest is computed again.
-    held = 17 * size.layers if not settings.get("gradient_checkpointing") else size.layers + 17
-    activations = tokens * size.width * held * width
-    # Half the tokens are targets; their gradients are written over the 32-bit logits, which may be copies.
-    logits = tokens / 2 * size.vocabulary * (4 if width == 4 else 4 + width)
-    return (states + activations + logits) / GB
+    each = size.short if is_short else size.long
+    if settings.get("gradient_checkpointing"):
+        activations = tokens * (size.layers * size.checkpointed + each)
+    else:
+        activations = tokens * size.layers * each
+    # Half the tokens are targets; their gradients are written over the logits.
+    logits = tokens / 2 * size.vocabulary * (2 if is_short else 4)
+    return (states + embedding + copies + activations + logits) / GB
 
 
 def hours(settings: Mapping[str, Any], size: Size) -> tuple[float, float]:
@@ -88,4 +100,25 @@ def table(directory: Path) -> str:
         size = SIZES[settings["model_name_or_path"]]
         learning, exploring = hours(settings, size)
         rows.append(f"| `{path.stem}` | {memory(settings, size):.0f} | {learning:.1f} | {exploring:.1f} |")
+    return "\n".join(rows)
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "as configured": {},
+    "`tokens_per_pass: 8192`": {"tokens_per_pass": 8192},
+    "the same, `gradient_checkpointing`": {"tokens_per_pass": 8192, "gradient_checkpointing": True},
+    "`tokens_per_pass: 2048`": {"tokens_per_pass": 2048},
+    "the same, `use_peft`": {"tokens_per_pass": 2048, "use_peft": True},
+}
+
+
+def savings(directory: Path) -> str:
+    """Gigabytes of every experiment with keys that save memory."""
+    rows = [f"| GB | {' | '.join(CHANGES)} |", "| --- |" + " ---: |" * len(CHANGES)]
+    for path in sorted(directory.glob("*_*.yaml")):
+        settings = read_settings(path)
+        plain = {"gradient_checkpointing": False, "use_peft": False}
+        size = SIZES[settings["model_name_or_path"]]
+        needed = [memory(settings | (plain | change if change else {}), size) for change in CHANGES.values()]
+        rows.append(f"| `{path.stem}` | {' | '.join(f'{one:.0f}' for one in needed)} |")
     return "\n".join(rows)

@@ -90,7 +90,7 @@ def family(name: str) -> PreTrainedConfig:
 
 def random_model(config: PreTrainedConfig, scale: float = 0.2) -> LanguageModel:
     """A model with weights far from their usual start, so that what it reads makes a difference."""
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = AutoModelForCausalLM.from_config(config).eval()
         with torch.no_grad():
@@ -126,7 +126,7 @@ def enumerable_model() -> LanguageModel:
 def plain_log_probs(model: torch.nn.Module, prompt: Sequence[int], completion: Sequence[int]) -> list[float]:
     """The log-probability of every token of the completion, from one forward of the whole text."""
     with torch.no_grad():
-        logits = model(torch.tensor([[*prompt, *completion]])).logits[0].float()
+        logits = model(torch.tensor([[*prompt, *completion]], device=model.device)).logits[0].float().cpu()
     rows = logits[len(prompt) - 1 : -1].log_softmax(-1)
     return rows.gather(1, torch.tensor(completion)[:, None]).flatten().tolist()
 
@@ -142,7 +142,8 @@ def exact_probabilities(
             for last in lasts:
                 completion = [*body, last]
                 with torch.no_grad():
-                    logits = language_model.model(torch.tensor([[*prompt, *completion]])).logits[0].double()
+                    ids = torch.tensor([[*prompt, *completion]], device=language_model.model.device)
+                    logits = language_model.model(ids).logits[0].cpu().double()
                 rows = (logits[len(prompt) - 1 : -1] / temperature).log_softmax(-1)
                 chosen = rows.gather(1, torch.tensor(completion)[:, None])
                 probabilities[tuple(completion)] = float(chosen.sum().exp())

@@ -109,7 +109,9 @@ def alone(model: PreTrainedModel, prompt: tuple[int, ...], target: tuple[int, ..
     """log P(target | prompt) of one sequence, written down as its definition."""
     logits = model(input_ids=torch.tensor([prompt + target], device=model.device)).logits[0]
     token_log_probs = logits.double().log_softmax(-1)[len(prompt) - 1 : -1]
-    return token_log_probs.gather(1, torch.tensor(target)[:, None]).sum().to(logits.dtype)
+    return (
+        token_log_probs.gather(1, torch.tensor(target, device=logits.device)[:, None]).sum().to(logits.dtype)
+    )
 
 
 def reference_loss(

@@ -85,7 +85,7 @@ def tiny_gpt_neo(problems: Sequence[Problem], seed: int = 0, dropout: float = 0.
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,
     )
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = GPTNeoForCausalLM(config)
     return LanguageModel(model, Codec.of(tokenizer), config.max_position_embeddings)

@@ -243,9 +243,8 @@ def uploaded(device: torch.device, *arrays: NDArray[Any]) -> list[Tensor]:
     plain = [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in arrays]
     padded = [np.pad(one, (0, -len(one) % 8)) for one in plain]
     copies = torch.split(torch.from_numpy(np.concatenate(padded)).to(device), [len(one) for one in padded])
-    kinds = [torch.from_numpy(array[:0]).dtype for array in arrays]
-    triples = zip(copies, arrays, kinds, strict=True)
-    return [copy[: array.nbytes].view(kind).view(array.shape) for copy, array, kind in triples]
+    pairs = zip(copies, map(torch.from_numpy, arrays), strict=True)
+    return [copy[: given.nbytes].view(given.dtype).view(given.shape) for copy, given in pairs]
 
 
 def device_of(model: nn.Module) -> torch.device:

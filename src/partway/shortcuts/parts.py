@@ -11,6 +11,9 @@ PARTS: Parts = {
     "scorings": {
         "shared_prompt": Part("partway.shortcuts.after_prompt:SHARED_PROMPT", "A prompt read once."),
     },
+    "learning": {
+        "smaller_passes": Part("partway.shortcuts.smaller_passes:learn", "What fits into a GPU's memory."),
+    },
     "checks": {
         "known": Part("partway.shortcuts.found_out:flaw_found", "Checks of large models, once."),
         "rounding": Part("partway.shortcuts.rounding:rounding", "What shorter floats do to log-probs."),

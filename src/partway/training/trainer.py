@@ -112,7 +112,8 @@ class SelfSamplingTrainer(Trainer):  # type: ignore[misc]
         problems = self.batches.parts.pop(0)  # not those of the loader, which reads ahead of what is solved
         if self.explores:
             self.explore(problems)  # Algorithm 3, lines 1-9
-        return self.learn(model, problems)  # line 10
+        smaller = registry.parts("learning").get("smaller_passes")  # where memory does not suffice
+        return smaller.load()(self, model, problems) if smaller else self.learn(model, problems)  # line 10
 
     @property
     def step(self) -> int:

@@ -47,7 +47,7 @@ def test_a_kernel_package_that_is_missing_is_named(tmp_path):
         ("tiny", {"attn_implementation": "magic"}, "attn_implementation is magic, which fails here"),
         (
             "tiny",
-            {"attn_implementation": "flex_attention"},
+            {"attn_implementation": "flex_attention", "use_cpu": True},
             "flex_attention, which ends the process on a CPU",
         ),
     ],

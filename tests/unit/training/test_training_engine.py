@@ -92,7 +92,8 @@ def make_certain(model: PreTrainedModel, tokens: Sequence[int]) -> None:
         output = original(input_ids=input_ids, position_ids=position_ids, **inputs)
         if position_ids is None:
             return output  # a prompt, of which nothing is drawn
-        following = torch.tensor([*tokens[1:], tokens[-1]])[position_ids.clamp(max=len(tokens) - 1)]
+        table = torch.tensor([*tokens[1:], tokens[-1]], device=position_ids.device)
+        following = table[position_ids.clamp(max=len(tokens) - 1)]
         output.logits = torch.nn.functional.one_hot(following, output.logits.shape[-1]) * 1000.0
         return output
 
@@ -123,7 +124,8 @@ def test_an_optimiser_of_ones_own_is_used(tmp_path: Path) -> None:
     )
     trainer.train()
     assert all(
-        torch.equal(weight, old) for weight, old in zip(trainer.model.parameters(), before, strict=True)
+        torch.equal(weight.cpu(), old.cpu())
+        for weight, old in zip(trainer.model.parameters(), before, strict=True)
     )
 
 
