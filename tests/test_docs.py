@@ -6,6 +6,7 @@ import re
 import runpy
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from itertools import chain
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import yaml
 
 from partway import trace
 from partway.cli import app
+from partway.training import SelfSamplingConfig
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -36,6 +38,27 @@ def test_the_examples_in_docstrings_hold(name: str):
 def test_links_between_pages_lead_somewhere(page: Path):
     links = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def anchor(heading: str) -> str:
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower())
+
+
+def test_links_at_the_head_of_the_experiments_lead_to_every_section():
+    page = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| \[.+?\]\(#(.+?)\) \|", page, re.M)
+    assert listed == [anchor(heading) for heading in re.findall(r"^## (.+)$", page, re.M)]
+
+
+def test_links_to_tests_lead_to_files_and_keys_beside_others_are_ours():
+    page = (ROOT / "docs" / "coming_from.md").read_text(encoding="utf-8")
+    tests = re.findall(r"`(tests/[\w/]+\.py)`", page)
+    assert tests
+    assert [name for name in tests if not (ROOT / name).exists()] == []
+    first_column = re.findall(r"^\| (`[^|]+`) \|", page, re.M)
+    keys = {key for cell in first_column for key in re.findall(r"`(\w+)`", cell)}
+    assert len(keys) > 30
+    assert keys <= {field.name for field in fields(SelfSamplingConfig)}
 
 
 def every_command(command: click.Command) -> Iterator[click.Command]:
