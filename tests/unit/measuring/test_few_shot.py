@@ -37,7 +37,7 @@ def test_without_examples_the_prompt_is_that_of_a_fine_tuned_model():
 
 
 def test_too_few_examples_and_examples_without_solutions_are_refused():
-    with pytest.raises(ProblemError, match="4 examples wanted and 3 given"):
+    with pytest.raises(ProblemError, match="4 examples are wanted and 3 are given"):
         few_shot_prompt(examples(3))
     with pytest.raises(ProblemError, match="example weak has no solution"):
         few_shot_prompt([*examples(3), Problem("weak", "?", 1)])
@@ -50,5 +50,5 @@ class Sql(PythonLanguage):
 def test_examples_are_shown_in_the_comments_of_the_language():
     example = Problem("p", "How many?", 1, Solution(("SELECT 1;",)))
     text = few_shot_prompt([example], shots=1, language=Sql()).text("And now?")
-    assert text.startswith("-- Generate SQL code to solve")
+    assert text.startswith("-- Generate SQL code to solve the following problems:")
     assert text.endswith("-- How many?\nSELECT 1;\n\n-- And now?\n")
