@@ -139,8 +139,15 @@ class _Pool:
             while waiting or under_way:
                 count = min(cores(), MAX_WORKERS, len(waiting) + len(under_way))
                 for worker in [one for one in self.grow(count) if one not in under_way][: len(waiting)]:
-                    batch = under_way[worker] = waiting.popleft()
-                    self.send(worker, batch, queries, allowance, whole)
+                    batch = waiting.popleft()
+                    try:
+                        self.send(worker, batch, queries, allowance, whole)
+                    except (OSError, EOFError):  # it died while it was idle
+                        self.workers.remove(worker)
+                        worker.close()
+                        waiting.appendleft(_Batch(batch.database, batch.numbers))
+                        continue
+                    under_way[worker] = batch
                     selector.register(worker.socket, selectors.EVENT_READ, worker)
                 ready = {key.data for key, _ in selector.select(timeout=1.0)}
                 for worker, batch in list(under_way.items()):

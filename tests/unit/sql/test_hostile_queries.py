@@ -17,7 +17,7 @@ from partway.sql.databases import Database, database_of
 from partway.sql.sql import SQLLanguage
 from partway.sql.sqlite_worker import Allowance
 
-SMALL = Allowance(operations=1_000_000, cpu_seconds=0.4, rows=1_000, bytes=100_000)
+SMALL = Allowance(operations=200_000, cpu_seconds=0.2, rows=1_000, bytes=100_000)
 ENDLESS = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r)"
 A = "a" * 60_000
 
