@@ -165,6 +165,7 @@ FOR_MACHINES = {
 }
 TESTED_ELSEWHERE = {
     *("data gsm8k", "data mathqa"),  # test_data_command.py
+    "data sql",  # test_sql_commands.py
     "demo",  # test_demo_command.py
     "compare",  # test_compare_command.py
 }
@@ -330,7 +331,7 @@ def test_a_closed_pipe_is_no_error(folder, words):
     [
         ("partway tr", {"trace", "train"}),
         ("partway data st", {"storyproblems"}),
-        ("partway evaluate --te", {"--temperature"}),
+        ("partway evaluate --te", {"--temperature", "--temperatures"}),
         (
             "partway train config.yaml --lora_",
             {"--lora_r", "--lora_alpha", "--lora_dropout", "--lora_target_modules"},

@@ -37,8 +37,8 @@ def test_one_run_gets_its_report_inside_it(partway, trained):
     assert shown == f"{page}\n"
     text = page.read_text(encoding="utf-8")
     assert "FCS+PCS + MLE-Aug" in text
-    assert text.count("<svg") == 6  # all but the comparison of objectives
-    assert len(list((page.parent / "figures").iterdir())) == 4 * 6  # of one setting, nothing is compared
+    assert text.count("<svg") == 7  # all but the comparison of objectives
+    assert len(list((page.parent / "figures").iterdir())) == 4 * 7  # of one setting, nothing is compared
 
 
 def test_several_runs_give_one_report_here_and_json_says_where(

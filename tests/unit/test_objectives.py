@@ -205,7 +205,8 @@ def test_labels_and_colours_are_read_without_torch() -> None:
     [
         (
             ("mmle",),
-            "'mmle' is not one of the objectives: mle, mml, mle_aug, beta_mml, grpo, rloo, maxrl, pkpo; "
+            "'mmle' is not one of the objectives: mle, mml, mle_aug, beta_mml, grpo, rloo, maxrl, pkpo, "
+            "grpo_steps, grpo_tree, label_smoothing, entropy_bonus, gem, dco; "
             "did you mean 'mml'?",
         ),
         (("beta_mml", {"beta": 0.0}), "beta is 0.0, expected a number above 0 and up to 1; try 0.25"),

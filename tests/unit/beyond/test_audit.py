@@ -53,7 +53,7 @@ def test_dropped_doubts_are_not_learned(tmp_path):
     buffer = SolutionBuffer.seeded(problem, trainer.args.rules)
     for text in ("a=50\nanswer=a+100", "a=50\nb=3\nanswer=a*b", "b=3\na=50\nanswer=b*a"):
         assert buffer.consider(trace(text)).is_new
-    targets = trainer.kept_targets.of(problem, buffer, 0)
+    targets = trainer.kept_targets.of(problem, buffer, [], 0)
     assert [target.kind for target in targets.targets] == ["fully_correct"] * 2
 
 

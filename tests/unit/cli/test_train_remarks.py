@@ -23,11 +23,11 @@ def trainer_of(directory, *, trained: int, **settings):
         language=PYTHON,
         model=torch.nn.ParameterList(weights),
         codec=SimpleNamespace(question=SimpleNamespace(is_markup=True)),
-        order=SimpleNamespace(steps_per_epoch=5),
+        batches=SimpleNamespace(order=SimpleNamespace(steps_per_epoch=5)),
         train_dataset=[Problem("a", "1 and 1?", 2, "answer = 2"), Problem("b", "2 and 2?", 4)],
         eval_dataset=[Problem("c", "3 and 3?", 6)],
         run=Run(directory),
-        say=said.append,
+        recorder=SimpleNamespace(say=said.append),
         said=said,
     )
 

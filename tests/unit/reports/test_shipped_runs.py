@@ -74,7 +74,7 @@ def runs(tmp_path_factory):
     return folder / "runs"
 
 
-EXPERIMENTS, README = "docs/experiments.md", "README.md"
+EXPERIMENTS, RESULTS = "docs/experiments.md", "docs/results.md"
 
 
 @pytest.mark.parametrize(
@@ -83,18 +83,18 @@ EXPERIMENTS, README = "docs/experiments.md", "README.md"
         (
             "short_mle short_mle_s1",
             "short_fcs_pcs short_fcs_pcs_s1",
-            {EXPERIMENTS: (1, 5, 10, 20, 50), README: (1, 50)},
+            {EXPERIMENTS: (1, 5, 10, 20, 50), RESULTS: (1, 50)},
         ),
         ("short_mle", "short_fcs_pcs", {EXPERIMENTS: (1, 5, 10, 20, 50)}),
         ("short_mle_s1", "short_fcs_pcs_s1", {EXPERIMENTS: (1, 5, 10, 20, 50)}),
         ("short_mle", "short_fcs", {EXPERIMENTS: (1, 5, 10, 20, 50)}),
         ("short_fcs", "short_fcs_pcs", {EXPERIMENTS: (1, 10, 20, 50)}),
-        ("gsm8k_mle", "gsm8k_fcs_pcs", {EXPERIMENTS: (1, 5, 10, 20, 50), README: (50,)}),
-        ("gsm8k_wise_mle", "gsm8k_wise_fcs_pcs", {EXPERIMENTS: (1, 5, 10, 20, 50), README: (50,)}),
+        ("gsm8k_mle", "gsm8k_fcs_pcs", {EXPERIMENTS: (1, 5, 10, 20, 50), RESULTS: (50,)}),
+        ("gsm8k_wise_mle", "gsm8k_wise_fcs_pcs", {EXPERIMENTS: (1, 5, 10, 20, 50), RESULTS: (50,)}),
         ("short_wise_mle", "short_wise_fcs_pcs", {EXPERIMENTS: (1, 5, 10, 20, 50)}),
         ("svamp_mle svamp_mle_s1", "svamp_fcs_pcs svamp_fcs_pcs_s1", {EXPERIMENTS: (1, 5, 10, 20, 50)}),
         ("svamp_fcs", "svamp_fcs_pcs", {EXPERIMENTS: (1, 5, 10, 20, 50)}),
-        ("filtered_mle", "filtered_fcs_pcs", {EXPERIMENTS: (1, 5, 10, 20, 50), README: (1, 10, 20, 50)}),
+        ("filtered_mle", "filtered_fcs_pcs", {EXPERIMENTS: (1, 5, 10, 20, 50), RESULTS: (1, 10, 20, 50)}),
         ("filtered_mle", "filtered_fcs", {EXPERIMENTS: (1, 5, 10, 20, 50)}),
         ("filtered_fcs", "filtered_fcs_pcs", {EXPERIMENTS: (1, 5, 10, 20, 50)}),
         ("filtered_mle_at_40", "filtered_fcs_pcs", {EXPERIMENTS: (1, 5, 10, 20, 50)}),
@@ -103,17 +103,17 @@ EXPERIMENTS, README = "docs/experiments.md", "README.md"
         (
             "full_mle full_mle_s1",
             "full_fcs_pcs full_fcs_pcs_s1",
-            {EXPERIMENTS: (1, 5, 10, 20, 50, 80), README: (1, 80)},
+            {EXPERIMENTS: (1, 5, 10, 20, 50, 80), RESULTS: (1, 80)},
         ),
         (
             "again_mle again_mle_s1",
             "again_fcs_pcs again_fcs_pcs_s1",
-            {EXPERIMENTS: (1, 5, 10, 20, 50, 80), README: (80,)},
+            {EXPERIMENTS: (1, 5, 10, 20, 50, 80), RESULTS: (80,)},
         ),
         (
             "again_fcs again_fcs_s1",
             "again_fcs_pcs again_fcs_pcs_s1",
-            {EXPERIMENTS: (1, 5, 10, 20, 50, 80), README: (80,)},
+            {EXPERIMENTS: (1, 5, 10, 20, 50, 80), RESULTS: (80,)},
         ),
     ],
 )

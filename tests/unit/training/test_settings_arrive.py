@@ -45,11 +45,11 @@ ELSEWHERE = {  # keys that a file of their own follows through the trainer
     "sample_budget": "buffer/test_weak_supervision.py",
     "solved_share": "buffer/test_weak_supervision.py",
     "reference_share": "buffer/test_weak_supervision.py",
-    "engine": "servers/test_server_training.py",
-    "engine_timeout": "servers/test_server_training.py",
-    "weight_sync": "servers/test_server_training.py",
-    "weight_sync_steps": "servers/test_server_training.py",
-    "explore_ahead": "servers/test_server_training.py",
+    "engine": "../modelservers/test_server_training.py",
+    "engine_timeout": "../modelservers/test_server_training.py",
+    "weight_sync": "../modelservers/test_server_training.py",
+    "weight_sync_steps": "../modelservers/test_server_training.py",
+    "explore_ahead": "../modelservers/test_server_training.py",
 }
 
 
@@ -582,6 +582,11 @@ def test_rows_are_read_by_the_columns_that_are_named(tmp_path, settings):
     (problem,) = trainer.train_dataset
     assert (problem.question, problem.answer) == ("Six times seven?", 42)
     assert trainer.eval_dataset == [problem]
+
+
+@arriving(metrics="statistics:fmean")
+def test_metrics_of_ones_own_are_those_of_every_evaluation(tmp_path, settings):
+    assert watched_trainer(tmp_path, **settings).args.evaluation.own_metrics == ("statistics:fmean",)
 
 
 def test_every_key_is_followed_with_a_value_that_is_not_its_default():
