@@ -86,7 +86,7 @@ def test_a_setting_that_the_language_lacks_or_that_has_no_such_value_is_refused(
 
 @WITH_DATA
 def test_settings_of_a_language_of_ones_own_are_given_as_pairs(tmp_path, monkeypatch):
-    (tmp_path / "mine.py").write_text(
+    (tmp_path / "least_language.py").write_text(
         "from dataclasses import dataclass\n"
         "from partway.language import PythonLanguage\n"
         "@dataclass(frozen=True)\n"
@@ -98,7 +98,7 @@ def test_settings_of_a_language_of_ones_own_are_given_as_pairs(tmp_path, monkeyp
     monkeypatch.syspath_prepend(tmp_path)
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"question": "At least 4?", "answer": 0, "solution": "answer = 5"}')
-    words = ["data", "check", rows, "--language", "mine:Mine"]
+    words = ["data", "check", rows, "--language", "least_language:Mine"]
     assert invoked(*words, "--language-args", "least=4").exit_code == 0
     assert isinstance(invoked(*words, "--language-args", "least=6").exception, ProblemError)
     assert "expected KEY=VALUE" in str(invoked(*words, "--language-args", "least").exception)
