@@ -136,7 +136,9 @@ def scripted(partway: Partway, code: str) -> None:
     opening += (
         "from partway.sampling.local_engine import LocalEngine\nengine = LocalEngine(load_model('neo'))\n"
     )
-    (partway.folder / "script.py").write_text(opening + code)
+    # At the end of a process the simulated device may abort: its threads are not waited for.
+    ending = "import os, sys\nsys.stdout.flush()\nos._exit(0)\n"
+    (partway.folder / "script.py").write_text(opening + code + ending)
     words = [sys.executable, "-m", "simcuda", "script.py"]
     subprocess.run(words, env=partway.environment, cwd=partway.folder, check=True)  # prints what it counted
 

@@ -33,7 +33,7 @@ def model(tmp_path_factory):
     prompts = [prompt.text(p.question) for p in PROBLEMS for prompt in (PlainPrompt(), SHOTS)]
     target = codec.target(PROBLEMS[0].reference, finished=True)
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-2)
-    for prompt in prompts * 6:
+    for prompt in prompts * 20:  # until it is sure: the server draws as it likes
         tokens = torch.tensor([codec.encode(prompt) + target])
         labels = tokens.clone()
         labels[:, : -len(target)] = -100
