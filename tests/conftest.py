@@ -15,6 +15,12 @@ ROOT = Path(__file__).parent.parent
 WITHOUT = os.environ.get("PARTWAY_WITHOUT", "")
 PROCESSES = {"end_to_end", "benchmarks", "test_docs.py"}
 PROCESSES |= {"test_pool.py", "test_walls.py", "test_takeover.py", "test_doctor.py", "sql"}
+CLOCKS = PROCESSES | {
+    "runexplorer",
+    "modelservers",
+    "stepbox",
+    "tracking",
+}  # who races other programs, and may lose once
 MODELS = {"test_drafts.py", "test_layouts.py", "test_scoring.py", "test_sampling_tree.py", "test_prompts.py"}
 MODELS |= {"test_stateful_models.py", "test_shared_prompts.py", "test_loading.py", "test_model_settings.py"}
 TRAINERS = {"SelfSamplingTrainer", "small_trainer", "watched_trainer"}  # who imports these trains models
@@ -39,6 +45,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if PROCESSES & set(item.path.parts):
             item.add_marker(pytest.mark.processes)
+        if CLOCKS & set(item.path.parts):
+            item.add_marker(pytest.mark.flaky(reruns=1))  # the summary names those that needed it
         imported = set(vars(item.module)) if isinstance(item, pytest.Function) else set()
         if item.path.name in MODELS or TRAINERS & imported:
             item.add_marker(pytest.mark.models)

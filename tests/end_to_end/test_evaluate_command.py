@@ -281,9 +281,10 @@ def test_a_stopped_evaluation_continues_with_the_same_numbers(partway, folder, t
         assert process.wait(timeout=60) == code
         go_on.set()
         kept = len((tmp_path / "cut" / "test.partial.jsonl").read_text().splitlines())
-        assert kept in (11, 12)  # the last of the answers may have come in that very moment
+        asked = len(server.asked())
+        assert 1 <= kept < asked  # some answers may have come in that very moment, the one that waits had not
         assert partway(*arguments)[0] == 0
-        assert len(server.asked()) == 13 + 16 - kept
+        assert len(server.asked()) == asked + 16 - kept
         assert partway(*remote_arguments(server, folder, tmp_path / "whole"))[0] == 0
     assert files_in(tmp_path / "cut") == files_in(tmp_path / "whole")
 
