@@ -114,7 +114,7 @@ def test_an_arm_killed_before_its_first_checkpoint_is_trained_again(compare, fol
     [
         (["--arms", "mle,fsc"], "no arm 'fsc'; did you mean 'fcs'?"),
         ([], "no arms to compare; name some with --arms"),
-        (["--arms", "mle", "--model", "tiny"], "data and model go together"),
+        (["--arms", "mle", "--data", "."], "data needs a model"),
         (["--arms", "longer.yaml"], "arm longer: max_steps belongs to the comparison"),
         (["--arms", "typo.yaml"], "arm typo: unknown key 'temprature'; did you mean 'temperature'?"),
     ],

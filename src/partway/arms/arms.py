@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from partway.config_files import checked, read_settings
 from partway.errors import ConfigError, suggestion
 
 SHIPPED = Path(__file__).parent / "shipped"
 
-Method = Literal["train", "rounds", "mix", "temperatures", "untrained", "chance"]
+Method = Literal["train", "rounds", "mix", "temperatures", "ensemble", "untrained", "chance"]
+OF_ANOTHER = ("mix", "temperatures", "ensemble")  # take the model of another arm
 References = Literal["all", "unsolved", "none"]
 
 # What a comparison decides for all of its arms, so that their budgets and selection are the same.
@@ -31,7 +32,8 @@ class Arm:
     """A way of learning. `settings` are keys of `partway train`; `of` is the arm whose model it takes.
 
     `method` is `train`, `rounds` (sample, then train on what is right, several times), or without training
-    `mix` (with the first weights), `temperatures`, `untrained`, `chance` (no model at all).
+    `mix` (with the first weights), `temperatures`, `untrained`, `chance` (no model at all); `ensemble` trains
+    the arm whose model it takes once more, with another seed, and draws half of the samples from each.
     `samples_per_problem` is how many samples a problem gets at once, if not as many as the comparison says: a
     step then takes so many fewer problems, and every arm draws the same number of samples. An arm that
     `sees_all` learns also the references that the comparison hides from the others. The rest is for rounds:
@@ -56,10 +58,10 @@ class Arm:
         for key in ("samples_per_problem", "rounds", "most_solutions"):
             if (value := getattr(self, key)) is not None and value < 1:
                 raise ConfigError(f"arm {self.name}: {key} is {value}, expected at least 1")
-        if (self.method in ("mix", "temperatures")) != (self.of is not None):
+        if (self.method in OF_ANOTHER) != (self.of is not None):
             raise ConfigError(
-                f"arm {self.name}: method {self.method} and `of: {self.of}` do not go together; mix and "
-                f"temperatures need an arm whose model they take, {', '.join(get_args(Method)[:2])} none"
+                f"arm {self.name}: method {self.method} and `of: {self.of}` do not go together; only "
+                f"{', '.join(OF_ANOTHER)} take the model of another arm"
             )
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -11,11 +12,12 @@ from partway.arms.experiment import SHARES, TEMPERATURES
 from partway.arms.selecting import Candidate
 from partway.arms.trials import Problems, Trial, loaded, sampling
 from partway.language import PYTHON
+from partway.models.engine import Engine, Request, SamplingSettings
 from partway.problem import Problem
 from partway.runs import Run
+from partway.sample import Sample
 
 if TYPE_CHECKING:
-    from partway.models.engine import Engine
     from partway.models.loading import LanguageModel
 
 
@@ -29,6 +31,12 @@ def candidates(trial: Trial, run: Run | None, problems: Problems) -> tuple[list[
         found = _candidate(
             trial, problems, "random programs", partial(_chance, problems["train"]), pass1=False
         )
+        return [found], found
+    if trial.arm.method == "ensemble":
+        assert trial.arm.of is not None, "an ensemble is of another arm"
+        parent = trial.of(trial.experiment.arm(trial.arm.of))
+        models = [str(one.run.final) for one in (parent, parent.twin)]
+        found = _candidate(trial, problems, "two models", lambda: Together([of_model(m)() for m in models]))
         return [found], found
     if trial.arm.method == "mix":
         mixes = {
@@ -75,6 +83,26 @@ def _candidate(
     # Dev is measured now, test only if the candidate is chosen: `measure` is called by then.
     dev = {metric: fmean(scores) for metric, scores in measures["dev"]().items()}
     return Candidate(name, dev, measures["test"])
+
+
+@dataclass(frozen=True)
+class Together(Engine):
+    """Several engines, each of which draws an equal share of every request's samples."""
+
+    engines: Sequence[Engine]
+
+    def complete(
+        self, requests: Sequence[Request], settings: SamplingSettings, seed: int
+    ) -> list[list[Sample]]:
+        """The first engines draw one more where samples cannot be divided."""
+        drawn: list[list[Sample]] = [[] for _ in requests]
+        for place, engine in enumerate(self.engines):
+            counts = [(one.count + len(self.engines) - 1 - place) // len(self.engines) for one in requests]
+            asked = [index for index, count in enumerate(counts) if count]
+            own = [replace(requests[index], count=counts[index]) for index in asked]
+            for index, samples in zip(asked, engine.complete(own, settings, seed), strict=True):
+                drawn[index] += samples
+        return drawn
 
 
 def of_model(name: str) -> Callable[[], Engine]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from partway import registry
 from partway.arms.arms import Arm, load_arms, refuse_shared
 from partway.config_files import checked, read_settings
-from partway.errors import ConfigError, ProblemError
+from partway.errors import ConfigError, ProblemError, suggestion
 from partway.problem import Problem
 from partway.problems import load_problems
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MODEL = "tiny-storyproblems"
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the fine-tuned weights in a mix
+USUAL_KS = (5, 10, 20, 50, 100)
 TEMPERATURES = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2)
 RULES = {
     "mix": "WiSE-FT: in place of checkpoints, mixes of the first weights with "
@@ -27,6 +28,8 @@ RULES = {
     "temperatures": f"temperature: in place of checkpoints, T={', '.join(map(str, TEMPERATURES))} with the "
     "arm's selected model, also for pass@1, the mean over all samples; the last step's place has 0.8",
     "rounds": "rounds: steps and samples are divided among them; checkpoints are those of the last round",
+    "ensemble": "two models: half of the samples from each; the second is trained as the first, on the same "
+    "problems with another seed",
     "chance": "chance: references that the arms may see, with numbers of the question in random order; no "
     "temperature, so pass@1 is the mean over all samples",
 }
@@ -54,6 +57,10 @@ class Experiment:
     batch_size: int = 32
     num_generations: int = 1
     learning_rate: float = 5e-4
+    learning_rates: list[float] | dict[str, float] | None = None  # tried for every arm, or each arm's own
+    trial_steps: int = 40  # of each learning rate that is tried, with the first seed
+    selects: str = "pass@1"  # the dev metric by which checkpoints and learning rates are chosen
+    same_problems: bool = False  # all seeds have those of the first
     max_completion_length: int = 120
     model: str = MODEL
     data: Path | None = None  # a folder with other problems than the built-in ones
@@ -63,10 +70,26 @@ class Experiment:
     own_metrics: list[str] | None = None  # functions, as package.module:name
 
     def __post_init__(self) -> None:
-        for name in ("train", "dev", "test", "steps", "eval_steps", "dev_samples", "test_samples"):
+        for name in (
+            "train",
+            "dev",
+            "test",
+            "steps",
+            "eval_steps",
+            "dev_samples",
+            "test_samples",
+            "trial_steps",
+        ):
             if (value := getattr(self, name)) < 1:
                 raise ConfigError(f"{name} is {value}, expected at least 1")
         refuse_shared(self.settings, "settings of all arms")
+        on_dev = [f"pass@{k}" for k in (1, *USUAL_KS) if k <= self.dev_samples]
+        if self.selects not in on_dev:
+            near = (
+                suggestion(self.selects, on_dev) or f"; with {self.dev_samples} samples {', '.join(on_dev)}"
+            )
+            raise ConfigError(f"selects is {self.selects!r}, which evaluations on dev do not give{near}")
+        self._check_rates()
         if not self.arms or not self.seeds:
             raise ConfigError("a comparison needs at least one arm and one seed")
         if self.train < self.batch_size:  # no problem occurs twice in a step
@@ -88,10 +111,30 @@ class Experiment:
                     "set references to how many training problems keep theirs"
                 )
 
+    def _check_rates(self) -> None:
+        rates = self.learning_rates or []
+        for name in rates if isinstance(rates, dict) else ():
+            if name not in (names := [arm.name for arm in self.arms]):
+                raise ConfigError(
+                    f"learning_rates names '{name}', which is not an arm{suggestion(name, names)}"
+                )
+        for rate in rates.values() if isinstance(rates, dict) else rates:
+            if not isinstance(rate, float) or rate <= 0:
+                raise ConfigError(f"learning_rates has {rate!r}, expected numbers above 0, such as 5.0e-4")
+
+    def tried(self, arm: Arm) -> list[float]:
+        """The learning rates of which dev chooses one for an arm; none, if it has one of its own."""
+        is_open = isinstance(self.learning_rates, list) and "learning_rate" not in arm.settings
+        return self.learning_rates if is_open and arm.trains else []  # type: ignore[return-value]
+
+    def arm(self, name: str) -> Arm:
+        """The arm of that name."""
+        return next(arm for arm in self.arms if arm.name == name)
+
     @property
     def ks(self) -> tuple[int, ...]:
         """Every k above 1 of a pass@k."""
-        return tuple(k for k in (5, 10, 20, 50, 100) if k <= self.test_samples)
+        return tuple(k for k in USUAL_KS if k <= self.test_samples)
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -135,6 +178,7 @@ class Experiment:
     def problems(self, seed: int) -> dict[str, list[Problem]]:
         """The problems of a seed: each has its own, so that a result is not one choice of problems."""
         counts = {"train": self.train, "dev": self.dev, "test": self.test}
+        seed = self.seeds[0] if self.same_problems else seed
         if self.data is not None:
             return problems_in(self.data, counts, seed)
         problems: dict[str, list[Problem]] = registry.part("problems", "stories")(
@@ -159,6 +203,7 @@ class Experiment:
         """The settings of an arm's run: what the comparison gives to all, and what is the arm's own."""
         from partway.training.config import config_of
 
+        given = self.learning_rates if isinstance(self.learning_rates, dict) else {}
         # `arms.OF_THE_COMPARISON` keeps arms from setting most of these; rounds divide the steps.
         common = {
             "preset": "paper",  # an arm that wants other rules says so
@@ -168,11 +213,12 @@ class Experiment:
             # Fewer problems for an arm that draws more samples of each: equal samples per step.
             "per_device_train_batch_size": self.samples_per_step // self.samples_per_problem(arm),
             "num_generations": self.samples_per_problem(arm),
-            "learning_rate": self.learning_rate,
+            "learning_rate": given.get(arm.name, self.learning_rate),
             "warmup_steps": min(20, self.steps // 5),
             "max_completion_length": self.max_completion_length,
             "eval_steps": self.eval_steps,
             "eval_samples": self.dev_samples,
+            "metric_for_best_model": self.selects,
             "save_steps": self.eval_steps,
             "save_total_limit": max(2, -(-self.steps // self.eval_steps)),  # all: each may be chosen
             "logging_steps": 10,
@@ -192,11 +238,20 @@ class Experiment:
     def rules(self) -> list[str]:
         """How a model is chosen for each table, the same for all arms."""
         largest = self.dev_samples
+        drawn = "one sample at T=0.2" if self.selects == "pass@1" else f"{largest} samples at T=0.8"
         rules = [
-            f"selected: the checkpoint with the best dev pass@1 (one sample at T=0.2, {self.dev} problems), "
+            f"selected: the checkpoint with the best dev {self.selects} ({drawn}, {self.dev} problems), "
             f"looked at every {self.eval_steps} steps; of equal ones the better at pass@{largest}, then the "
             "later"
         ]
+        if any(map(self.tried, self.arms)):
+            rates = ", ".join(f"{rate:g}" for rate in self.learning_rates or ())
+            rules.append(
+                f"learning rate: for every arm the best on dev, by the same rule, of {rates}, each tried for "
+                f"{self.trial_steps} steps with seed {self.seeds[0]}; what the trials took is counted"
+            )
+        if self.same_problems:
+            rules.append(f"problems: those of seed {self.seeds[0]} for all seeds")
         if self.measures_all:
             rules += [
                 f"last: the checkpoint at step {self.steps:,}, nothing chosen",
@@ -231,8 +286,10 @@ def read_experiment(path: Path | None, given: Mapping[str, Any]) -> Experiment:
     if "arms" not in told:
         raise ConfigError("no arms to compare; name some with --arms, such as mle,fcs,fcs+pcs, or in a file")
     data, seeds = told.get("data"), told.get("seeds", _ExperimentFile.seeds)
-    if (data is None) != (sizes.get("model") is None):
-        raise ConfigError("data and model go together: give both or neither")
+    if data is not None and sizes.get("model") is None:
+        raise ConfigError(
+            "data needs a model: the built-in one knows the built-in problems only; add --model"
+        )
     # A comparison shows more than the demo, whose defaults `Experiment` has.
     usual: dict[str, Any] = {"eval_steps": 50, "measures_all": True}
     if data is not None:

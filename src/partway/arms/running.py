@@ -11,7 +11,7 @@ from partway.arms import deriving, rounds
 from partway.arms.arms import Arm
 from partway.arms.experiment import Experiment
 from partway.arms.outcomes import Outcome, Spent
-from partway.arms.selecting import Candidate, choices
+from partway.arms.selecting import Candidate, best, choices
 from partway.arms.trials import Problems, Stage, Tell, Trial, loaded, sampling
 from partway.errors import RunError
 from partway.problem import Problem
@@ -26,25 +26,40 @@ def run_arm(experiment: Experiment, arm: Arm, seed: int, directory: Path, tell: 
     trial = Trial(experiment, arm, seed, directory, tell)
     problems = experiment.problems(seed)
     problems["train"] = experiment.seen_by(arm, problems["train"])
-    run, spent = trained(trial, problems) if arm.trains else taken(trial)
+    run, spent = trained(trial, problems) if arm.trains else taken(trial, problems)
     if arm.trains:
         assert run is not None, "an arm that trains has a run"
         candidates = checkpoints(trial, run, problems["test"])
         default = candidates[-1]
     else:
         candidates, default = deriving.candidates(trial, run, problems)
-    tables = choices(candidates, default, experiment.metrics, measures_all=experiment.measures_all)
+    tables = choices(
+        candidates,
+        default,
+        experiment.metrics,
+        selects=experiment.selects,
+        measures_all=experiment.measures_all,
+    )
     measured_on = tuple(sorted(problem.id for problem in problems["test"]))
     return Outcome(arm, seed, run, tables, spent, measured_on)
 
 
-def taken(trial: Trial) -> tuple[Run | None, Spent]:
-    """The run whose model is taken, and what it spent."""
+def taken(trial: Trial, problems: Problems) -> tuple[Run | None, Spent]:
+    """The run whose model is taken, and what it spent; of an ensemble also its second model is trained."""
     if trial.arm.of is None:
         return None, Spent()
-    [parent] = [arm for arm in trial.experiment.arms if arm.name == trial.arm.of]
-    run = trial.of(parent).run
-    return run, rounds.spent(trial.of(parent)) + Spent.of(run)
+    parent = trial.of(trial.experiment.arm(trial.arm.of))
+    if trial.arm.method != "ensemble":
+        return parent.run, spent_by(parent)
+    train(parent.twin, parent.twin.run, problems, own_rate(parent, problems, {}))
+    return parent.run, spent_by(parent) + Spent.of(parent.twin.run)
+
+
+def spent_by(trial: Trial) -> Spent:
+    """What a trained arm spent: on its rounds, its run and, with the first seed, on trials."""
+    is_first = trial.seed == trial.experiment.seeds[0]
+    trials = [Spent.of(run) for run in trial.trials().values()] if is_first else []
+    return sum(trials, rounds.spent(trial) + Spent.of(trial.run))
 
 
 def trained(trial: Trial, problems: Problems) -> tuple[Run, Spent]:
@@ -55,11 +70,27 @@ def trained(trial: Trial, problems: Problems) -> tuple[Run, Spent]:
             # Samples of the latest model, but training from the first weights: `train` loads those.
             learned, settings = rounds.prepared(trial, number, model, problems["train"])
             run = trial.round(number)
-            train(trial, run, {**problems, "train": learned}, settings)
+            if number == 1:
+                rate = own_rate(trial, {**problems, "train": learned}, settings)
+            train(trial, run, {**problems, "train": learned}, settings | rate)
             model = str(run.final)
-        return trial.run, rounds.spent(trial) + Spent.of(trial.run)
-    train(trial, trial.run, problems, {})
-    return trial.run, Spent.of(trial.run)
+    else:
+        train(trial, trial.run, problems, own_rate(trial, problems, {}))
+    return trial.run, spent_by(trial)
+
+
+def own_rate(trial: Trial, problems: Problems, of_round: Mapping[str, Any]) -> dict[str, float]:
+    """The learning rate that dev chose for the arm, if several are tried; the first seed tries for all."""
+    steps = trial.experiment.trial_steps
+    short = dict.fromkeys(("max_steps", "eval_steps", "save_steps"), steps) | {"warmup_steps": steps // 5}
+    tried = trial.trials()
+    if trial.seed == trial.experiment.seeds[0]:
+        for rate, run in tried.items():
+            train(trial, run, problems, {**of_round, **short, "learning_rate": rate})
+    candidates = [
+        Candidate(repr(rate), on_dev(run.evaluations()[run.last_step()]), dict) for rate, run in tried.items()
+    ]
+    return {"learning_rate": float(best(candidates, trial.experiment.selects).name)} if candidates else {}
 
 
 def train(trial: Trial, run: Run, problems: Problems, of_round: Mapping[str, Any]) -> None:
@@ -95,6 +126,11 @@ def check_same(run: Run, settings: Mapping[str, Any], train: Sequence[Problem]) 
         raise RunError(f"{run.directory}: made by a comparison with other references; choose another --out")
 
 
+def on_dev(summary: Mapping[str, Any]) -> dict[str, float]:
+    """The metrics of an evaluation."""
+    return {name: row["value"] for name, row in summary["metrics"].items()}
+
+
 def checkpoints(trial: Trial, run: Run, test: Sequence[Problem]) -> list[Candidate]:
     """The checkpoints of a run, the last step's last; the chosen one is the final model."""
     evaluations, final = run.evaluations(), run.final_step
@@ -102,7 +138,7 @@ def checkpoints(trial: Trial, run: Run, test: Sequence[Problem]) -> list[Candida
     return [
         Candidate(
             f"step {step}",
-            {name: row["value"] for name, row in summary["metrics"].items()},
+            on_dev(summary),
             partial(
                 trial.measured,
                 partial(sampling, partial(loaded, run.final if step == final else run.checkpoint(step))),

@@ -48,10 +48,15 @@ class Choice:
 
 
 def choices(
-    candidates: Sequence[Candidate], default: Candidate, metrics: Sequence[str], *, measures_all: bool
+    candidates: Sequence[Candidate],
+    default: Candidate,
+    metrics: Sequence[str],
+    *,
+    selects: str = "pass@1",
+    measures_all: bool,
 ) -> dict[str, Choice]:
     """By table what is shown there; `default` is what one has without choosing: mostly the last step."""
-    selected = best(candidates, "pass@1")
+    selected = best(candidates, selects)
     tables = {SELECTED: Choice(selected.name, selected.measure())}
     if measures_all:
         tables[LAST] = Choice(default.name, default.measure())

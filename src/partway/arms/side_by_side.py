@@ -62,8 +62,9 @@ def run_arms(experiment: Experiment, directory: Path, jobs: int, quiet: bool) ->
         others = set(multiprocessing.active_children())  # the manager: the arms still need it to end well
         try:
             outcomes: dict[tuple[str, int], Outcome] = {}
-            for is_first in (True, False):  # what takes another arm's model waits for all of those
-                wave = [(arm, seed) for arm, seed in cells if (arm.of is None) is is_first]
+            waits = [_waits(experiment, *cell) for cell in cells]
+            for waited in sorted(set(waits)):
+                wave = [cell for cell, of_cell in zip(cells, waits, strict=True) if of_cell == waited]
                 with interruptions_wait():
                     futures = [pool.submit(_run, experiment, *cell, directory, bars.news) for cell in wave]
                 for (arm, seed), future in zip(wave, futures, strict=True):
@@ -79,6 +80,11 @@ def run_arms(experiment: Experiment, directory: Path, jobs: int, quiet: bool) ->
 def cells_of(experiment: Experiment) -> list[tuple[Arm, int]]:
     """What is to run: by seed, then arm."""
     return [(arm, seed) for seed in experiment.seeds for arm in experiment.arms]
+
+
+def _waits(experiment: Experiment, arm: Arm, seed: int) -> tuple[bool, bool]:
+    """Whether a cell takes another arm's model, and whether the first seed tries learning rates for it."""
+    return arm.of is not None, seed != experiment.seeds[0] and bool(experiment.tried(arm))
 
 
 def _label(arm: Arm, seed: int) -> str:

@@ -22,7 +22,7 @@ from partway.reports.study import Study
 
 MOST_TOLD = 4  # arms whose gains are told in words
 TITLES = {
-    SELECTED: "Selected by dev pass@1",
+    SELECTED: "Selected by dev {selects}",
     LAST: "Nothing chosen: the last step",
     BEST_PER_K: "For each k the best on dev",
 }
@@ -46,7 +46,7 @@ def scores_table(experiment: Experiment, outcomes: Sequence[Outcome], table: str
         differences = [None if arm == first else gain[name] for name in compared]
         unique = [mean.get(name) for name in [*(["unique"] if has_unique else []), *added]]
         rows.append([arm.label, *(mean[name] for name in experiment.metrics), *differences, *unique])
-    return Table(f"{TITLES[table]}; {size_of(experiment)}", columns, rows)
+    return Table(f"{TITLES[table].format(selects=experiment.selects)}; {size_of(experiment)}", columns, rows)
 
 
 def size_of(experiment: Experiment) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from partway.models.engine import Engine
     from partway.models.loading import LanguageModel
 
+TWIN = 1_000  # added to a seed
 Problems = Mapping[str, list[Problem]]
 
 
@@ -66,6 +67,17 @@ class Trial:
     def of(self, arm: Arm) -> Trial:
         """Another arm with the same seed."""
         return replace(self, arm=arm)
+
+    @property
+    def twin(self) -> Trial:
+        """The same once more, trained with another seed on the same problems."""
+        return replace(self, seed=self.seed + TWIN)
+
+    def trials(self) -> dict[float, Run]:
+        """The runs in which the arm's learning rates are tried, with the first seed."""
+        first = replace(self, seed=self.experiment.seeds[0]).folder
+        rates = self.experiment.tried(self.arm)
+        return {rate: Run(first.with_name(f"{first.name}-rate{rate:g}")) for rate in rates}
 
     @property
     def run(self) -> Run:

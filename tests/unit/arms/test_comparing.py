@@ -5,14 +5,17 @@ from dataclasses import replace
 import pytest
 from training_cases import apples
 
+from partway.arms import running
 from partway.arms.arms import SHIPPED, Arm, load_arms, read_arm, shipped_arms
 from partway.arms.experiment import Experiment
 from partway.arms.outcomes import Outcome, Spent, gains, means
 from partway.arms.selecting import BEST_PER_K, LAST, SELECTED, Candidate, Choice, choices
-from partway.arms.side_by_side import arms_at_once
+from partway.arms.side_by_side import _waits, arms_at_once, cells_of
 from partway.arms.tables import headline, scores_table
+from partway.arms.trials import Trial
 from partway.cli.parallel import cores
 from partway.errors import ConfigError, ProblemError
+from partway.runs import Run
 
 
 def candidate(name: str, measured: list[str], **dev: float) -> Candidate:
@@ -143,6 +146,9 @@ def test_every_arm_draws_the_same_number_of_samples_from_mixed_data(tmp_path):
     [
         (["oracle"], {}, "arm oracle learns the references that the others do not see, but all arms see all"),
         (["mle"], {"references": 300}, "references is 300, expected 0 to 200"),
+        (["mle"], {"selects": "pass@50"}, "selects is 'pass@50', which evaluations on dev do not give"),
+        (["mle"], {"learning_rates": {"mlee": 1e-4}}, "'mlee', which is not an arm; did you mean 'mle'"),
+        (["mle"], {"learning_rates": [0.0]}, "learning_rates has 0.0, expected numbers above 0"),
         (
             ["mle"],
             {"settings": {"max_steps": 3}},
@@ -160,3 +166,71 @@ def test_more_references_than_there_are_is_a_mistake():
     few = experiment.seen_by(experiment.arms[0], apples(40))
     with pytest.raises(ProblemError, match="references is 35, but 30 of 40 training problems have one"):
         replace(experiment, references=35).seen_by(experiment.arms[0], few)
+
+
+def test_every_arm_takes_the_learning_rate_that_its_trials_with_the_first_seed_have_best_on_dev(
+    tmp_path, monkeypatch
+):
+    arms = shipped_arms()
+    experiment = Experiment(
+        (arms["mle"], arms["grpo"]), seeds=(4, 5), learning_rates=[1e-4, 1e-3], selects="pass@5"
+    )
+    dev = {  # by arm and rate: pass@1, pass@5; the last number decides where the one before is equal
+        "mle-seed4-rate0.0001": (0.9, 0.2),
+        "mle-seed4-rate0.001": (0.1, 0.3),
+        "grpo-seed4-rate0.0001": (0.1, 0.3),
+        "grpo-seed4-rate0.001": (0.9, 0.2),
+    }
+    trained = []
+
+    def summary(run):
+        one, five = dev[run.directory.name]
+        return {40: {"metrics": {"pass@1": {"value": one}, "pass@5": {"value": five}}}}
+
+    monkeypatch.setattr(Run, "evaluations", summary)
+    monkeypatch.setattr(Run, "last_step", lambda run: 40)
+    monkeypatch.setattr(Spent, "of", lambda run: Spent(steps=40 if "rate" in run.directory.name else 200))
+    monkeypatch.setattr(running, "train", lambda trial, run, problems, own: trained.append((run, own)))
+    spent = {}
+    for arm in experiment.arms:
+        for seed in experiment.seeds:
+            trial = Trial(experiment, arm, seed, tmp_path, lambda stage: None)
+            spent[arm.name, seed] = running.trained(trial, {})[1].steps
+    own = {run.directory.name: settings for run, settings in trained}
+    assert [name for name in own if "rate" in name] == list(dev), "the second seed tries nothing"
+    assert {own[name]["max_steps"] for name in dev} == {experiment.trial_steps}
+    assert [own[name]["learning_rate"] for name in dev] == [1e-4, 1e-3] * 2
+    for seed in (4, 5):
+        assert own[f"mle-seed{seed}"] == {"learning_rate": 1e-3}
+        assert own[f"grpo-seed{seed}"] == {"learning_rate": 1e-4}
+    assert spent == {("mle", 4): 280, ("mle", 5): 200, ("grpo", 4): 280, ("grpo", 5): 200}
+    assert any("of 0.0001, 0.001, each tried for 40 steps with seed 4" in rule for rule in experiment.rules())
+    waits = [_waits(experiment, arm, seed) for arm, seed in cells_of(experiment)]
+    assert waits == [(False, False)] * 2 + [(False, True)] * 2, "the second seed waits for the trials"
+
+
+def test_learning_rates_may_be_given_for_each_arm(tmp_path):
+    experiment = Experiment(load_arms(["mle", "fcs"]), learning_rates={"fcs": 2e-4})
+    rates = [experiment.training_config(arm, 0, tmp_path).learning_rate for arm in experiment.arms]
+    assert rates == [experiment.learning_rate, 2e-4]
+    assert not any(map(experiment.tried, experiment.arms))
+
+
+def test_all_seeds_have_the_same_problems_only_if_asked():
+    own, same = (
+        [[p.question for p in experiment.problems(seed)["train"]] for seed in experiment.seeds]
+        for asked in (False, True)
+        for experiment in [Experiment(load_arms(["mle"]), seeds=(3, 4), train=32, same_problems=asked)]
+    )
+    assert own[0] == same[0] == same[1] != own[1]
+
+
+def test_the_metric_that_selects_decides_also_where_pass_1_says_otherwise(tmp_path):
+    steps = [("step 1", 0.2, 0.9), ("step 2", 0.3, 0.7)]
+    candidates = [candidate(name, [], one=one, many=many) for name, one, many in steps]
+    tables = choices(candidates, candidates[-1], ("pass@1",), selects="pass@20", measures_all=False)
+    assert tables[SELECTED].chosen == "step 1"
+    experiment = Experiment(load_arms(["mle"]), selects="pass@5")
+    config = experiment.training_config(experiment.arms[0], 0, tmp_path)
+    assert config.metric_for_best_model == "pass@5", "the run's final model is chosen alike"
+    assert "dev pass@5 (20 samples at T=0.8" in experiment.rules()[0]

@@ -3,12 +3,15 @@
 import pytest
 from training_cases import apples
 
-from partway.arms import deriving
+from partway.arms import deriving, running
 from partway.arms.arms import Arm, shipped_arms
 from partway.arms.experiment import SHARES, TEMPERATURES, Experiment
+from partway.arms.outcomes import Spent
 from partway.arms.selecting import LAST, SELECTED, choices
 from partway.arms.trials import Trial
+from partway.models.engine import Engine, Request, SamplingSettings
 from partway.runs import Run
+from partway.solution import EMPTY
 
 PROBLEMS = dict(zip(("train", "dev", "test"), [[problem] for problem in apples(3)], strict=True))
 
@@ -61,6 +64,35 @@ def test_the_untrained_arm_is_the_first_model_itself(asked, tmp_path):
     tables = chosen(Arm("untrained", "Untrained", method="untrained"), tmp_path, None)
     assert tables[SELECTED].chosen == tables[LAST].chosen == "first weights"
     assert {model for model, _, _ in asked} == {"first"}
+
+
+def test_an_ensemble_draws_half_of_the_samples_from_each_of_two_trainings_on_the_same_problems(
+    asked, tmp_path, monkeypatch
+):
+    arms = shipped_arms()
+    experiment = Experiment((arms["mle"], arms["mle-twice"]), seeds=(3,), model="first")
+    trial = Trial(experiment, arms["mle-twice"], 3, tmp_path, lambda stage: None)
+    trained = []
+    monkeypatch.setattr(running, "train", lambda of, run, problems, own: trained.append((of, problems)))
+    monkeypatch.setattr(Spent, "of", lambda run: Spent(steps=100))
+    run, spent = running.taken(trial, PROBLEMS)
+    [(twin, problems)] = trained
+    assert (twin.arm, twin.seed, problems) == (arms["mle"], 1_003, PROBLEMS)
+    assert (run, spent.steps) == (Run(tmp_path / "mle-seed3"), 200)
+    candidates, default = deriving.candidates(trial, run, PROBLEMS)
+    tables = choices(candidates, default, ["pass@1"], measures_all=False)
+    assert tables[SELECTED].chosen == "two models"
+    assert asked[0][0].engines == [str(run.final), str(twin.run.final)]
+
+
+def test_engines_together_draw_equal_shares_of_every_request():
+    class Counting(Engine):
+        def complete(self, requests, settings, seed):
+            return [[request.sample("answer = 1", request.count)] for request in requests]
+
+    requests = [Request(problem, EMPTY, count) for problem, count in zip(apples(3), (20, 5, 1), strict=True)]
+    drawn = deriving.Together([Counting(), Counting()]).complete(requests, SamplingSettings(), 0)
+    assert [[sample.count for sample in samples] for samples in drawn] == [[10, 10], [3, 2], [1]]
 
 
 def test_chance_has_the_references_that_arms_may_see_and_no_model(asked, tmp_path):
