@@ -1,10 +1,12 @@
 """Problems in partway's own layout, which the method reads without any folder around it."""
 
+import gc
+
 import pytest
 
 from partway import Problem, load_problems, registry
 from partway.errors import ConfigError, ProblemError
-from partway.problems import write_problems
+from partway.problems import collecting_later, write_problems
 
 PROBLEMS = [
     Problem("oil", "10 ml for each of 2 wheels?", 20, "n0 = 10\nanswer = n0 * 2", {"split": "train"}),
@@ -43,3 +45,18 @@ def test_alone_another_layout_is_one_line(tmp_path, monkeypatch, content):
         load_problems(tmp_path / "absent.jsonl")
     with pytest.raises(ConfigError, match=r"columns is question=q, but only partway's own are known"):
         load_problems([], columns="question=q")
+
+
+def test_garbage_waits_and_is_collected_again_whatever_happens():
+    assert gc.isenabled()
+    seen = []
+
+    @collecting_later()
+    def fail():
+        seen.append(gc.isenabled())
+        raise ValueError("stop")
+
+    with pytest.raises(ValueError, match="stop"):
+        fail()
+    assert seen == [False]
+    assert gc.isenabled()

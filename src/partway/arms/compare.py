@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from partway.cli.options import AS_JSON, declared, out, samples
+from partway.cli.options import AS_JSON, Callback, declared, out, samples
 from partway.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from partway.reports.number_tables import Cell, Column
 
 COUNT = click.IntRange(min=1)
-SEEDS = declared("--seeds", type=COUNT, help="How many seeds, each with problems of its own.  [default: 3]")
 DATA = declared(
     "--data",
     type=click.Path(exists=True, file_okay=False),
@@ -30,6 +29,12 @@ JOBS = declared(
 )
 
 
+def seeds(default: str) -> Callable[[Callback], Callback]:
+    """`--seeds`, how many; `default` is told."""
+    told = f"How many seeds, each with problems of its own.  [default: {default}]"
+    return declared("--seeds", type=COUNT, help=told)
+
+
 @click.command()
 @click.argument(
     "file",
@@ -39,7 +44,7 @@ JOBS = declared(
 )
 @declared("--arms", metavar="NAME,...", help="Which arms; the others are compared with the first.")
 @declared("--list", "lists", is_flag=True, help="Show the arms there are, each with its source.")
-@SEEDS
+@seeds("3")
 @DATA
 @MODEL
 @declared("--steps", type=COUNT, help="Optimiser steps of each arm.  [default: 200]")

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from partway.cli import LazyGroup, commands
-from partway.cli.options import AS_JSON as AS_JSON
-from partway.cli.options import COLUMNS, Callback, declared, out, speaks, spoken
+from partway.cli.options import AS_JSON, COLUMNS, Callback, declared, out, speaks, spoken
 from partway.errors import ProblemError
 
 if TYPE_CHECKING:

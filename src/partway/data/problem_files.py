@@ -6,11 +6,8 @@ been run and gives the problem's answer.
 
 from __future__ import annotations
 
-import gc
 import json
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import blake2b
 from itertools import islice
@@ -23,7 +20,7 @@ from partway.data.sources import name_of, records_of
 from partway.errors import ProblemError
 from partway.language import PYTHON, Language
 from partway.problem import Problem
-from partway.problems import BadRow, Checked, ProblemSource
+from partway.problems import BadRow, Checked, ProblemSource, collecting_later
 
 ROWS_AT_ONCE = 1000  # references are run together, but not all of a large file are held
 
@@ -37,7 +34,7 @@ def check_problems(
     if columns:
         records = with_columns(records, parse_columns(columns) if isinstance(columns, str) else columns, name)
     checked, ids = Checked([], []), _Ids()
-    with _collector_paused():
+    with collecting_later():
         while chunk := list(islice(records, ROWS_AT_ONCE)):
             examined = iter(examine([row for row in chunk if isinstance(row, Record)], language))
             for row in chunk:
@@ -54,18 +51,6 @@ def check_problems(
     if not checked.problems and not checked.bad_rows:
         raise ProblemError(f"{name}: there are no problems in it, the source is empty")
     return checked
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Look for no garbage among rows that are all kept: that would take a quarter of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 class _Ids:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from partway.data.commands import AS_JSON, OUT, finish
+from partway.arms.compare import JOBS, run_comparison, seeds
+from partway.cli.options import AS_JSON, declared, out
+from partway.data.commands import OUT, finish
 
 if TYPE_CHECKING:
     from partway.arms import Outcome
@@ -17,22 +19,22 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--out", help="Where run directories and the page go; demo if left out, or demo-SIZE.")
-@click.option(
-    "--paper", is_flag=True, help="The paper's setting: all references, from a model that knows all."
+@out("demo, or demo-SIZE for another size")
+@declared(
+    "--paper",
+    is_flag=True,
+    help="The paper's setting: every problem has its reference, and the model already knows such problems.",
 )
-@click.option("--quick", is_flag=True, help="A taste in about a minute; too small to prove anything.")
-@click.option(
+@declared("--quick", is_flag=True, help="A taste in about a minute; too small to prove anything.")
+@declared(
     "--full",
     is_flag=True,
-    help="The paper's table: its setting with three seeds and all objectives, in half an hour or so.",
+    help="The paper's table: its setting with three seeds and all objectives, in about half an hour.",
 )
-@click.option("--seeds", type=click.IntRange(min=1), help="How many seeds, each with its own problems.")
-@click.option(
-    "--jobs", type=click.IntRange(min=1), help="Arms at a time; default: as there are cores, on a GPU one."
-)
-@click.option("--pretrain", is_flag=True, help="Make the shipped model anew in OUT, as it was made.")
-@click.option("--json", "as_json", is_flag=True, help="Print the numbers as one JSON object.")
+@seeds("1, with --full 3")
+@JOBS
+@declared("--pretrain", is_flag=True, help="Train the model that partway ships once more, into --out.")
+@AS_JSON
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -59,7 +61,6 @@ def command(
       partway demo --seeds 3 --out demo3
       partway demo --paper
     """
-    from partway.arms.compare import run_comparison
     from partway.demo import sizes
 
     if full and (quick or paper):
@@ -105,14 +106,14 @@ def show_example(outcomes: Sequence[Outcome]) -> None:
 
 
 @click.command()
-@click.option("--train", type=click.IntRange(min=0), default=600, show_default=True)
-@click.option("--dev", type=click.IntRange(min=0), default=200, show_default=True)
-@click.option("--test", type=click.IntRange(min=0), default=200, show_default=True)
-@click.option("--seed", type=int, default=0, show_default=True, help="The same seed, the same bytes.")
-@click.option(
+@declared("--train", type=click.IntRange(min=0), default=600, show_default=True)
+@declared("--dev", type=click.IntRange(min=0), default=200, show_default=True)
+@declared("--test", type=click.IntRange(min=0), default=200, show_default=True)
+@declared("--seed", type=int, default=0, show_default=True, help="The same seed, the same bytes.")
+@declared(
     "--difficulty", type=click.Choice(["easy", "medium", "hard", "mixed"]), default="mixed", show_default=True
 )
-@click.option(
+@declared(
     "--holdout-situations",
     default="",
     metavar="NAMES|NUMBER",

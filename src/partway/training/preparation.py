@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -20,7 +18,7 @@ from partway.language import Language, Trace
 from partway.language.language import flaw_of
 from partway.models.loading import LanguageModel
 from partway.problem import Problem
-from partway.problems import ProblemSource, load_problems
+from partway.problems import ProblemSource, collecting_later, load_problems
 from partway.runs import read_rows
 from partway.training.config import SelfSamplingConfig
 from partway.training.resuming import check_writable
@@ -30,18 +28,6 @@ if TYPE_CHECKING:
     from peft import PeftConfig
 
 MOST_TOKENS, SPARE_TOKENS = 2, 16  # no tokenizer makes more of an ASCII character, and at the ends of a text
-
-
-@contextmanager
-def collecting_later() -> Iterator[None]:
-    """Make many objects that all stay; looking for garbage among them takes a quarter of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 @dataclass(frozen=True)

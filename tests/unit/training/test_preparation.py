@@ -7,7 +7,7 @@ import pytest
 
 from partway import PYTHON, Problem
 from partway.models.loading import load_model
-from partway.training.preparation import collecting_later, traced_references, usable
+from partway.training.preparation import traced_references, usable
 
 REFERENCE = "n0 = 4\nanswer = n0 * 2"
 
@@ -45,18 +45,3 @@ def test_tokens_are_counted_only_where_a_problem_might_not_fit(tiny):
     assert lengths_counted(tiny, "4 boxes of 2? " * 20, 512) == (True, True), "too long to be sure"
     assert lengths_counted(tiny, "4 boxes of 2?" + "x" * 3000, 512) == (False, True)
     assert lengths_counted(tiny, "4 boîtes de 2?", 512) == (True, True), "who knows how that is spelled"
-
-
-def test_garbage_waits_and_is_collected_again_whatever_happens():
-    assert gc.isenabled()
-    seen = []
-
-    @collecting_later()
-    def fail():
-        seen.append(gc.isenabled())
-        raise ValueError("stop")
-
-    with pytest.raises(ValueError, match="stop"):
-        fail()
-    assert seen == [False]
-    assert gc.isenabled()
