@@ -59,7 +59,7 @@ def _entry(name: str, value: Any) -> Iterator[str]:
     if inspect.isclass(value) and issubclass(value, Enum):
         yield ", ".join(f"`{member.value}`" for member in value) + "\n"
     elif _is_settings(value):
-        yield "Its fields are the keys of [training](training.md#keys).\n"
+        yield "Its fields are the [keys](keys.md).\n"
     elif inspect.isclass(value) and (methods := list(_methods(value))):
         yield "\n".join([*methods, ""])
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 from api_page import api_page
-from setting_tables import updated
+from setting_tables import tables
 from sizing import savings, table
 
 from partway.cli import app
@@ -48,29 +48,31 @@ def cli_page() -> str:
     return "\n".join([HEADER, *sections])
 
 
-def training_page() -> str:
-    """The page as it is, with its tables of keys made anew."""
-    return updated(read(DOCS / "training.md"))
+def with_table(page: str, name: str, rows: str) -> str:
+    """The page with what stands between two marks made anew; a page without them is a mistake of ours."""
+    begin, end = f"<!-- {name}: made by docs/generate.py -->\n", f"<!-- end of {name} -->\n"
+    before, opened, rest = page.partition(begin)
+    _, closed, after = rest.partition(end)
+    assert opened, f"{begin.strip()} is missing"
+    assert closed, f"{end.strip()} is missing"
+    return f"{before}{begin}\n{rows.strip()}\n\n{end}{after}"
+
+
+def keys_page() -> str:
+    return with_table(read(DOCS / "keys.md"), "keys", tables())
 
 
 def gpus_page() -> str:
-    """The page as it is, with its tables of estimates made anew."""
-    text = read(DOCS / "gpus.md")
     configs = ROOT / "configs"
-    tables = {"paper": table(configs / "paper"), "modern": table(configs / "modern")}
-    for name, rows in (tables | {"savings": savings(configs / "modern")}).items():
-        before, _, rest = text.partition(f"<!-- {name}: made by docs/generate.py -->\n")
-        _, _, after = rest.partition("<!-- end of table -->\n")
-        text = (
-            f"{before}<!-- {name}: made by docs/generate.py -->\n\n{rows}\n\n<!-- end of table -->\n{after}"
-        )
-    return text
+    page = with_table(read(DOCS / "gpus.md"), "savings", savings(configs / "modern"))
+    page = with_table(page, "modern", table(configs / "modern"))
+    return with_table(page, "paper", table(configs / "paper"))
 
 
 WORDS = ROOT / "src" / "runexplorer" / "static" / "app.js"
 
 
-def words_page() -> str:
+def index_page() -> str:
     """What the words of pages and tables mean, as the explorer has it."""
     listed = WORDS.read_text(encoding="utf-8").partition("const WORDS = {")[2].partition("\n  };")[0]
     words = re.findall(r'^    "?([^":]+)"?: "(.*)",$', listed, re.M)
@@ -81,15 +83,14 @@ def words_page() -> str:
         ("dev", "problems on which the best checkpoint is chosen"),
     ]
     rows = "\n".join(f"| {word} | {meaning} |" for word, meaning in words)
-    head = "Made from the explorer's own list by `make docs`; there, pointing at a word shows its meaning."
-    return f"# Words\n\n{head}\n\n| word | meaning |\n| --- | --- |\n{rows}\n"
+    return with_table(read(DOCS / "index.md"), "words", f"| word | meaning |\n| --- | --- |\n{rows}")
 
 
 PAGES = {
-    "words.md": words_page,
+    "index.md": index_page,
     "api.md": api_page,
     "cli.md": cli_page,
-    "training.md": training_page,
+    "keys.md": keys_page,
     "gpus.md": gpus_page,
 }
 

@@ -1,4 +1,4 @@
-"""The tables of keys in docs/training.md, made from the settings' dataclass."""
+"""The tables of keys in docs/keys.md, made from the settings' dataclass."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import collections.abc
 import types
 import typing
 from dataclasses import MISSING, Field, fields
+from textwrap import fill
 from typing import Any
 
 from partway import registry
 from partway.language.language import LANGUAGES, language_class, schema_of
 from partway.training.config import SelfSamplingConfig, own_fields
 from partway.training.impossible import HARMLESS, REFUSED
-
-BEGIN, END = "<!-- keys: made by docs/generate.py -->\n", "<!-- end of keys -->\n"
 
 # The first key of each group, in the order declared.
 GROUPS = {
@@ -46,9 +45,10 @@ def tables() -> str:
     names = {f.name for f in own}
     rest = sorted(f.name for f in fields(SelfSamplingConfig) if f.init and f.name not in names)
     working = [f"`{name}`" for name in rest if name not in REFUSED and name not in HARMLESS]
-    parts += ["\n### The other keys of `TrainingArguments`\n", f"{', '.join(working)}."]
+    parts += ["\n### The other keys of `TrainingArguments`\n", fill(f"{', '.join(working)}.", 118)]
     harmless = ", ".join(f"`{name}`" for name in rest if name in HARMLESS)
-    parts += [f"\nThese are taken and change nothing: {harmless}. These are refused:\n", "| key | why |"]
+    told = fill(f"These are taken and change nothing: {harmless}. These are refused:", 118)
+    parts += [f"\n{told}\n", "| key | why |"]
     parts += ["| --- | --- |", *(f"| `{name}` | {REFUSED[name]} |" for name in rest if name in REFUSED), ""]
     return "\n".join(parts)
 
@@ -62,13 +62,6 @@ def _language_table(name: str) -> str:
     ]
     head = "| key | default | values | meaning |\n| --- | --- | --- | --- |"
     return "\n".join([f"\n### Of the language `{name}`\n", head, *rows])
-
-
-def updated(page: str) -> str:
-    """The page with its tables made anew."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}{tables()}{END}{after}"
 
 
 def _default(f: Field[Any]) -> str:

@@ -34,14 +34,50 @@ def test_the_examples_in_docstrings_hold(name: str):
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_between_pages_lead_somewhere(page: Path):
-    links = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", page.read_text(encoding="utf-8"))
-    assert [link for link in links if not (page.parent / link).exists()] == []
+def without_code(text: str) -> str:
+    return re.sub(r"^( *)(`{3,}).*?^\1\2$", "", text, flags=re.M | re.S)
 
 
 def anchor(heading: str) -> str:
     return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower())
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", without_code(page.read_text(encoding="utf-8")), re.M)
+    assert len(set(map(anchor, headings))) == len(headings), f"two headings of {page.name} have one anchor"
+    return set(map(anchor, headings))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_to_a_file_and_a_heading(page: Path):
+    links = re.findall(
+        r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)", page.read_text(encoding="utf-8")
+    )
+    for name, heading in links:
+        target = page.parent / name if name else page
+        assert target.exists(), name
+        assert not heading or heading in anchors(target), f"{name}#{heading}"
+
+
+def test_pages_that_code_and_other_texts_name_exist():
+    folders = ("src", "tests", "examples", "configs", "benchmarks", "docs")
+    kinds = (".py", ".md", ".yaml", ".yml", ".js", ".sh", ".sbatch", ".toml")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in kinds]
+    files += [path for path in ROOT.iterdir() if path.suffix in kinds or path.name == "Makefile"]
+    named = {
+        (name, path)
+        for path in files
+        for name in re.findall(r"\bdocs/(\w+\.md)\b", path.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 30
+    assert [(name, path) for name, path in named if not (ROOT / "docs" / name).exists()] == []
+
+
+@pytest.mark.parametrize("page", sorted({page.name for page in PAGES} - {"README.md", "api.md", "cli.md"}))
+def test_lines_have_at_most_120_characters_where_they_can_be_broken(page: str):
+    lines = (ROOT / "docs" / page).read_text(encoding="utf-8").splitlines()
+    unbreakable = re.compile(r"\s*(\||!\[|\(?\[[^]]+\]\(\S+\)\S*$)")  # a table's row, an image, one link
+    assert [line for line in lines if len(line) > 120 and not unbreakable.match(line)] == []
 
 
 def test_links_at_the_head_of_the_experiments_lead_to_every_section():

@@ -113,7 +113,7 @@ def known(key: str, names: Sequence[str]) -> str:
         return key
     longer = sorted((n for n in names if f"_{key}_" in f"_{n}_"), key=lambda n: not n.startswith(key))
     near = suggestion(key, longer[:1], cutoff=0) or suggestion(key, names, cutoff=NEAR)
-    raise ConfigError(f"unknown key '{clipped(key, 60)}'{near or '; docs/training.md lists all keys'}")
+    raise ConfigError(f"unknown key '{clipped(key, 60)}'{near or '; docs/keys.md lists all keys'}")
 
 
 def _file_with(key: str, source: str | Path | None) -> str:

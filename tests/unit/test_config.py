@@ -115,7 +115,7 @@ def test_values_take_the_type_of_their_field(settings, expected):
     ("settings", "message"),
     [
         ({"learning_rat": 1}, "unknown key 'learning_rat'; did you mean 'learning_rate'"),
-        ({"xyzzy": 1}, r"unknown key 'xyzzy'; docs/training\.md"),
+        ({"xyzzy": 1}, r"unknown key 'xyzzy'; docs/keys\.md"),
         ({"max_steps": "many"}, "max_steps is 'many', expected int"),
         ({"max_steps": 2.5}, r"max_steps is 2\.5, expected int"),
         ({"max_steps": True}, "max_steps is True, expected int"),
@@ -128,7 +128,7 @@ def test_values_take_the_type_of_their_field(settings, expected):
         ({"max_steps": 2**63}, "max_steps is 9223372036854775808, expected int"),
         ({"learning_rate": "nan"}, "learning_rate is 'nan', expected float"),
         ({"max_steps": ["x" * 1_000] * 1_000}, r"max_steps is \['x{58}\.\.\., expected int"),
-        ({"max_tokens": 1}, r"unknown key 'max_tokens'; docs/training\.md"),
+        ({"max_tokens": 1}, r"unknown key 'max_tokens'; docs/keys\.md"),
         ({"eval_k": ["one"]}, r"eval_k is \['one'\], expected list\[int\] or null"),
     ],
 )

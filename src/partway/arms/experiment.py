@@ -33,7 +33,7 @@ RULES = {
     "chance": "chance: references that the arms may see, with numbers of the question in random order; no "
     "temperature, so pass@1 is the mean over all samples",
 }
-# What docs/training.md recommends where few problems have a solution.
+# What docs/few_references.md recommends where few problems have a solution.
 FEW_REFERENCES = {"preset": "recommended", "spurious": "drop", "solved_share": 0.5}
 OWN_LENGTH = 256  # tokens of a solution to a problem that is not built in
 

@@ -119,7 +119,7 @@ def command(
 ) -> None:
     """Fine-tune a model on references and its own correct and partially-correct solutions.
 
-    CONFIG.yaml and --KEY VALUE pairs set the keys of docs/training.md. A pair takes the place of what the
+    CONFIG.yaml and --KEY VALUE pairs set the keys of docs/keys.md. A pair takes the place of what the
     file says, and pairs alone are enough. The run is written to output_dir. Ctrl-C and SIGTERM save a
     checkpoint first; --resume continues from it to exactly the same end.
 
@@ -196,7 +196,7 @@ def _unused_gpus(args: SelfSamplingConfig) -> str | None:
         return None
     return (
         f"one of {visible} GPUs is used, {args.device}; to use all: accelerate launch -m partway train ... "
-        "(docs/distributed.md); to choose one: CUDA_VISIBLE_DEVICES"
+        "(docs/servers.md); to choose one: CUDA_VISIBLE_DEVICES"
     )
 
 

@@ -1,6 +1,6 @@
 """What a run directory holds and where: the only place that knows its names and rows.
 
-`docs/run_directory.md` describes each file key by key. Files that grow are only ever appended to, so a
+`docs/files.md` describes each file key by key. Files that grow are only ever appended to, so a
 checkpoint remembers their lengths, and resuming cuts what was written after it.
 """
 

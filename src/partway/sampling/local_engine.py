@@ -2,7 +2,7 @@
 
 Samples are drawn on the tree of their distinct prefixes. A row is a distinct live prefix and holds the
 samples that have drawn it. One forward extends all rows by a token, every sample draws its next token from
-its row's distribution, and a row becomes its distinct children. See docs/sampling.md for why this is exact
+its row's distribution, and a row becomes its distinct children. See docs/performance.md for why this is exact
 and what is reproducible.
 """
 

@@ -34,7 +34,7 @@ def _key(default: Any, text: str, choices: Sequence[str] = (), least: float | No
     return field(default=default, metadata={"help": text, "choices": choices, "least": least})
 
 
-# What docs/training.md recommends, and the letter of the paper.
+# What docs/first_run.md recommends, and the letter of the paper.
 PRESETS: dict[str, dict[str, Any]] = {
     "recommended": {"num_generations": 4, "dedup": "spelling", "dead_ends": "drop"},
     "paper": {"num_generations": 1, "dedup": "ast", "dead_ends": "keep"},
@@ -54,7 +54,7 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         None, "Sizes of `tiny`, such as `hidden_size=192,num_hidden_layers=6,max_position_embeddings=1024`."
     )
     train_file: str | None = _key(
-        None, "Problems to train on: a file, or a name on the Hub, in any layout of docs/data.md."
+        None, "Problems to train on: a file, or a name on the Hub, in any layout of docs/files.md."
     )
     eval_file: str | None = _key(None, "Problems to evaluate on while training; none, no evaluation.")
     columns: str | None = _key(

@@ -1,4 +1,4 @@
-"""What training uses of other packages' private side is listed in docs/training.md, with the reason."""
+"""What training uses of other packages' private side is listed in docs/keys.md, with the reason."""
 
 import ast
 import re
@@ -18,7 +18,7 @@ def is_private(name: str) -> bool:
 
 
 def documented() -> set[str]:
-    text = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "keys.md").read_text(encoding="utf-8")
     part = text.split("### What is private", 1)[1].split("\n#", 1)[0]
     return set(re.findall(r"^\| `\w+\.(_\w+)` \|", part, re.MULTILINE))
 
