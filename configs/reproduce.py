@@ -84,23 +84,24 @@ STUDIES = {
     ),
     "geoquery": Study(
         first={
-            "data/geoquery/test.jsonl": "partway data sql --source {source} --out data/geoquery",
-            "data/geoquery/train_tenth.jsonl": "python configs/geoquery/prepare.py data/geoquery",
+            "data/geoquery-question/test.jsonl": "partway data sql --source {source} --split question "
+            "--out data/geoquery-question",
         },
-        train="partway train configs/geoquery/smollm2.yaml",
+        train="partway train configs/geoquery/tiny.yaml",
         arms={
+            "geo_untrained": f"{MLE} --max_steps 1 --warmup_steps 0 --learning_rate 1e-12 --eval_strategy no",
             "geo_mle": MLE,
             "geo_fcs": "--self_sampling fcs",
             "geo_fcs_pcs": "",
-            "geo_quarter_mle": f"--train_file data/geoquery/train_quarter.jsonl {MLE}",
-            "geo_quarter_fcs": "--train_file data/geoquery/train_quarter.jsonl --self_sampling fcs",
-            "geo_quarter_fcs_pcs": "--train_file data/geoquery/train_quarter.jsonl",
-            "geo_tenth_mle": f"--train_file data/geoquery/train_tenth.jsonl {MLE}",
-            "geo_tenth_fcs": "--train_file data/geoquery/train_tenth.jsonl --self_sampling fcs",
-            "geo_tenth_fcs_pcs": "--train_file data/geoquery/train_tenth.jsonl",
+            "geo_quarter_mle": f"--reference_share 0.25 --solved_share 1 {MLE}",
+            "geo_quarter_fcs": "--reference_share 0.25 --solved_share 0.5 --self_sampling fcs",
+            "geo_quarter_fcs_pcs": "--reference_share 0.25 --solved_share 0.5",
+            "geo_tenth_mle": f"--reference_share 0.1 --solved_share 1 {MLE}",
+            "geo_tenth_fcs": "--reference_share 0.1 --solved_share 0.5 --self_sampling fcs",
+            "geo_tenth_fcs_pcs": "--reference_share 0.1 --solved_share 0.5",
         },
-        evaluate="--problems data/geoquery/test.jsonl --samples 20 --k 1,5,10,20 --max-completion-length 120 "
-        "--metrics partway.sql.views:execution_accuracy",
+        evaluate="--problems data/geoquery-question/test.jsonl --samples 20 --k 1,5,10,20 "
+        "--max-completion-length 72",
     ),
     "filtered": Study(
         first={

@@ -50,12 +50,16 @@ def test_a_model_learns_queries_and_is_measured_by_their_rows(data: Path, partwa
     words = [word for key, value in settings.items() for word in (f"--{key}", value)]
     code, _, said = partway("train", *words)
     assert code == 0, said
-    measured = ["--samples", 2, "--k", "1,2", "--metrics", "partway.sql.views:execution_accuracy", "--json"]
+    measured = ["--samples", 2, "--k", "1,2", "--json"]
     code, out, said = partway("evaluate", run, "--problems", dev, *measured)
     assert code == 0, said
     metrics = json.loads(out)["metrics"]
     assert {"pass@1", "pass@2", "execution_accuracy"} <= metrics.keys()
     assert metrics["execution_accuracy"]["value"] == metrics["pass@1"]["value"]
+    chance = ["--chance", data / "data" / "train.jsonl", "--language", "sql"]
+    code, out, said = partway("evaluate", *chance, "--problems", dev, *measured, "--out", data / "chance")
+    assert code == 0, said
+    assert "execution_accuracy" in json.loads(out)["metrics"]
     code, _, said = partway("report", run, "--out", data / "report")
     assert code == 0, said
     assert "pass@1" in (data / "report" / "report.html").read_text("utf-8")

@@ -69,6 +69,8 @@ class EvaluationPlan:
         # Only now that given ones were checked: `(1, 200)` of 100 samples is a mistake, no wish for less.
         ks = self.ks or tuple(k for k in (*USUAL_KS, self.samples) if 0 < k <= self.samples)
         object.__setattr__(self, "ks", tuple(sorted(set(ks))))
+        metrics = *self.language.metrics, *self.own_metrics
+        object.__setattr__(self, "own_metrics", tuple(dict.fromkeys(metrics)))
         replace(self.settings, temperature=self.pass1_temperature)  # refuses an impossible temperature
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
 
 from partway import registry
 from partway.errors import ConfigError, SolutionError, shown, suggestion
@@ -58,6 +58,8 @@ class Language(Protocol):
 
     The fields of a language that is a frozen dataclass are its settings, which a config may give.
     """
+
+    metrics: ClassVar[tuple[str, ...]] = ()  # what its evaluations also list, as package.module:name
 
     def parse(self, text: str) -> Solution:
         """The solution in `text`; SolutionError if it does not parse."""
@@ -116,6 +118,10 @@ class Language(Protocol):
     def question(self, problem: Problem) -> str:
         """What a model reads of a problem: its question, with what else it needs to know of the context."""
         return problem.question
+
+    def fitted(self, context_length: int) -> Self:
+        """The language that shortens, where it can, what models with so many tokens of context read."""
+        return self
 
     def variations(self, problem: Problem) -> Sequence[Problem]:
         """The same problem in other contexts, where a solution that is right by luck shows itself."""

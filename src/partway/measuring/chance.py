@@ -1,8 +1,8 @@
 """Chance: what a sampler without a model solves, the floor of every table.
 
-It takes a random reference of the training problems and puts what the question says, its numbers, in random
-order into the places where the reference has those of its own question. At a large k that solves more than
-one expects: a model is worth looking at where it is above this line.
+It takes a random reference of the training problems and puts what the question says, its numbers (of SQL, its
+values), in random order into the places where the reference has those of its own question. At a large k that
+solves more than one expects: a model is worth looking at where it is above this line.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from random import Random
 
+from partway import registry
 from partway.errors import ProblemError
 from partway.language import Language, PythonLanguage
 from partway.models.engine import Engine, Request, SamplingSettings
@@ -29,9 +30,12 @@ class Chance(Engine):
         self.referenced = [problem for problem in problems if problem.reference is not None]
         if not self.referenced:
             raise ProblemError("chance needs problems with a reference to take programs from; none has one")
+        name, self.filled = language.instruction.name, with_numbers_of
         if not isinstance(language, PythonLanguage):
-            name = language.instruction.name
-            raise ProblemError(f"chance is not known for {name}: it puts numbers into Python programs only")
+            added = registry.parts("engines").get(f"chance {name.lower()}")
+            if added is None:
+                raise ProblemError(f"chance is not known for {name}: it has no way to fill its references")
+            self.filled = added.load()(self.referenced)
 
     def complete(
         self, requests: Sequence[Request], settings: SamplingSettings, seed: int
@@ -45,7 +49,7 @@ class Chance(Engine):
         return [request.sample(f"{text}\n", count) for text, count in texts.items()]
 
     def _drawn(self, question: str, rng: Random) -> str:
-        return with_numbers_of(question, rng.choice(self.referenced), rng)
+        return self.filled(question, rng.choice(self.referenced), rng)
 
 
 def with_numbers_of(question: str, problem: Problem, rng: Random) -> str:

@@ -79,7 +79,7 @@ class EvaluateOptions:
         metavar="TRAIN",
         not_with=["model", "engine", "temperatures"],
         help="In place of a model, draw references of the problems in this file, each filled with the "
-        "numbers of the question.",
+        "numbers of the question, of SQL with its values.",
     )
     few_shot: str | None = option(
         "--few-shot", metavar="FILE", help="Show problems of this file to the model as examples."
@@ -197,9 +197,10 @@ def _local_engine(options: EvaluateOptions, problems: list[Problem]) -> tuple[En
         loaded = replace(loaded, codec=replace(loaded.codec, question=prompt))
     engine = LocalEngine(loaded, language=options.language)
     room = engine.context_length
+    language = options.language.fitted(room)
     # Told before the first sample is drawn: the engine itself would stop at this problem, hours later.
     for problem in problems:
-        length = len(engine.codec.prompt(options.language.question(problem)))
+        length = len(engine.codec.prompt(language.question(problem)))
         if length >= room:
             raise ModelError(
                 f"problem {problem.id}: a prompt of {length} tokens leaves no room in the context of "

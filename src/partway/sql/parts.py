@@ -1,4 +1,4 @@
-"""What this folder adds to the method: a language, and a command that makes problems for it."""
+"""What this folder adds to the method: a language, a command that makes problems, what chance draws."""
 
 from partway.registry import Part, Parts
 
@@ -12,4 +12,5 @@ PARTS: Parts = {
     "commands": {
         "data sql": Part("partway.sql.commands:sql", "GeoQuery, Spider or BIRD, with their databases.")
     },
+    "engines": {"chance sql": Part("partway.sql.measures:with_values", "References with other values.")},
 }

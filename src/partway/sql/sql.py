@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from partway.errors import ConfigError, ProblemError, SolutionError
 from partway.language import Failure, Trace
@@ -46,6 +46,8 @@ class SQLLanguage(Language):
     >>> trace.states, trace.answer, language.is_correct(problem, trace)
     (('3', "'eve'"), [['eve']], True)
     """
+
+    metrics: ClassVar[tuple[str, ...]] = ("partway.sql.measures:execution_accuracy",)
 
     database: str = field(
         default="", metadata={"help": "Folder of the databases that problems name, or one file for all."}
@@ -131,7 +133,8 @@ class SQLLanguage(Language):
         expected = rows_of(problem.answer)
         if not trace.has_answer or expected is None:
             return False
-        ordered = problem.reference is not None and _queries().is_ordered(problem.reference, self.dialect)
+        has_order = problem.reference is not None and self.state != "set"  # a set has none
+        ordered = has_order and _queries().is_ordered(problem.reference, self.dialect)
         return self._text(trace.answer, ordered) == self._text(expected, ordered)
 
     def _text(self, rows: Rows, ordered: bool) -> str:
@@ -194,6 +197,10 @@ class SQLLanguage(Language):
             self.schema_template,
             self.schema_limit,
         )
+
+    def fitted(self, context_length: int) -> SQLLanguage:
+        """With schemas that take half of a context at most, at four characters a token."""
+        return replace(self, schema_limit=min(self.schema_limit, 2 * context_length))
 
     @property
     def instruction(self) -> Instruction:

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from partway.errors import clipped
 from partway.language import Trace
-from partway.problem import Problem
 from partway.sql.row_sets import Rows, text_of
-
-if TYPE_CHECKING:
-    from partway.evaluation import Judged
 
 MOST_ROWS = 10
 
@@ -46,9 +41,3 @@ def _counted(table: Rows) -> Counter[str]:
 
 def _cell(value: object) -> str:
     return "NULL" if value is None else str(value)
-
-
-def execution_accuracy(problem: Problem, samples: Sequence[Judged]) -> float:
-    """A metric under the name it has in text-to-SQL: the share of samples that give the right rows."""
-    drawn = sum(one.sample.count for one in samples)
-    return sum(one.sample.count for one in samples if one.passed) / drawn

@@ -37,15 +37,10 @@ class BatchOrder:
     def __init__(
         self, problems: int, size: int, *, seed: int, accumulation: int = 1, rank: int = 0, world: int = 1
     ) -> None:
-        self.problems = problems
-        self.size = size
-        self.seed = seed
-        self.accumulation = accumulation
-        self.rank = rank
-        self.world = world
-        self.epoch = 0
-        # Two: near the end of an epoch, the steps ahead are in the next.
-        self._permutation = lru_cache(maxsize=2)(self._shuffled)
+        self.problems, self.size, self.accumulation = problems, size, accumulation
+        self.rank, self.world, self.epoch = rank, world, 0
+        # Two: near an epoch's end, the steps ahead are in the next. Resumed, a run needs no state of this.
+        self._permutation = lru_cache(maxsize=2)(lambda epoch: shuffled(problems, f"{seed}/{epoch}"))
 
     @classmethod
     def of(cls, args: SelfSamplingConfig, problems: int) -> BatchOrder:
@@ -90,10 +85,6 @@ class BatchOrder:
         # By stride: the problems of a step are the same for any number of processes, only divided.
         own = batch[self.rank :: self.world]
         return [list(own[part :: self.accumulation]) for part in range(self.accumulation)]
-
-    def _shuffled(self, epoch: int) -> list[int]:
-        # No generator is carried along, so a resumed run needs no state to find its place.
-        return shuffled(self.problems, f"{self.seed}/{epoch}")
 
 
 class AddedOrder(Protocol):
