@@ -34,9 +34,10 @@ def schema_of(database: Database, style: SchemaStyle, values: int, limit: int) -
     if kept < len(texts):
         left = ", ".join(table.name for table in tables[kept:])
         name = database.path or "a script"
-        room = f"{limit:,} are shown (schema_limit, or half of the model's context)"
+        left = f"prompts do not show {left}"
         warnings.warn(
-            f"the schema of {name} has {sum(map(len, texts)):,} characters, {room}: prompts do not show {left}",
+            f"the schema of {name} has {sum(map(len, texts)):,} characters, {limit:,} are shown "
+            f"(schema_limit, or half of the model's context): {left}",
             stacklevel=2,
         )
     return "\n".join(texts[:kept])
