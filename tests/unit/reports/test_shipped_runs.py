@@ -66,12 +66,17 @@ def test_questions_come_back_from_a_conversion(shipped):
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """The runs that differences in the documentation are of, unpacked."""
+    """The runs whose samples are shipped, unpacked."""
     folder = tmp_path_factory.mktemp("shipped")
-    for name in ("gsm8k", "filtered", "mathqa_full", "mathqa_again"):
-        with tarfile.open(SHIP.parent / f"{name}.tar.xz") as archive:
-            archive.extractall(folder, filter="data")
+    with tarfile.open(SHIP.parent / "samples.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
     return folder / "runs"
+
+
+@pytest.fixture(scope="module")
+def counts():
+    """The script that knows how many samples of every problem were right."""
+    return runpy.run_path(str(SHIP.with_name("counts.py")))
 
 
 EXPERIMENTS, RESULTS = "docs/experiments.md", "docs/results.md"
@@ -115,21 +120,30 @@ EXPERIMENTS, RESULTS = "docs/experiments.md", "docs/results.md"
             "again_fcs_pcs again_fcs_pcs_s1",
             {EXPERIMENTS: (1, 5, 10, 20, 50, 80), RESULTS: (80,)},
         ),
+        ("quarter_mle", "quarter_fcs", {EXPERIMENTS: (1, 5, 10, 20), RESULTS: (1, 5, 10, 20)}),
     ],
 )
-def test_differences_in_the_documentation_are_those_of_the_shipped_runs(runs, first, second, told):
-    difference = compare(results(runs, first), results(runs, second)).difference
+def test_differences_in_the_documentation_are_those_of_the_shipped_counts(counts, first, second, told):
+    compared = counts["compare"](first.split(), second.split())
     for page, ks in told.items():
         text = " ".join((SHIP.parents[2] / page).read_text(encoding="utf-8").split())  # lines may break
         for k in ks:
-            found = difference[f"pass@{k}"]
-            assert f"{100 * found.value:+.1f} ({100 * found.low:+.1f} to {100 * found.high:+.1f})" in text
+            assert counts["signed"](compared[f"pass@{k}"][2]) in text
 
 
-def results(runs: Path, arms: str) -> list[Path]:
-    """The evaluations of these arms: a run's, or what was drawn from its model alone."""
-    found = (next((runs / arm).glob("**/test.json")) for arm in arms.split())
-    return list(found)
+def test_counts_lead_to_the_differences_of_the_evaluations_they_were_taken_from(
+    counts, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(counts["read"].__globals__, "COUNTS", tmp_path / "counts.json")
+    runs = [write_run(tmp_path / name, seed=len(name), tested=True).directory for name in ("one", "other")]
+    counts["main"]("write", *map(str, runs))
+    expected = compare(*(run / "evaluations" / "test.json" for run in runs))
+    for name in ("pass@1", "pass@1_at_temperature", "unique"):
+        first, second, difference = counts["compare"](["one"], ["other"])[name]
+        assert first == expected.first[name]
+        assert second == expected.second[name]
+        assert difference == expected.difference[name]
+        assert difference.value != 0
 
 
 def test_samples_of_a_shipped_run_are_judged_as_they_were(runs):
