@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def gsm8k(
     ctx: click.Context, source: Path | None, out: Path, style: Style, rejects: Path | None, as_json: bool
 ) -> None:
-    """GSM8K: solutions from the annotated text; the last 20% of train become dev.
+    """Make problems of GSM8K, with solutions from its annotated texts; the last 20% of train become dev.
 
     \b
     Examples:
@@ -60,7 +60,7 @@ def gsm8k(
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
     needs="filtered",
-    help="The published row numbers of the filtered version; without it, the rule that comes closest.",
+    help="The published row numbers of the filtered version; without it, a rule that comes closest.",
 )
 @REJECTS
 @AS_JSON
@@ -74,7 +74,7 @@ def mathqa(
     rejects: Path | None,
     as_json: bool,
 ) -> None:
-    """MathQA-Python: the published selection, with programs that need no scipy.
+    """Make problems of MathQA as MathQA-Python does: the published selection, but programs need no scipy.
 
     \b
     Examples:

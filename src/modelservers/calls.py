@@ -99,7 +99,7 @@ class Calls:
         try:
             return parsed(body) if body.strip() else {}
         except (ValueError, RecursionError):
-            raise Trouble(f"{path} gave no JSON but {shortened(body)}", 200) from None
+            raise Trouble(f"{path} did not give JSON but {shortened(body)}", 200) from None
 
     def _open(self) -> tuple[asyncio.AbstractEventLoop, httpx.AsyncClient]:
         with self._opening:

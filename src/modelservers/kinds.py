@@ -81,7 +81,7 @@ class Server:
 
     def load(self, weights: Published) -> None:
         """Let the server draw with these weights; a `Trouble` if it does not, and it is not left paused."""
-        raise Trouble("it takes no weights")
+        raise Trouble("it does not take weights")
 
     def has(self, weights: Published) -> bool:
         """Whether the server draws with these weights already."""
@@ -301,7 +301,7 @@ class Vllm(Server):
         try:
             return [str(one["id"]) for one in said["data"]]
         except (LookupError, TypeError):
-            raise Trouble("/v1/models gave no list of models") from None
+            raise Trouble("/v1/models did not give a list of models") from None
 
 
 class Sglang(Server):

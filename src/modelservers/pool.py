@@ -239,7 +239,7 @@ class Pool:
         while True:
             with self._changed:
                 if self._is_stopped:
-                    raise EngineError("the servers are asked no more")
+                    raise EngineError("the engine was closed, so its servers are no longer asked")
                 if refused and all(e.url in refused for e in self.live):
                     url, trouble = next(iter(refused.items()))
                     raise EngineError(f"{url}: {trouble}")

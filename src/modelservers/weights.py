@@ -156,7 +156,7 @@ class Handover:
         assert current is not None, "weights were published"
         kind = endpoint.kind
         if current.form not in kind.forms:
-            raise Trouble(f"{kind.name} takes no {current.form} weights; {kind.advice()}")
+            raise Trouble(f"{kind.name} does not take {current.form} weights; {kind.advice()}")
         if current.form in kind.in_place:
             self.pool.drain(endpoint)
         kind.load(current)

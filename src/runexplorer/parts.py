@@ -6,7 +6,7 @@ PARTS: Parts = {
     "commands": {
         "explore": Part(
             "runexplorer.commands:explore",
-            "A local page of problems, solutions and their states.",
+            "Open a local page of problems, solutions and their states.",
             "Look at a run",
         )
     },

@@ -1,4 +1,4 @@
-"""Attacks on these walls that anybody can make on the own machine.
+"""Attacks on the walls around a worker, which anybody can try on their own machine.
 
 Each sets `through` if it gets what it wants. After each runs a victim that must find its world unchanged.
 """

@@ -251,7 +251,7 @@ class _Run:
                 job.worker.receive()
                 job.deadline = self.later()
             elif time.monotonic() > job.deadline:
-                raise EOFError("it says nothing")
+                raise EOFError("it does not answer")
             while job.worker.payloads and job.numbers:
                 self.accept(job, job.worker.payloads.popleft())
         except (OSError, EOFError, WireError):

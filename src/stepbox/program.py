@@ -200,7 +200,7 @@ class FullRecord:
         return _line(changed, gone)
 
     def encode(self, name: str, value: object) -> str | None:
-        """The text of a value, None for what is no value; work is saved where nothing can have changed."""
+        """The text of a value, None for what is not a value; work is saved where nothing can have changed."""
         kind = type(value)
         self.settled.pop(name, None)
         if name.startswith("__") or _is_no_value(kind):

@@ -1,4 +1,4 @@
-"""What comes back of a program: what each step changed, and why it stopped early.
+"""The result of a program: what each step changed, and why it stopped early.
 
 Its process and the worker say so, and are believed only after what they say was checked.
 """

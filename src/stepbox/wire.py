@@ -208,7 +208,7 @@ def decode_line(line: bytes) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise WireError(f"no JSON: {type(error).__name__}") from None
+        raise WireError(f"not JSON: {type(error).__name__}") from None
 
 
 class Decoder:

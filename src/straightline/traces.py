@@ -1,4 +1,4 @@
-"""What a program leaves behind: what each step changed, the state it reached, and why it stopped early."""
+"""The record of a program's run: what each step changed, the state it reached, and why it stopped early."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def test_the_problems_of_a_run_are_judged_as_in_training(partway, folder, tmp_pa
         (["--engine", "localhost:1"], "localhost:1: not the address of a server"),
         (["--engine", "http://localhost:1/v1", "--extra-body", "[1]"], "--extra-body is '[1]'"),
         (["--engine", "http://localhost:1/v1", "--extra-body", '{{"min_p": NaN}}'], "--extra-body is"),
-        (["--compare", "{folder}/test.jsonl", "{folder}/none"], "test.jsonl, line 1: no sample"),
+        (["--compare", "{folder}/test.jsonl", "{folder}/none"], "test.jsonl, line 1: not a sample"),
     ],
 )
 def test_bad_input_is_one_clear_line_before_any_work(partway, folder, tmp_path, arguments, complaint):

@@ -127,7 +127,7 @@ def test_packed_answers_are_read_when_small_and_refused_when_they_would_be_large
     ids=range(5),
 )
 def test_what_is_not_json_is_shown_on_one_short_line(body):
-    with pytest.raises(Trouble, match="/v1/completions gave no JSON but ") as caught:
+    with pytest.raises(Trouble, match="/v1/completions did not give JSON but ") as caught:
         asked(200, body)
     assert len(str(caught.value)) < 300
 

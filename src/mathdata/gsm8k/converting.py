@@ -129,7 +129,7 @@ def _drafted(row: Row, style: Style) -> Program | NoProgram:
     """The program that follows from a written solution; it has not run yet."""
     value = row.value
     if value is None:
-        return NoProgram("the answer is no number", f"found {row.answer!r} after ####")
+        return NoProgram("the answer is not a number", f"found {row.answer!r} after ####")
     if style == "paper":
         return read_paper_program(row.question, row.lines)
     return read_program(Written(row.question, row.lines, value))

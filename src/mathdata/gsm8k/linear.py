@@ -76,7 +76,7 @@ def solve(
     if steepness < 0:
         slope, constant = negated(slope), negated(constant)
     numerator, denominator = total(constant), total(slope)
-    # `x = 5 + 3` is no division by one.
+    # `x = 5 + 3` is not a division by one.
     return numerator if denominator == ONE else Operation("/", numerator, denominator)
 
 

@@ -1,4 +1,4 @@
-"""The authors' way from annotations to programs, for comparisons: what they kept, we keep, faults included.
+"""The authors' conversion of GSM8K's annotations to programs, faults included, for comparisons.
 
 Of each line only the first annotation is read; it must hold exactly in floating point; unary signs are lost;
 a solution that computes nothing (`<<50=50>>`) counts.

@@ -24,7 +24,7 @@ class Token(NamedTuple):
 
 
 MARK = "\ue000"  # stands where an annotation was
-MAX_DIGITS = 40  # longer ones are no numbers that a problem is about
+MAX_DIGITS = 40  # longer ones are not numbers that a problem is about
 
 _CHARACTERS = str.maketrans({
     **dict.fromkeys("×∗·•", "*"), **dict.fromkeys("–—−", "-"), **dict.fromkeys("[{", "("),
@@ -94,12 +94,12 @@ _KINDS: dict[str, Kind] = {
 
 
 def _number(text: str, start: int, end: int, percent: bool) -> Token:
-    # Behind the digits stand at most a percent sign, the letters of `percent`, or dots.
+    # After the digits stand at most a percent sign, the letters of `percent`, or dots.
     digits = text.rstrip("%percnt .").replace(",", "")
     return Token("number", text, start, end, _fraction(digits), len(digits.partition(".")[2]), percent)
 
 
-_fraction = lru_cache(maxsize=10_000)(Fraction)  # the same few numbers come again and again
+_fraction = lru_cache(maxsize=10_000)(Fraction)  # the same few numbers recur
 
 
 def _letter(text: str, start: int, end: int, line: str, unknowns: frozenset[str]) -> Token:

@@ -82,7 +82,7 @@ def _published_rows(
     """Published row number -> place in our train + dev."""
     if len(dev) != PUBLISHED_DEV:
         raise ProblemError(f"the split index needs {PUBLISHED_DEV} dev rows, but there are {len(dev)}")
-    # Dev rows are the published ones, behind a train file of another length.
+    # Dev rows are the published ones, after a train file of another length.
     rows = {PUBLISHED_TRAIN + number: len(train) + number for number in range(len(dev))}
     if len(train) == PUBLISHED_TRAIN:
         return rows | {number: number for number in range(len(train))}

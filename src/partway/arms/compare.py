@@ -25,7 +25,7 @@ DATA = declared(
 )
 MODEL = declared("--model", help="The model that every arm starts from; needed with --data.")
 JOBS = declared(
-    "--jobs", type=COUNT, help="How many arms train at once.  [default: one for each core, on a GPU one]"
+    "--jobs", type=COUNT, help="How many arms train at once.  [default: one for each core; one on a GPU]"
 )
 
 
@@ -42,7 +42,7 @@ def seeds(default: str) -> Callable[[Callback], Callback]:
     required=False,
     metavar="[ARMS.yaml]",
 )
-@declared("--arms", metavar="NAME,...", help="Which arms; the others are compared with the first.")
+@declared("--arms", metavar="NAME,...", help="The arms to compare; all others are compared with the first.")
 @declared("--list", "lists", is_flag=True, help="Show the arms there are, each with its source.")
 @seeds("3")
 @DATA

@@ -35,7 +35,7 @@ SECTIONS = ("To begin with", "Look at a run", "Ask a model, run a program", "Com
 PROGRAM = SECTIONS[2]
 COMMANDS = {
     "train": Part("partway.cli.train:command", "Fine-tune a model on problems."),
-    "sample": Part("partway.cli.sample:command", "Solutions that a model writes to questions.", PROGRAM),
+    "sample": Part("partway.cli.sample:command", "Let a model write solutions to questions.", PROGRAM),
     "trace": Part("partway.cli.trace:command", "Run a program step by step and show its states.", PROGRAM),
     "doctor": Part("partway.cli.doctor:command", "Show what is installed and what is missing."),
 }
@@ -157,7 +157,7 @@ def app(ctx: click.Context, debug: bool, quiet: bool, allow_weak_sandbox: bool) 
 
 
 class Remarks(logging.Handler):
-    """Says on standard error what is logged; of several processes only the first tells what is no warning."""
+    """Says on standard error what is logged; of several processes, only the first says more than warnings."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.levelno > logging.INFO or os.environ.get("RANK", "0") == "0":

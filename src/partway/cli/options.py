@@ -55,7 +55,10 @@ RUN = click.argument("run", metavar="RUN")
 AS_JSON = declared("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 PROBLEMS = declared("--problems", metavar="FILE", help="The file of problems.  [default: those of the run]")
 TOP_P = declared(
-    "--top-p", default=1.0, show_default=True, help="Draw from the likeliest tokens that have this share."
+    "--top-p",
+    default=1.0,
+    show_default=True,
+    help="Draw from the likeliest tokens that together have this probability.",
 )
 TOP_K = declared(
     "--top-k", default=0, show_default=True, help="Draw from this many likeliest tokens; 0: from all."
@@ -67,7 +70,7 @@ TEMPERATURE = declared(
     help="How much samples vary; at 0 every one takes the likeliest tokens.",
 )
 LENGTH = declared(
-    "--max-completion-length", type=int, help="Most tokens of a sample.  [default: the run's, or 256]"
+    "--max-completion-length", type=int, help="The longest sample, in tokens.  [default: the run's, or 256]"
 )
 SEED = declared("--seed", default=0, show_default=True, help="The same seed gives the same samples.")
 CHAT_TEMPLATE = declared(

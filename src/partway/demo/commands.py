@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from partway.arms import Outcome
     from partway.demo.storyproblems import Level
 
+COUNT = click.IntRange(min=0)
+
 
 @click.command()
 @out("demo, or demo-SIZE for another size")
@@ -47,12 +49,13 @@ def command(
     pretrain: bool,
     as_json: bool,
 ) -> None:
-    """Few written solutions, many answers: what a tiny model learns of them, in minutes.
+    """Train a tiny model where few problems have a written solution and many an answer only, in minutes.
 
-    A model that is still learning goes on with 64 story problems that have a solution (MLE), or with these
-    and 1,216 that have an answer only (FCS+PCS). Around the two stand what all solutions would give, the
-    model as it was, and chance. The checkpoint with the best pass@1 on dev is measured on test problems. A
-    demo that was stopped goes on where it was. On problems and models of your own: `partway compare`.
+    A model that knows a little learns from 64 story problems that have a solution (MLE), or from these and
+    1,216 that have an answer only (FCS+PCS). For comparison, the table shows what all 1,280 solutions would
+    give, the model before training, and chance. The checkpoint with the best pass@1 on dev is measured on
+    test problems. If a demo is stopped, the same command continues it. `partway compare` does the same with
+    problems and models of your own.
 
     \b
     Examples:
@@ -106,18 +109,22 @@ def show_example(outcomes: Sequence[Outcome]) -> None:
 
 
 @click.command()
-@declared("--train", type=click.IntRange(min=0), default=600, show_default=True)
-@declared("--dev", type=click.IntRange(min=0), default=200, show_default=True)
-@declared("--test", type=click.IntRange(min=0), default=200, show_default=True)
-@declared("--seed", type=int, default=0, show_default=True, help="The same seed, the same bytes.")
+@declared("--train", type=COUNT, default=600, show_default=True, help="How many problems to train on.")
+@declared("--dev", type=COUNT, default=200, show_default=True, help="How many problems to choose a model by.")
+@declared("--test", type=COUNT, default=200, show_default=True, help="How many problems to test on.")
+@declared("--seed", type=int, default=0, show_default=True, help="The same seed gives the same files.")
 @declared(
-    "--difficulty", type=click.Choice(["easy", "medium", "hard", "mixed"]), default="mixed", show_default=True
+    "--difficulty",
+    type=click.Choice(["easy", "medium", "hard", "mixed"]),
+    default="mixed",
+    show_default=True,
+    help="How many steps the problems take.",
 )
 @declared(
     "--holdout-situations",
     default="",
     metavar="NAMES|NUMBER",
-    help="Situations that only the test split has, and nothing else in it: names with commas, or how many.",
+    help="Situations for the test split alone, which then has no others: names with commas, or how many.",
 )
 @OUT
 @AS_JSON
@@ -131,7 +138,7 @@ def storyproblems(
     out: Path,
     as_json: bool,
 ) -> None:
-    """Word problems from a built-in generator: no downloads, many solution paths each.
+    """Make word problems with a built-in generator: nothing is downloaded, and each has many solutions.
 
     \b
     Examples:

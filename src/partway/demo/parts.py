@@ -6,10 +6,10 @@ PARTS: Parts = {
     "commands": {
         "demo": Part(
             "partway.demo.commands:command",
-            "Few solutions, many answers on built-in problems; a table and a page in minutes.",
+            "Train a tiny model on built-in problems and show what it learns, in minutes.",
         ),
         "data storyproblems": Part(
-            "partway.demo.commands:storyproblems", "Word problems from a built-in generator."
+            "partway.demo.commands:storyproblems", "Make word problems with a built-in generator."
         ),
     },
     "problems": {

@@ -98,7 +98,7 @@ def evaluate(
 
 
 def check_problems(problems: Sequence[Problem]) -> None:
-    """Refuse problems that cannot be told apart, or none at all."""
+    """Refuse an empty list of problems, or one in which two have the same id."""
     if not problems:
         raise ProblemError("no problems to evaluate, expected at least one")
     for task_id, count in Counter(problem.id for problem in problems).items():

@@ -1,4 +1,4 @@
-"""Means over runs and problems with 95% intervals: the one bootstrap behind every table, page and file."""
+"""Means over runs and problems with 95% intervals: the one bootstrap that every table, page and file uses."""
 
 from __future__ import annotations
 

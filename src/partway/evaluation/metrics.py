@@ -1,4 +1,4 @@
-"""What n samples of a problem say: pass@k, maj@k and their kin, computed exactly on integer counts."""
+"""Metrics of n samples of a problem: pass@k, maj@k and others, computed exactly on integer counts."""
 
 from __future__ import annotations
 

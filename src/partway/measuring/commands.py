@@ -42,8 +42,8 @@ MEANINGS = {
     nargs=2,
     multiple=True,
     metavar="A B",
-    help="Compare two results: what B has over A. Give it once for each seed to compare over all of them. "
-    "With --problems, only the problems of that file count.",
+    help="Compare two results: how much better B is than A. Give it once for each seed to compare over all "
+    "of them. With --problems, only the problems of that file count.",
 )
 @AS_JSON
 @click.pass_context

@@ -59,7 +59,7 @@ class EvaluateOptions:
     temperatures: str | None = option(
         "--temperatures",
         metavar="T,T,...",
-        help="Several, each with samples and a result of its own; the model is loaded once.",
+        help="Several temperatures, each with samples and a result of its own; the model is loaded once.",
     )
     top_p: float = given(TOP_P)
     top_k: int = given(TOP_K)
@@ -105,7 +105,7 @@ class EvaluateOptions:
     )
     out: str | None = given(out("evaluations/ in the run or here"))
     name: str | None = option(
-        "--name", help="The name of the result.  [default: that of the problems, after the model's]"
+        "--name", help="The name of the result.  [default: the name of the model, then that of the problems]"
     )
     counts: bool = option("--counts", is_flag=True, help="Write equal samples as one line with their count.")
     overwrite: bool = option(

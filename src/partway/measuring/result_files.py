@@ -85,7 +85,7 @@ def read_summary(path: Path) -> dict[str, Any]:
     except (PartwayError, ValueError, KeyError, TypeError, AttributeError) as error:
         flaw = str(error)
     if flaw is not None:
-        raise RunError(f"{path}: no summary of an evaluation, which partway evaluate writes ({flaw})")
+        raise RunError(f"{path}: not a summary as partway evaluate writes it ({flaw})")
     return summary
 
 
@@ -101,7 +101,7 @@ def read_samples(path: Path) -> dict[str, tuple[Judged, ...]]:
                 counts[_of_count(one, 1)] += one.sample.count
             except (ValueError, KeyError, TypeError) as error:
                 raise RunError(
-                    f"{path}, line {number}: no sample, expected JSON with task_id, completion and passed"
+                    f"{path}, line {number}: not a sample, expected JSON with task_id, completion and passed"
                 ) from error
     found: defaultdict[str, list[Judged]] = defaultdict(list)
     for one, count in counts.items():

@@ -165,10 +165,10 @@ def end_of_turn(tokenizer: Any) -> int | None:
     chat = [{"role": "user", "content": "?"}, {"role": "assistant", "content": ANSWER}]
     if (rendered := _rendered(tokenizer, chat)) is None:
         return None
-    behind = tokenizer.encode(rendered.partition(ANSWER)[2], add_special_tokens=False)
+    after = tokenizer.encode(rendered.partition(ANSWER)[2], add_special_tokens=False)
     # Only a token that means nothing else can end a turn.
     special = {*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder}
-    return behind[0] if behind and behind[0] in special else None
+    return after[0] if after and after[0] in special else None
 
 
 def _mark(closing: str) -> str:

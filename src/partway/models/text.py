@@ -90,7 +90,7 @@ class Codec:
         return [token for step in solution.steps for token in self._remember(f"{step}\n")]
 
     def target(self, solution: Solution, finished: bool) -> list[int]:
-        """What the model learns: the steps and, behind a finished solution, how an answer ends."""
+        """What the model learns: the steps and, after a finished solution, how an answer ends."""
         return [*self.steps(solution), *self.closing] if finished else self.steps(solution)
 
     @property
@@ -148,7 +148,7 @@ class Codec:
         steps, question = self.steps(solution), "# How many?\n"
         if (self.decode(steps), self.decode(self.encode(question))) != (text, question):
             return False
-        # Behind a prompt too: some tokenizers drop the first space of whatever they decode.
+        # After a prompt too: some tokenizers drop the first space of whatever they decode.
         asked = self.prompt(question)
         return self.decode(asked + steps) == self.decode(asked) + text
 

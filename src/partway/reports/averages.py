@@ -78,7 +78,7 @@ class Shares:
 
 
 def pooled_shares(runs: Sequence[Mapping[str, Curve]]) -> Shares:
-    """The verdicts of all runs together, in at most so many stretches as can be told apart."""
+    """The verdicts of all runs together, in no more stretches than a reader can distinguish."""
     drawn: defaultdict[int, float] = defaultdict(float)
     counts: dict[Verdict, defaultdict[int, float]] = {verdict: defaultdict(float) for verdict in Verdict}
     for curves in runs:

@@ -18,7 +18,7 @@ FILE = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 
 @click.group(cls=LazyGroup, parts=partial(commands, "buffer"), usual="show")
 def command() -> None:
-    """What a run has kept of its samples.
+    """Look at what a run has kept of its samples, or use it elsewhere.
 
     `partway buffer RUN` is short for `partway buffer show RUN`.
 
@@ -104,8 +104,9 @@ def export(run: str, file: Path, kind: str, as_json: bool) -> None:
 def preferences(run: str, file: Path, trainer: str, as_json: bool) -> None:
     """Write right and wrong continuations to FILE.jsonl, for TRL's DPOTrainer or KTOTrainer.
 
-    Where a wrong sample leaves the kept solutions, its rest is `rejected` and theirs is `chosen`. The prompt
-    holds the question and the steps before, as text. For kto, every continuation is a row with a `label`.
+    From the first step at which a wrong sample differs from a kept solution, its rest is `rejected` and that
+    of the kept one is `chosen`. The prompt holds the question and the steps before, as text. For kto, every
+    continuation is a row with a `label`.
 
     \b
     Examples:

@@ -6,9 +6,11 @@ SECTION, BUFFER = "Look at a run", "partway.reports.buffer_command"
 
 PARTS: Parts = {
     "commands": {
-        "report": Part("partway.reports.commands:report", "One page of tables and figures of runs.", SECTION),
+        "report": Part(
+            "partway.reports.commands:report", "Write one page of tables and figures about runs.", SECTION
+        ),
         "browse": Part("partway.reports.commands:browse", "Read a run's samples in the terminal.", SECTION),
-        "buffer": Part(f"{BUFFER}:command", "What a run has kept: count, export, judge again.", SECTION),
+        "buffer": Part(f"{BUFFER}:command", "Count, export or judge again what a run has kept.", SECTION),
         "buffer show": Part(f"{BUFFER}:show", "Count what a run has kept."),
         "buffer export": Part(f"{BUFFER}:export", "Write the kept solutions as a data set."),
         "buffer preferences": Part(f"{BUFFER}:preferences", "Write right and wrong continuations."),

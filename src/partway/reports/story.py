@@ -53,7 +53,7 @@ def _difference(study: Study, setting: Setting, base: Setting, k: int, where: st
     if found is None:
         return f"{begin}; the two were not measured on the same problems and seeds, so there is no interval."
     if found.low == -found.high and not found.value:  # no problem differs: the interval is Wilson's
-        return f"{begin}. They solve every problem equally often: these runs do not tell the two apart."
+        return f"{begin}. They solve every problem equally often: these runs do not show which is better."
     more = "more" if found.value >= 0 else "fewer"
     interval = f"95% interval {100 * found.low:+.1f} to {100 * found.high:+.1f}"
     return f"{begin}: {abs(100 * found.value):.1f} points {more} ({interval}). {judgement(found)}"
@@ -95,7 +95,7 @@ def judgement(found: Estimate) -> str:
         return "The whole interval is above 0."
     if found.high < 0:
         return "The whole interval is below 0."
-    return "The interval includes 0: these runs do not tell the two apart."
+    return "The interval includes 0: these runs do not show which of the two is better."
 
 
 def _alone(study: Study, setting: Setting, k: int, where: str) -> str:

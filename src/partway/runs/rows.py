@@ -216,7 +216,7 @@ SUMMARY, SAMPLES, PASS1, UNFINISHED = ".json", ".jsonl", ".pass1.jsonl", ".parti
 
 
 def samples_beside(summary: Path) -> tuple[Path, Path]:
-    """Where the samples behind a summary are, and those drawn apart for the paper's pass@1."""
+    """Where the samples of a summary are, and those drawn apart for the paper's pass@1."""
     return summary.with_suffix(SAMPLES), summary.with_suffix(PASS1)
 
 

@@ -311,7 +311,7 @@ class Run:
         return self.directory / "imported_buffer.jsonl"
 
     def nan_batch_file(self, step: int) -> Path:
-        """Where the batch is put whose loss was no number."""
+        """Where the batch is written whose loss was not a number."""
         return self.directory / f"nan_batch_step-{step}.json"
 
     def positions(self) -> dict[str, int]:

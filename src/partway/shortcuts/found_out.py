@@ -1,4 +1,4 @@
-"""What was found out about a model, kept in the user's cache: a check that takes a minute is made once."""
+"""Keeps the results of checks of a model in the user's cache: a check that takes a minute is made once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rounding does to a model's log-probs in shorter floats: no less may be held against a shortcut."""
+"""Measures what rounding to shorter floats does to a model's log-probs; a shortcut may differ as much."""
 
 from __future__ import annotations
 

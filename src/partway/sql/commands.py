@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def sql(
     ctx: click.Context, source: Path, out: Path, split: Split, rejects: Path | None, as_json: bool
 ) -> None:
-    """GeoQuery, Spider or BIRD: queries as steps, each with its database.
+    """Make problems of GeoQuery, Spider or BIRD: queries as steps, each with its database.
 
     The source is the folder of GeoQuery (text2sql-data), Spider or BIRD, with its databases. Problems name
     their database by its path, so leave it where it is or set `database`.

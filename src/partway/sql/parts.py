@@ -10,7 +10,9 @@ PARTS: Parts = {
         )
     },
     "commands": {
-        "data sql": Part("partway.sql.commands:sql", "GeoQuery, Spider or BIRD, with their databases.")
+        "data sql": Part(
+            "partway.sql.commands:sql", "Make problems of GeoQuery, Spider or BIRD, with their databases."
+        )
     },
     "engines": {"chance sql": Part("partway.sql.measures:with_values", "References with other values.")},
 }

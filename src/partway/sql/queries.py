@@ -22,7 +22,7 @@ from sqlglot.errors import ParseError, SqlglotError, TokenError
 from partway.errors import SolutionError, one_line, suggestion
 from partway.solution import Solution
 
-FIRST, NEXT = "WITH ", ", "  # how a step that is no answer begins
+FIRST, NEXT = "WITH ", ", "  # how a step that is not the answer begins
 MAX_CHARACTERS = 20_000
 MAX_LINES = 50  # in search of the longest beginning that parses
 
@@ -38,7 +38,6 @@ class Step:
     text: str
     name: str = ""  # of the common table expression; the last select has none
     run: str = ""
-    is_recursive: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,7 +146,7 @@ def _steps(tree: exp.Query, dialect: str, is_first: bool = True) -> Iterator[Ste
         for cte in clause.expressions if clause else ():
             text = cte.sql(dialect, comments=False)
             begin = ("WITH RECURSIVE " if clause.recursive else FIRST) if is_first else NEXT
-            yield Step(f"{begin}{text}", cte.alias, text, bool(clause.recursive))
+            yield Step(f"{begin}{text}", cte.alias, text)
             is_first = False
         text = tree.sql(dialect, comments=False)
         yield Step(text, "", text)

@@ -175,7 +175,7 @@ class _Pool:
         """How the process of a batch ended; a worker that is gone is dropped."""
         try:
             if not is_ready:
-                raise EOFError("it says nothing")
+                raise EOFError("it does not answer")
             payload = worker.next_payload(time.monotonic() + START_SECONDS)
         except (OSError, EOFError, WireError) as error:
             self.workers.remove(worker)

@@ -1,4 +1,4 @@
-"""What tracking adds to the method: watchers of a training, and ways for its model to leave."""
+"""What tracking adds to the method: watchers of a training, and ways to publish its model."""
 
 from partway.registry import Part, Parts
 

@@ -731,7 +731,7 @@
     return few.join(", ");
   }
 
-  /** Steps on the left, states on the right; `rest` is what was written behind the kept beginning. */
+  /** Steps on the left, states on the right; `rest` is what was written after the kept beginning. */
   function stepsTable(problem, steps, { deviates, failure, rest }, matching = 0) {
     const body = element("tbody");
     steps.forEach((step, place) => {

@@ -163,7 +163,7 @@ def test_comparing_what_cannot_be_compared_is_one_clear_line(tmp_path):
     (tmp_path / "text.jsonl").write_text("once upon a time\n")
     with pytest.raises(RunError, match="no problem in common"):
         compare(tmp_path / "a.jsonl", tmp_path / "b.jsonl")
-    with pytest.raises(RunError, match=r"text.jsonl, line 1: no sample"):
+    with pytest.raises(RunError, match=r"text.jsonl, line 1: not a sample"):
         compare(tmp_path / "a.jsonl", tmp_path / "text.jsonl")
     with pytest.raises(RunError, match="no such file"):
         compare(tmp_path / "a.jsonl", tmp_path / "missing.jsonl")
