@@ -18,7 +18,10 @@ METHOD = [
 # Folders around the method, each of which can be deleted, with the others that it needs.
 AROUND = {
     "adapters": set(),
-    "sandbox": set(),
+    "stepbox": set(),  # a package of its own, as are the next two
+    "storyproblems": set(),
+    "undertest": set(),
+    "sandbox": {"stepbox"},
     "beyond": set(),
     "confidence": set(),
     "data": set(),
@@ -28,14 +31,14 @@ AROUND = {
     "tracking": set(),
     "shortcuts": set(),
     "smollm2": {"shortcuts"},
-    "sql": {"data", "sandbox"},
-    "written": set(),
+    "sql": {"data", "sandbox", "stepbox"},
+    "written": {"undertest"},
     "measuring": set(),
     "replay": {"measuring"},
     "reports": {"measuring"},
-    "runexplorer": {"reports", "measuring"},  # a package of its own beside this one
-    "arms": {"data", "measuring", "reports", "rewards", "tracking"},
-    "demo": {"arms", "data", "measuring", "reports"},
+    "runexplorer": {"reports"},  # a package of its own beside this one
+    "arms": {"measuring", "reports", "rewards", "tracking"},
+    "demo": {"arms", "data", "reports", "storyproblems"},
 }
 WITH_TORCH = {"models", "learning", "sampling", "objectives", "training"}
 WITH_TORCH |= {"confidence", "modelservers", "tracking", "replay", "shortcuts", "smollm2", "arms", "adapters"}
@@ -72,8 +75,9 @@ def imported(path: Path) -> set[str]:
 
 
 def needed(path: Path) -> set[str]:
-    """The folders or files of this package that a file imports, its own apart."""
+    """The folders or files of this package and the packages around it that a file imports, its own apart."""
     names = {name.split(".")[1] for name in imported(path) if name.startswith("partway.")}
+    names |= {name.split(".")[0] for name in imported(path)} & {*AROUND}
     return {name for name in names if name != "__version__"} - {layer(path)}
 
 
@@ -87,6 +91,23 @@ def test_the_method_imports_what_stands_before_it_and_nothing_around_it(path: Pa
 def test_what_is_around_the_method_needs_only_what_it_says(path: Path):
     allowed = set(METHOD) | AROUND[layer(path)]
     assert needed(path) <= allowed
+
+
+def test_what_is_around_the_method_says_no_more_than_it_needs():
+    used = {
+        folder: {one for path in MODULES if layer(path) == folder for one in needed(path)}
+        for folder in AROUND
+    }
+    assert {folder: needs - used[folder] for folder, needs in AROUND.items() if needs - used[folder]} == {}
+
+
+@pytest.mark.parametrize("folder", sorted({*AROUND} - {"rewards"}))
+def test_a_folder_says_what_it_needs_who_needs_it_and_how_to_remove_it(folder: str):
+    inside = PACKAGE / folder
+    said = source((inside if inside.is_dir() else PACKAGE.parent / folder) / "README.md")
+    others = AROUND[folder] | {other for other, needs in AROUND.items() if folder in needs}
+    assert [other for other in sorted(others) if other not in said] == []
+    assert "To remove it" in said
 
 
 def test_every_folder_is_the_method_or_around_it():
@@ -108,6 +129,16 @@ def test_no_two_files_share_a_name_but_parts_and_a_command_and_what_it_calls():
     assert sorted(names) == sorted(set(names))
     commands = set(names) & {path.name for path in (PACKAGE / "cli").glob("[!_]*.py")}
     assert {name for name in commands if "def command(" not in source(PACKAGE / "cli" / name)} == set()
+
+
+def test_no_two_classes_share_a_name():
+    names = [
+        node.name
+        for path in MODULES
+        for node in ast.walk(ast.parse(source(path)))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    assert sorted(names) == sorted(set(names))
 
 
 def test_only_runs_knows_the_names_of_a_run_directory():

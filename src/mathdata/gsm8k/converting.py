@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Literal
 
 from mathdata.gsm8k.paper import read_paper_program
-from mathdata.gsm8k.solutions import NoProgram, Program, Written, read_program
+from mathdata.gsm8k.solutions import NoProgram, Program, WrittenSolution, read_program
 from partway.cli.parallel import side_by_side
 from partway.data.conversion import Conversion, Reject
 from partway.language import Trace, is_correct, trace_all
@@ -132,7 +132,7 @@ def _drafted(row: Row, style: Style) -> Program | NoProgram:
         return NoProgram("the answer is not a number", f"found {row.answer!r} after ####")
     if style == "paper":
         return read_paper_program(row.question, row.lines)
-    return read_program(Written(row.question, row.lines, value))
+    return read_program(WrittenSolution(row.question, row.lines, value))
 
 
 def _problem(row: Row, result: Converted | NoProgram) -> Problem:

@@ -28,7 +28,7 @@ MAX_WORDS_BEFORE_RESULT = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Derivation:
     """One reading of how a value was computed, the rule that read it and the text it read."""
 
     expression: Expression
@@ -46,7 +46,7 @@ class Claim:
 
     place: tuple[int, int]  # line, position in the line
     written: Fraction
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[Derivation, ...]
     letter: str | None = None
     aside: bool = False
 
@@ -137,7 +137,7 @@ def _annotation_claim(line: int, position: int, text: str) -> Claim | None:
     value = None if result is None else value_of(result)
     if expression is None or value is None:
         return None
-    candidate = Candidate(expression, "annotation", text)
+    candidate = Derivation(expression, "annotation", text)
     return Claim((line, position), value, (candidate,) if has_operation(expression) else ())
 
 
@@ -183,7 +183,7 @@ def _results(right: Phrase, head: Token, unit: str) -> Iterator[_Result]:
 
 def _equations(
     line: Line, before: Sequence[Token], right: Phrase, result: _Result, known: Mapping[str, Fraction]
-) -> Iterator[Candidate]:
+) -> Iterator[Derivation]:
     """The readings of what stands before an equals sign that give what stands after it."""
     for reading in left_readings(before):
         expression = parse(reading)
@@ -194,7 +194,7 @@ def _equations(
         for candidate, rule in readings(expression, _last_word(before), result.unit, result.percent):
             value = value_of(candidate, known)
             if value is not None and has_operation(candidate) and _gives(value, result):
-                yield Candidate(candidate, rule, source)
+                yield Derivation(candidate, rule, source)
                 found = True
         if found:  # readings come in order of trust: the first that holds is the one
             return

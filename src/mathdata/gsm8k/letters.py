@@ -9,8 +9,8 @@ from fractions import Fraction
 from mathdata.gsm8k.equations import (
     ANNOTATION,
     MAX_WORDS_BEFORE_RESULT,
-    Candidate,
     Claim,
+    Derivation,
     Line,
     claims_in,
     last_readings,
@@ -142,7 +142,7 @@ class Unknowns:
                 self._take(claims, name, value, place)
                 return
 
-    def _solutions(self, name: str, value: Fraction, place: Place) -> Iterator[Candidate]:
+    def _solutions(self, name: str, value: Fraction, place: Place) -> Iterator[Derivation]:
         """The equations before `place` whose solution is `value`."""
         for equation in self.equations:
             # Letters whose values come later cannot help to find this one.
@@ -152,7 +152,7 @@ class Unknowns:
             if solution is not None and has_operation(solution):
                 found = value_of(solution, self.values)
                 if found is not None and close(found, value):
-                    yield Candidate(solution, "linear", equation.source)
+                    yield Derivation(solution, "linear", equation.source)
 
     def _asides(self) -> list[Claim]:
         """What like terms add up to, each sum as it is first written."""
@@ -185,7 +185,7 @@ class Unknowns:
                     source = " ".join(token.text for token in phrase.tokens)
                     for place, number in stated:
                         if value is not None and close(value, number):
-                            yield Claim(place, number, (Candidate(expression, "letter", source),))
+                            yield Claim(place, number, (Derivation(expression, "letter", source),))
 
 
 def _letter_equations(line: Line) -> Iterator[LetterEquation]:
@@ -232,7 +232,7 @@ def _collected(equation: LetterEquation) -> Iterator[Claim]:
                 a, b = negated(a), negated(b)
             summed, result = total(a), total(b)
             if has_operation(summed) and isinstance(result, Number):
-                candidate = Candidate(summed, "linear", equation.source)
+                candidate = Derivation(summed, "linear", equation.source)
                 yield Claim(equation.place, result.value, (candidate,), aside=True)
 
 

@@ -41,7 +41,7 @@ _ROUNDING_CUE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenSolution:
     """A question, the lines of its written solution, and the answer."""
 
     question: str
@@ -68,7 +68,7 @@ class Program:
     unused: int = 0  # steps read but not needed for the answer
 
 
-def read_program(written: Written) -> Program | NoProgram:
+def read_program(written: WrittenSolution) -> Program | NoProgram:
     """The program that follows from a written solution.
 
     Annotations are read alone first. Only where they leave something open (no answer, a constant nobody
@@ -87,7 +87,7 @@ def read_program(written: Written) -> Program | NoProgram:
 class _Reader:
     """One reading of a written solution."""
 
-    def __init__(self, written: Written, numbers: QuestionNumbers, thorough: bool) -> None:
+    def __init__(self, written: WrittenSolution, numbers: QuestionNumbers, thorough: bool) -> None:
         self.written = written
         self.numbers = numbers
         self.thorough = thorough

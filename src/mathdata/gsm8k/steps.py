@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
 
-from mathdata.gsm8k.equations import Candidate, Claim
+from mathdata.gsm8k.equations import Claim, Derivation
 from mathdata.gsm8k.explanations import QuestionNumbers
 from mathdata.gsm8k.expressions import (
     HUNDRED,
@@ -78,7 +78,7 @@ class Steps:
         """Whether no step has taken up this one yet."""
         return index not in self.uses["added"] and index not in self.uses["scaled"]
 
-    def _read(self, candidate: Candidate, added_later: frozenset[Fraction]) -> _Reading | None:
+    def _read(self, candidate: Derivation, added_later: frozenset[Fraction]) -> _Reading | None:
         resolver = _Resolver(self, candidate.expression, added_later)
         expression = resolver.resolve(candidate.expression, "added")
         if letters(expression) or value_of(expression, {}, self.values) is None:
@@ -111,7 +111,7 @@ class Steps:
         self.steps[index] = replace(self.steps[index], written=written)
         return index
 
-    def _split(self, expression: Expression, candidate: Candidate) -> Expression:
+    def _split(self, expression: Expression, candidate: Derivation) -> Expression:
         """Numerator and denominator of a solved equation as steps of their own."""
         if not isinstance(expression, Operation) or expression.operator != "/":
             return expression
@@ -128,7 +128,7 @@ class Steps:
 @dataclass(frozen=True, slots=True)
 class _Reading:
     expression: Expression
-    candidate: Candidate
+    candidate: Derivation
     taken: dict[int, Role]
 
 

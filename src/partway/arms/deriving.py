@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from partway.arms.experiment import SHARES, TEMPERATURES
-from partway.arms.selecting import Candidate
+from partway.arms.selecting import Contender
 from partway.arms.trials import Problems, Trial, loaded, sampling
 from partway.language import PYTHON
 from partway.models.engine import Engine, Request, SamplingSettings
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from partway.models.loading import LanguageModel
 
 
-def candidates(trial: Trial, run: Run | None, problems: Problems) -> tuple[list[Candidate], Candidate]:
+def candidates(trial: Trial, run: Run | None, problems: Problems) -> tuple[list[Contender], Contender]:
     """What may be chosen, and what one has without choosing; each is measured on dev first."""
     model = trial.experiment.model if run is None else str(run.final)
     if trial.arm.method == "untrained":
@@ -68,7 +68,7 @@ def _candidate(
     temperature: float = 0.8,
     *,
     pass1: bool = True,
-) -> Candidate:
+) -> Contender:
     file_name = name.replace(" ", "-").replace("=", "-")
     plans = {
         "dev": trial.plan(trial.experiment.dev_samples, temperature, pass1=pass1),
@@ -82,7 +82,7 @@ def _candidate(
     }
     # Dev is measured now, test only if the candidate is chosen: `measure` is called by then.
     dev = {metric: fmean(scores) for metric, scores in measures["dev"]().items()}
-    return Candidate(name, dev, measures["test"])
+    return Contender(name, dev, measures["test"])
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from partway.arms import deriving, rounds
 from partway.arms.arms import Arm
 from partway.arms.experiment import Experiment
 from partway.arms.outcomes import Outcome, Spent
-from partway.arms.selecting import Candidate, best, choices
+from partway.arms.selecting import Contender, best, choices
 from partway.arms.trials import Problems, Stage, Tell, Trial, loaded, sampling
 from partway.errors import RunError
 from partway.problem import Problem
@@ -88,7 +88,7 @@ def own_rate(trial: Trial, problems: Problems, of_round: Mapping[str, Any]) -> d
         for rate, run in tried.items():
             train(trial, run, problems, {**of_round, **short, "learning_rate": rate})
     candidates = [
-        Candidate(repr(rate), on_dev(run.evaluations()[run.last_step()]), dict) for rate, run in tried.items()
+        Contender(repr(rate), on_dev(run.evaluations()[run.last_step()]), dict) for rate, run in tried.items()
     ]
     return {"learning_rate": float(best(candidates, trial.experiment.selects).name)} if candidates else {}
 
@@ -131,12 +131,12 @@ def on_dev(summary: Mapping[str, Any]) -> dict[str, float]:
     return {name: row["value"] for name, row in summary["metrics"].items()}
 
 
-def checkpoints(trial: Trial, run: Run, test: Sequence[Problem]) -> list[Candidate]:
+def checkpoints(trial: Trial, run: Run, test: Sequence[Problem]) -> list[Contender]:
     """The checkpoints of a run, the last step's last; the chosen one is the final model."""
     evaluations, final = run.evaluations(), run.final_step
     plan = trial.plan(trial.experiment.test_samples)
     return [
-        Candidate(
+        Contender(
             f"step {step}",
             on_dev(summary),
             partial(

@@ -14,7 +14,7 @@ SELECTED, LAST, BEST_PER_K = "selected", "last", "best_per_k"
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Contender:
     """A model that may be chosen: its metrics on dev, and how it is measured on test when it is."""
 
     name: str
@@ -22,7 +22,7 @@ class Candidate:
     measure: Callable[[], Scores]
 
 
-def best(candidates: Sequence[Candidate], metric: str) -> Candidate:
+def best(candidates: Sequence[Contender], metric: str) -> Contender:
     """The candidate with the best dev metric; of equal ones the better at the largest k, then the later."""
     name, largest = (nearest_metric(one, candidates[0].dev) for one in (metric, LARGEST))
     # `max` takes the first of equal ones, which in reverse order is the latest.
@@ -48,8 +48,8 @@ class Choice:
 
 
 def choices(
-    candidates: Sequence[Candidate],
-    default: Candidate,
+    candidates: Sequence[Contender],
+    default: Contender,
     metrics: Sequence[str],
     *,
     selects: str = "pass@1",

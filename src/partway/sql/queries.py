@@ -32,7 +32,7 @@ _NOT_A_QUERY = "expected a query: WITH ... SELECT ..."
 
 
 @dataclass(frozen=True)
-class Step:
+class QueryStep:
     """A step: its text as a solution has it, and what of it is run."""
 
     text: str
@@ -41,10 +41,10 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Parsed:
+class ParsedQuery:
     """The steps of a text up to where it does not parse, and what is wrong there."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[QueryStep, ...]
     error: str | None = None
 
     @property
@@ -62,38 +62,38 @@ def dialect_flaw(name: str) -> str | None:
 
 
 @lru_cache(maxsize=1 << 14)
-def read(text: str, dialect: str = "sqlite") -> Parsed:
+def read(text: str, dialect: str = "sqlite") -> ParsedQuery:
     """The steps of a text; of one that does not parse, those of the longest beginning that does.
 
     >>> [step.text for step in read("with a as (select 1 x), b as (select * from a) select (x) from b").steps]
     ['WITH a AS (SELECT 1 AS x)', ', b AS (SELECT * FROM a)', 'SELECT x FROM b']
     """
     if len(text) > MAX_CHARACTERS:
-        return Parsed((), f"a text of {len(text):,} characters, the limit is {MAX_CHARACTERS:,}")
+        return ParsedQuery((), f"a text of {len(text):,} characters, the limit is {MAX_CHARACTERS:,}")
     by_lines = _read_lines(text, dialect)
     if by_lines.error is None:
         return by_lines
     try:
-        return Parsed(tuple(_steps(_tree(text, dialect), dialect)))
+        return ParsedQuery(tuple(_steps(_tree(text, dialect), dialect)))
     except SolutionError as error:
         return max(_beginnings(text, dialect, str(error)), by_lines, key=lambda parsed: len(parsed.steps))
 
 
-def _read_lines(text: str, dialect: str) -> Parsed:
+def _read_lines(text: str, dialect: str) -> ParsedQuery:
     """The steps of a text with one on each line, as models learn to write it: most lines are known."""
-    steps: list[Step] = []
+    steps: list[QueryStep] = []
     for line in text.strip().removesuffix(";").split("\n"):
         if steps and not steps[-1].name:
-            return Parsed(tuple(steps), "there is something after the last select")
+            return ParsedQuery(tuple(steps), "there is something after the last select")
         found = _read_line(line.strip(), not steps, dialect)
         if isinstance(found, str):
-            return Parsed(tuple(steps), found)
+            return ParsedQuery(tuple(steps), found)
         steps.append(found)
-    return Parsed(tuple(steps))
+    return ParsedQuery(tuple(steps))
 
 
 @lru_cache(maxsize=1 << 16)
-def _read_line(line: str, is_first: bool, dialect: str) -> Step | str:
+def _read_line(line: str, is_first: bool, dialect: str) -> QueryStep | str:
     """The step that a line is, or what is wrong with it."""
     begins = line[: len(FIRST)].upper() == FIRST if is_first else line.startswith(",")
     if begins:
@@ -107,7 +107,7 @@ def _read_line(line: str, is_first: bool, dialect: str) -> Step | str:
     return steps[0]
 
 
-def _beginnings(text: str, dialect: str, error: str) -> Parsed:
+def _beginnings(text: str, dialect: str, error: str) -> ParsedQuery:
     """The steps of the longest beginning of whole lines that parses."""
     lines = text.rstrip().split("\n")
     if text.lstrip()[: len(FIRST)].upper() == FIRST:
@@ -117,8 +117,8 @@ def _beginnings(text: str, dialect: str, error: str) -> Parsed:
                 tree = _tree(f"{beginning}\nSELECT 1", dialect)
             except SolutionError:
                 continue
-            return Parsed(tuple(_steps(tree, dialect))[:-1], error)
-    return Parsed((), error)
+            return ParsedQuery(tuple(_steps(tree, dialect))[:-1], error)
+    return ParsedQuery((), error)
 
 
 def _tree(text: str, dialect: str) -> exp.Query:
@@ -137,7 +137,7 @@ def _tree(text: str, dialect: str) -> exp.Query:
     return tree
 
 
-def _steps(tree: exp.Query, dialect: str, is_first: bool = True) -> Iterator[Step]:
+def _steps(tree: exp.Query, dialect: str, is_first: bool = True) -> Iterator[QueryStep]:
     """The steps of a parsed query, each spelled alone."""
     try:
         tree = normal(tree)
@@ -146,10 +146,10 @@ def _steps(tree: exp.Query, dialect: str, is_first: bool = True) -> Iterator[Ste
         for cte in clause.expressions if clause else ():
             text = cte.sql(dialect, comments=False)
             begin = ("WITH RECURSIVE " if clause.recursive else FIRST) if is_first else NEXT
-            yield Step(f"{begin}{text}", cte.alias, text)
+            yield QueryStep(f"{begin}{text}", cte.alias, text)
             is_first = False
         text = tree.sql(dialect, comments=False)
-        yield Step(text, "", text)
+        yield QueryStep(text, "", text)
     except (RecursionError, SqlglotError, ValueError) as error:
         raise SolutionError(f"cannot be spelled: {one_line(error)[:200]}") from None
 

@@ -21,7 +21,7 @@ from partway.sql.workers import Answered, Query
 from straightline import BoundedCache
 
 if TYPE_CHECKING:
-    from partway.sql.queries import Parsed
+    from partway.sql.queries import ParsedQuery
 
 ROWS = "rows"  # what a step sets
 VARIATIONS = 4
@@ -85,8 +85,8 @@ class SQLLanguage(Language):
             raise SolutionError(parsed.error)
         return parsed.solution
 
-    def _read(self, text: str) -> Parsed:
-        found: Parsed = _queries().read(text, self.dialect)
+    def _read(self, text: str) -> ParsedQuery:
+        found: ParsedQuery = _queries().read(text, self.dialect)
         return found
 
     def trace_all(self, pairs: Sequence[Attempt]) -> list[Trace]:
@@ -101,7 +101,7 @@ class SQLLanguage(Language):
             for one, query in zip(parsed, queries, strict=True)
         ]
 
-    def _query(self, problem: Problem, parsed: Parsed) -> Query | Answered:
+    def _query(self, problem: Problem, parsed: ParsedQuery) -> Query | Answered:
         """The query to be run, or why there is none."""
         try:
             database = self.database_for(problem)
@@ -113,7 +113,7 @@ class SQLLanguage(Language):
         """The database of a problem."""
         return database_of(problem.context, self.database)
 
-    def _trace(self, parsed: Parsed, found: Answered) -> Trace:
+    def _trace(self, parsed: ParsedQuery, found: Answered) -> Trace:
         failure, steps = found.failure, parsed.steps
         if failure is None and parsed.error is not None:
             failure = Failure("error", f"SyntaxError: {parsed.error}", len(steps))

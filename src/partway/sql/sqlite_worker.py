@@ -60,7 +60,7 @@ class Allowance:
     bytes: int = 512 << 10  # of the rows of one step
 
 
-class Guard:
+class StatementGuard:
     """Says what a statement may do, and counts what it uses."""
 
     def __init__(self) -> None:
@@ -86,13 +86,13 @@ class Store:
     """The databases of this process by their keys, each open once with its guard."""
 
     def __init__(self) -> None:
-        self.open: dict[str, tuple[sqlite3.Connection, Guard]] = {}
+        self.open: dict[str, tuple[sqlite3.Connection, StatementGuard]] = {}
         self.bytes = 0
 
     def load(self, key: str, data: bytes, script: str = "") -> sqlite3.Connection:
         """Keep a database: the bytes of a file, or what a script makes."""
         connection = sqlite3.connect(":memory:", isolation_level=None)
-        guard = Guard()
+        guard = StatementGuard()
         if data:
             if data[18:20] == WAL:
                 data = data[:18] + bytes((1, 1)) + data[20:]
@@ -215,7 +215,7 @@ def _contents(descriptor: int) -> bytes:
 
 def live(
     connection: sqlite3.Connection,
-    guard: Guard,
+    guard: StatementGuard,
     allowance: Allowance,
     whole: bool,
     request: RunRequest,
@@ -243,7 +243,7 @@ def live(
 
 def _run(
     connection: sqlite3.Connection,
-    guard: Guard,
+    guard: StatementGuard,
     allowance: Allowance,
     whole: bool,
     steps: Sequence[Step],
@@ -271,7 +271,11 @@ def _run(
 
 
 def _tables(
-    connection: sqlite3.Connection, guard: Guard, steps: Sequence[Step], allowance: Allowance, dear: float
+    connection: sqlite3.Connection,
+    guard: StatementGuard,
+    steps: Sequence[Step],
+    allowance: Allowance,
+    dear: float,
 ) -> Iterator[Table]:
     """The rows of each step.
 
@@ -290,14 +294,16 @@ def _tables(
         yield connection.execute(query).fetchmany(allowance.rows + 1)
 
 
-def _make_table(connection: sqlite3.Connection, guard: Guard, name: str, text: str, most: int) -> None:
+def _make_table(
+    connection: sqlite3.Connection, guard: StatementGuard, name: str, text: str, most: int
+) -> None:
     guard.materialises = True
     name = _quoted(name)
     connection.execute(f"CREATE TEMP TABLE {name} AS WITH {text} SELECT * FROM {name} LIMIT {most}")
     guard.materialises = False
 
 
-def _ours(connection: sqlite3.Connection, guard: Guard, statement: str) -> None:
+def _ours(connection: sqlite3.Connection, guard: StatementGuard, statement: str) -> None:
     guard.is_ours, guard.materialises = True, False
     connection.execute(statement)
 

@@ -9,7 +9,7 @@ from partway.arms import running
 from partway.arms.arms import SHIPPED, Arm, load_arms, read_arm, shipped_arms
 from partway.arms.experiment import Experiment
 from partway.arms.outcomes import Outcome, Spent, gains, means
-from partway.arms.selecting import BEST_PER_K, LAST, SELECTED, Candidate, Choice, choices
+from partway.arms.selecting import BEST_PER_K, LAST, SELECTED, Choice, Contender, choices
 from partway.arms.side_by_side import _waits, arms_at_once, cells_of
 from partway.arms.tables import headline, scores_table
 from partway.arms.trials import Trial
@@ -18,12 +18,12 @@ from partway.errors import ConfigError, ProblemError
 from partway.runs import Run
 
 
-def candidate(name: str, measured: list[str], **dev: float) -> Candidate:
+def candidate(name: str, measured: list[str], **dev: float) -> Contender:
     def measure():
         measured.append(name)
         return {"pass@1": [dev["one"]], "pass@100": [dev["many"]], "unique": [0.5]}
 
-    return Candidate(name, {"pass@1": dev["one"], "pass@20": dev["many"]}, measure)
+    return Contender(name, {"pass@1": dev["one"], "pass@20": dev["many"]}, measure)
 
 
 def test_the_selected_model_is_best_at_pass_1_and_of_equal_ones_at_the_largest_k():
