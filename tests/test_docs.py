@@ -140,10 +140,27 @@ def test_every_command_in_the_readme_exists():
     assert used <= set(commands())
 
 
-def test_every_page_of_the_documentation_is_in_the_navigation():
+# 17 pages are written by hand, three by code (keys, commands, Python), two are the appendix.
+KINDS = {"Start": 3, "How to": 8, "Reference": 4, "Why": 5, "Appendix": 2}
+
+
+def navigation() -> dict[str, list[str]]:
     groups = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
-    listed = [[group] if isinstance(group, str) else next(iter(group.values())) for group in groups]
-    assert sorted(chain(*listed)) == sorted(path.name for path in (ROOT / "docs").glob("*.md"))
+    return {kind: pages for group in groups for kind, pages in group.items()}
+
+
+def test_pages_are_of_four_kinds_and_an_appendix_and_the_navigation_has_them_all():
+    assert {kind: len(pages) for kind, pages in navigation().items()} == KINDS
+    assert sorted(chain(*navigation().values())) == sorted(path.name for path in (ROOT / "docs").glob("*.md"))
+
+
+@pytest.mark.parametrize(
+    "page", sorted({*chain(*navigation().values())} - {"api.md", "cli.md", "experiments.md"})
+)
+def test_a_page_opens_with_what_its_reader_can_do_after_it(page: str):
+    title, empty, opening = (ROOT / "docs" / page).read_text(encoding="utf-8").splitlines()[:3]
+    assert (title[:2], empty) == ("# ", "")
+    assert opening.startswith("After this page you ")
 
 
 def test_what_the_page_on_the_algorithm_names_is_what_runs():
