@@ -5,17 +5,17 @@ One trainer per run directory: whoever writes it holds its lock, which the syste
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import platform
 import shutil
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
+
+from filelock import FileLock, Timeout
 
 from partway.errors import RunError
 from partway.files import atomic_writer
@@ -152,8 +152,6 @@ def _size(path: Path) -> int:
 
 
 LOCK = ".lock"
-# Network file systems that cannot lock: training goes on, with a warning.
-UNSUPPORTED = {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
 
 
 @contextmanager
@@ -163,64 +161,25 @@ def writing_alone(directory: Path, warn: Callable[[str], None]) -> Iterator[None
     The lock is on the open file, so it ends with its holder, also one that was killed. Its text only says
     to a reader who that is.
     """
-    path = directory / LOCK
+    directory.mkdir(parents=True, exist_ok=True)
+    path, lock = directory / LOCK, FileLock(directory / LOCK, blocking=False)
     try:
-        stream = _locked(path)
-    except BlockingIOError:
+        lock.acquire()
+    except Timeout:
         raise RunError(
             f"{directory}: another process is training in it ({_holder(path)}); wait for it or stop it, "
             "or choose another output_dir"
         ) from None
-    except OSError as error:
-        if error.errno not in UNSUPPORTED:
-            raise RunError(
-                f"{path}: cannot be locked ({error.strerror}); choose another output_dir"
-            ) from error
-        warn(f"{directory} cannot be locked on this file system: see to it that one process trains in it")
-        yield
-        return
+    except (OSError, NotImplementedError) as error:  # of network file systems that cannot lock
+        warn(f"{directory} cannot be locked ({error}): see to it that one process trains in it")
     try:
+        with suppress(OSError):  # Windows lets nobody else write what is locked, nor remove it
+            path.write_text(f"process {os.getpid()} on {platform.node()} since {now()}\n", encoding="utf-8")
         yield
     finally:
-        path.unlink(missing_ok=True)  # while it is still locked: nobody else can believe to hold it
-        stream.close()
-
-
-def _locked(path: Path) -> TextIO:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        stream = path.open("a+", encoding="utf-8")
-        try:
-            _lock(stream)
-            # Its last holder may have removed it between our opening and locking it: then ours is no file.
-            if _is_still(path, stream):
-                stream.truncate(0)
-                stream.write(f"process {os.getpid()} on {platform.node()} since {now()}\n")
-                stream.flush()
-                return stream
-        except BaseException:
-            stream.close()
-            raise
-        stream.close()
-
-
-if sys.platform == "win32":
-
-    def _lock(stream: TextIO) -> None:
-        """Nothing is locked on Windows."""
-
-else:
-    import fcntl
-
-    def _lock(stream: TextIO) -> None:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _is_still(path: Path, stream: TextIO) -> bool:
-    try:
-        return os.path.samestat(path.stat(), os.fstat(stream.fileno()))
-    except FileNotFoundError:
-        return False
+        with suppress(OSError):
+            path.unlink()  # while it is still locked: nobody else can believe to hold it
+        lock.release()
 
 
 def _holder(path: Path) -> str:
