@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from partway.config_files import read_settings
+from partway.cli.config_files import read_settings
 
 GB = 2**30
 

@@ -13,7 +13,7 @@ METHOD = [
     "errors", "files", "registry",
     "solution", "problem", "language", "problems", "buffer", "sample", "runs",
     "models", "learning", "sampling", "objectives", "evaluation",
-    "config_files", "training", "cli", "__main__", "__init__",
+    "settings", "training", "cli", "__main__", "__init__",
 ]  # fmt: skip
 # Folders around the method, each of which can be deleted, with the others that it needs.
 AROUND = {

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from training_cases import apples, tiny_gpt_neo
 
-from partway.config_files import checked, read_settings
+from partway.cli.config_files import read_settings
 from partway.models.loading import LanguageModel
 from partway.models.tiny import build_tiny_model
 from partway.objectives import objective
 from partway.problem import Problem
+from partway.settings import checked
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 from partway.training.config import PRESETS
 

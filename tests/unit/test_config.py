@@ -5,8 +5,9 @@ from typing import Literal
 
 import pytest
 
-from partway.config_files import checked, parse_overrides, read_settings
+from partway.cli.config_files import file_of, parse_overrides, read_settings
 from partway.errors import ConfigError
+from partway.settings import checked
 from partway.training import SelfSamplingConfig
 
 
@@ -142,9 +143,9 @@ def test_a_mistake_is_told_with_the_file_that_makes_it(tmp_path):
     (tmp_path / "leaf.yaml").write_text("base: base.yaml\nlearning_rat: 1\n")
     settings = read_settings(tmp_path / "leaf.yaml")
     with pytest.raises(ConfigError, match=r"base\.yaml: max_steps is 'many'"):
-        checked(settings, Schema, source=tmp_path / "leaf.yaml")
+        checked(settings, Schema, where=file_of(tmp_path / "leaf.yaml"))
     with pytest.raises(ConfigError, match=r"leaf\.yaml: unknown key 'learning_rat'"):
-        checked({"learning_rat": 1}, Schema, source=tmp_path / "leaf.yaml")
+        checked({"learning_rat": 1}, Schema, where=file_of(tmp_path / "leaf.yaml"))
 
 
 @pytest.mark.parametrize("text", ["2024-99-99", "1,[", "[", "{"])

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from partway.config_files import checked, read_settings
+from partway.cli.config_files import read_settings
 from partway.errors import ConfigError, suggestion
+from partway.settings import checked
 
 SHIPPED = Path(__file__).parent / "shipped"
 

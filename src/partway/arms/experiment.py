@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from partway import registry
 from partway.arms.arms import Arm, load_arms, refuse_shared
-from partway.config_files import checked, read_settings
+from partway.cli.config_files import file_of, read_settings
 from partway.errors import ConfigError, ProblemError, suggestion
 from partway.problem import Problem
 from partway.problems import load_problems
+from partway.settings import checked
 
 if TYPE_CHECKING:
     from partway.training import SelfSamplingConfig
@@ -281,8 +282,8 @@ def read_experiment(path: Path | None, given: Mapping[str, Any]) -> Experiment:
     """The comparison that a file tells, with what is `given` on top; either may be all there is."""
     content = (read_settings(path) if path is not None else {}) | dict(given)
     other_way = {key: content.pop(key) for key in [f.name for f in fields(_ExperimentFile)] if key in content}
-    told = checked(other_way, _ExperimentFile, source=path)
-    sizes = checked(content, Experiment, source=path)
+    told = checked(other_way, _ExperimentFile, where=file_of(path))
+    sizes = checked(content, Experiment, where=file_of(path))
     if "arms" not in told:
         raise ConfigError("no arms to compare; name some with --arms, such as mle,fcs,fcs+pcs, or in a file")
     data, seeds = told.get("data"), told.get("seeds", _ExperimentFile.seeds)

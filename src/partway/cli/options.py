@@ -12,12 +12,12 @@ from typing import Any, TypeVar, cast
 import click
 
 from partway.cli.training_keys import language_schemas
-from partway.config_files import checked
 from partway.errors import ConfigError
 from partway.language import Language
 from partway.language.language import language_class, schema_of
 from partway.registry import code_refused
 from partway.runs import Run, language_for
+from partway.settings import checked
 
 Callback = TypeVar("Callback", bound=Callable[..., Any])
 

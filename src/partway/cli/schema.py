@@ -9,8 +9,8 @@ from dataclasses import MISSING, Field, fields
 from enum import Enum
 from typing import Any, Literal, Union
 
+from partway.cli.config_files import BASE
 from partway.cli.training_keys import language_schemas
-from partway.config_files import BASE
 from partway.training.config import SelfSamplingConfig
 
 Schema = dict[str, Any]
@@ -62,7 +62,7 @@ def _property(f: Field[Any], hint: Any) -> Schema:
 
 
 def _options(hint: Any) -> list[Schema]:
-    """What may stand for a setting, as `partway.config_files.coerce` takes it."""
+    """What may stand for a setting, as `partway.settings.coerce` takes it."""
     origin = typing.get_origin(hint)
     if hint is Any:
         return [{}]

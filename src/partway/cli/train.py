@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
+from partway.cli.config_files import file_of, parse_overrides, read_settings
 from partway.cli.options import AS_JSON, declared
 from partway.cli.training_keys import training_keys
-from partway.config_files import Settings, parse_overrides, read_settings
 from partway.errors import ConfigError, ProblemError, suggestion
+from partway.settings import Settings
 
 if TYPE_CHECKING:
     from partway.problem import Problem
@@ -151,7 +152,7 @@ def command(
         overrides.setdefault("disable_tqdm", "true")
     if not {"eval_file", "eval_strategy"} & {*settings, *overrides}:
         overrides["eval_strategy"] = "no"  # nothing is evaluated, so its steps need not fit those of saving
-    args = config_of(settings, overrides, config)
+    args = config_of(settings, overrides, file_of(config))
     _check_reporting(args)
     trunk = None if branch is None else Run.at(branch)
     if dry_run:

@@ -12,10 +12,10 @@ from typing import Any, Literal
 from partway.buffer import Rules, Verdict, reconsider, seed_buffers
 from partway.buffer.buffer import KINDS
 from partway.buffer.rules import DeadEnds
-from partway.config_files import checked
 from partway.errors import ConfigError, RunError, shown
 from partway.language.language import Dedup, flat, language_of
 from partway.runs import Run, read_rows
+from partway.settings import checked
 from straightline import StateMode
 
 LEAST = {"length_tolerance": 0, "length_limit": 1, "max_solutions_per_problem": 1}  # as training asks

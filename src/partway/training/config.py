@@ -5,10 +5,9 @@ Defaults are the paper's (appendix, table of hyperparameters). Keys that TRL has
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import Enum
-from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
 import torch
@@ -17,7 +16,6 @@ from transformers import TrainingArguments
 from partway import registry
 from partway.buffer import Rules
 from partway.buffer.rules import SELF_SAMPLING
-from partway.config_files import checked, coerce
 from partway.errors import ConfigError, one_line
 from partway.evaluation import EvaluationPlan
 from partway.language import Language
@@ -26,6 +24,7 @@ from partway.models.engine import SamplingSettings
 from partway.models.loading import Bits
 from partway.models.prompts import Asking
 from partway.objectives import Objective, objective, objective_class, objective_names
+from partway.settings import checked, coerce
 from partway.training.impossible import check_device, check_settings
 
 
@@ -402,13 +401,13 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
 def config_of(
     settings: Mapping[str, Any],
     overrides: Mapping[str, str] | None = None,
-    source: str | Path | None = None,
+    where: Callable[[str], str] = lambda key: "",
 ) -> SelfSamplingConfig:
     """The config that a file and `--key value` pairs describe, those for the language in `language_args`."""
     language = (overrides or {}).get("language") or settings.get("language") or "python"
     aim = (overrides or {}).get("objective") or settings.get("objective") or "mle_aug"
     nested = {"language_args": _language_schema(str(language)), "objective_args": objective_class(str(aim))}
-    return SelfSamplingConfig(**checked(settings, SelfSamplingConfig, overrides, source, nested))
+    return SelfSamplingConfig(**checked(settings, SelfSamplingConfig, overrides, where, nested))
 
 
 def _language_schema(name: str) -> type:

@@ -10,7 +10,7 @@ import pytest
 
 from partway.arms.arms import load_arms
 from partway.cli import train
-from partway.config_files import parse_overrides, read_settings
+from partway.cli.config_files import file_of, parse_overrides, read_settings
 from partway.data import commands as data
 from partway.measuring import commands as evaluate
 from partway.problem import Problem
@@ -158,7 +158,7 @@ def train_settings(arguments: list[str]) -> SelfSamplingConfig:
     context = train.command.make_context("train", [str(CONFIGS.parent / arguments[1]), *arguments[2:]])
     overrides = parse_overrides(context.params["pairs"])
     config = context.params["config"]
-    return config_of(read_settings(config), overrides, config)
+    return config_of(read_settings(config), overrides, file_of(config))
 
 
 def test_one_command_remakes_a_table_and_goes_on_where_it_stopped(reproduce):

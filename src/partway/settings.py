@@ -1,7 +1,5 @@
-"""Settings from a YAML file and `--key value` pairs: merged, and checked against a dataclass.
+"""Settings checked against a dataclass: every key is one of its fields, every value of that field's type.
 
-A file may begin from others beside it with `base: other.yaml` or `base: [one.yaml, another.yaml]`, later ones
-on top of earlier ones; what it says itself comes on top of them, and the command line on top of that.
 transformers' HfArgumentParser does less: it takes "many" for a number of a file, suggests no key, and has no
 place for a setting that is a text or a list.
 """
@@ -12,74 +10,30 @@ import dataclasses
 import math
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from pathlib import Path
 from typing import Any, Literal, Union
 
 from partway.errors import ConfigError, clipped, shown, suggestion
-from partway.files import Unreadable, parse_yaml, read_object
+from partway.files import Unreadable, parse_yaml
 
 Settings = dict[str, Any]
-Layers = list[tuple[Path, Settings]]
 
-BASE = "base"
 NEAR = 0.7  # how alike a key must be to what was written to be worth a question
 LARGEST_INTEGER = 2**63  # what other programs and file formats hold
-
-
-def read_settings(path: str | Path) -> Settings:
-    """The settings in a YAML file, on top of those of its bases."""
-    return {key: value for _, settings in read_layers(Path(path)) for key, value in settings.items()}
-
-
-def read_layers(path: Path, _above: tuple[Path, ...] = ()) -> Layers:
-    """Every file that `path` begins from and what it says itself, `path` last."""
-    if path.resolve() in _above:
-        raise ConfigError(f"{path}: is its own base; remove one of the `base:` lines")
-    try:
-        settings = read_object(path, parse_yaml)
-    except Unreadable as error:
-        raise ConfigError(f"{path}: {error}") from None
-    bases = settings.pop(BASE, [])  # no setting itself: what is left is checked against the schema
-    inherited: Layers = []
-    for base in bases if isinstance(bases, list) else [bases]:
-        inherited += read_layers(path.parent / str(base), (*_above, path.resolve()))
-    return [*inherited, (path, settings)]
-
-
-def parse_overrides(arguments: Sequence[str]) -> dict[str, str]:
-    """The pairs in `--key value`, `--key=value` and, for switches, `--key` alone.
-
-    >>> parse_overrides(["--learning-rate", "1e-5", "--bf16", "--seed=7"])
-    {'learning_rate': '1e-5', 'bf16': 'true', 'seed': '7'}
-    """
-    pairs: dict[str, str] = {}
-    rest = list(arguments)
-    while rest:
-        word = rest.pop(0)
-        if not word.startswith("--") or word == "--":
-            raise ConfigError(f"'{word}' stands alone; expected --key value, and a file before them")
-        name, equals, value = word[2:].partition("=")
-        if not equals:
-            value = rest.pop(0) if rest and not rest[0].startswith("--") else "true"
-        if value.encode(errors="ignore").decode() != value:
-            raise ConfigError(f"--{name}: {shown(value)} is not UTF-8 text")
-        pairs[name.replace("-", "_")] = value
-    return pairs
 
 
 def checked(
     settings: Mapping[str, Any],
     schema: type,
     overrides: Mapping[str, str] | None = None,
-    source: str | Path | None = None,
+    where: Callable[[str], str] = lambda key: "",
     nested: Mapping[str, type] | None = None,
 ) -> Settings:
     """`settings` with `overrides` on top, every key a field of `schema`, every value of that field's type.
 
-    A mistake in `settings` is reported with the file that made it, if `source` is where they were read. The
-    fields of a `nested` schema may stand beside the others; they are gathered under its key.
+    What is said of a mistake in `settings` begins with `where` its key was found. The fields of a `nested`
+    schema may stand beside the others; they are gathered under its key.
     """
     schemas = {**(nested or {}), "": schema}  # last, so that its own fields win
     places = {name: (place, hint) for place, of in schemas.items() for name, hint in _hints(of).items()}
@@ -94,7 +48,7 @@ def checked(
         try:
             put(key, value)
         except ConfigError as error:
-            raise ConfigError(f"{_file_with(key, source)}{error}") from None
+            raise ConfigError(f"{where(key)}{error}") from None
     for key, text in (overrides or {}).items():
         put(key, from_command_line(text), text)
     result = found.pop("")
@@ -114,11 +68,6 @@ def known(key: str, names: Sequence[str]) -> str:
     longer = sorted((n for n in names if f"_{key}_" in f"_{n}_"), key=lambda n: not n.startswith(key))
     near = suggestion(key, longer[:1], cutoff=0) or suggestion(key, names, cutoff=NEAR)
     raise ConfigError(f"unknown key '{clipped(key, 60)}'{near or '; docs/keys.md lists all keys'}")
-
-
-def _file_with(key: str, source: str | Path | None) -> str:
-    layers = read_layers(Path(source)) if source is not None else []
-    return next((f"{path}: " for path, settings in reversed(layers) if key in settings), "")
 
 
 def from_command_line(text: str) -> Any:
