@@ -14,7 +14,7 @@ import click
 
 from benchmarks.tables import COUNT, print_table
 from partway.buffer import SolutionBuffer, write_buffers
-from partway.language import trace, tracing
+from partway.language import python, trace
 from partway.problem import Problem
 
 SOLUTIONS = 5
@@ -86,7 +86,7 @@ def fill(problems: int) -> tuple[dict[str, SolutionBuffer], float]:
             if len(buffer) == SOLUTIONS:
                 break
         if index % 1000 == 0:
-            tracing.forget()  # remembered traces would count as memory of the buffers
+            python.forget()  # remembered traces would count as memory of the buffers
     return buffers, seconds / considered * 1e6
 
 

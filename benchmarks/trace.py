@@ -15,7 +15,7 @@ import click
 
 from benchmarks.tables import COUNT, print_table
 from partway.errors import ProblemError
-from partway.language import trace_all, tracing
+from partway.language import python, trace_all
 
 ROUNDS = 5
 LOOP_PROGRAMS = 300
@@ -148,7 +148,7 @@ def parse_all(texts: Sequence[str]) -> None:
 
 
 def trace_cold(texts: Sequence[str]) -> None:
-    tracing.forget_lines()
+    python.forget_lines()
     trace_afresh(texts)
 
 
@@ -158,7 +158,7 @@ def loop_program(index: int) -> str:
 
 def trace_afresh(texts: Sequence[str]) -> None:
     """Trace programs of which none is remembered; dropping those of the last round counts as well."""
-    tracing.forget()
+    python.forget()
     trace_all(texts)
 
 

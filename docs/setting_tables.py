@@ -10,7 +10,7 @@ from textwrap import fill
 from typing import Any
 
 from partway import registry
-from partway.language.language import LANGUAGES, language_class, schema_of
+from partway.language.named import LANGUAGES, language_class, schema_of
 from partway.training.config import SelfSamplingConfig, own_fields
 from partway.training.impossible import HARMLESS, REFUSED
 

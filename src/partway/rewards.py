@@ -17,7 +17,7 @@ from typing import Any
 from partway.buffer import SolutionBuffer
 from partway.errors import SandboxError
 from partway.language import PYTHON, Language, State, Trace, trace_all
-from partway.language.language import language_of
+from partway.language.named import language_of
 from partway.problem import Problem
 from partway.solution import Solution
 
@@ -195,5 +195,5 @@ def _share(trace: Trace, solutions: Sequence[Trace], language: Language) -> floa
             # A state can be reached twice, by a step that changes nothing; the later one is further.
             shares[state] = max(shares.get(state, 0.0), length / len(solution.solution))
     # The rule by which a buffer finds partially-correct solutions (Alg. 3, lines 3-5).
-    length = language.longest_known_prefix(trace, shares)
+    length = trace.longest_known_prefix(shares)
     return shares[trace.states[length - 1]] if length else 0.0

@@ -12,7 +12,8 @@ from typing import TypeVar
 
 from partway.buffer import SolutionBuffer
 from partway.errors import CodeError, PartwayError, RunError
-from partway.language.language import Language, flat
+from partway.language.language import Language
+from partway.language.named import flat
 from partway.problem import Problem
 from partway.runs import Row, Run
 from runexplorer.known import evaluation_view, self_sample_groups, self_samples_view

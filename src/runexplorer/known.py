@@ -36,7 +36,7 @@ class KnownSolutions:
         row: Row = {
             "steps": self.states.step_rows(trace, self.language),
             "deviates": deviation(trace.solution, self.solutions[0]) if self.solutions else None,
-            "matching": self.language.longest_known_prefix(trace, self.states.numbers),
+            "matching": trace.longest_known_prefix(self.states.numbers),
             "is_right": self._is_right(trace),
         }
         if trace.has_answer:

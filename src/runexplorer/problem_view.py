@@ -14,7 +14,7 @@ from partway import registry
 from partway.buffer import SolutionBuffer
 from partway.errors import CodeError
 from partway.language import Language
-from partway.language.language import Unread
+from partway.language.named import Unread
 from partway.problem import Problem
 from partway.registry import refused
 from partway.reports.buffer_html import unshown_tests

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from benchmarks import learning_contenders, sample, sampling_contenders, trace, train
 from benchmarks.__main__ import BENCHMARKS, app
 from partway.errors import ProblemError
-from partway.language import trace_all, tracing
+from partway.language import python, trace_all
 from partway.learning.token_tree import Targets
 from partway.models.engine import SamplingSettings
 from partway.models.loading import load_model
@@ -123,7 +123,7 @@ def test_cold_tracing_knows_no_line_and_warm_tracing_no_program(monkeypatch):
     monkeypatch.setattr(
         trace,
         "trace_all",
-        lambda texts: known.append((len(parsing.known_lines) > 0, len(tracing._memos))),
+        lambda texts: known.append((len(parsing.known_lines) > 0, len(python._memos))),
     )
     trace.trace_afresh([])
     trace.trace_cold([])

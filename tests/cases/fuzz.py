@@ -33,8 +33,8 @@ from typing import Any
 import hostile_runner
 
 from partway import Trace
-from partway.language import trace_all, tracing
-from partway.language.tracing import Memo
+from partway.language import python, trace_all
+from partway.language.python import Memo
 from stepbox import pool
 from straightline import parsing, renaming
 from undertest import passes
@@ -128,7 +128,7 @@ def shrink_caches(size: int) -> None:
     """Give every cache that a program's text may fill `size` bytes instead of the usual tens of megabytes."""
     global SETTLED
     SETTLED = 40_000
-    tracing._memos = defaultdict(lambda: Memo(size))
+    python._memos = defaultdict(lambda: Memo(size))
     for cache in (parsing.known_lines, renaming._blanks):
         cache._half = cache._most = size // 2
 
@@ -246,7 +246,7 @@ def traced(mutants: list[str], number: int) -> list[str]:
         seconds = time.process_time() - started
         assert seconds < MOST_SECONDS, f"{seconds:.2f} s for one program: {code!r}"
     for cheat, tests in [cheating_comparison(rng) for _ in range(JUDGED)]:
-        assert not passes(cheat, (tests,), tracing.run_isolated), f"a cheat passes {tests!r}: {cheat!r}"
+        assert not passes(cheat, (tests,), python.run_isolated), f"a cheat passes {tests!r}: {cheat!r}"
     again = mutants[number % 50 :: 50]
     for code, first, second in zip(again, traces[number % 50 :: 50], traced_afresh(again), strict=True):
         certain = all(t.failure is None or t.failure.kind in ("error", "forbidden") for t in (first, second))
@@ -256,11 +256,11 @@ def traced(mutants: list[str], number: int) -> list[str]:
 
 def traced_afresh(codes: list[str]) -> list[Trace]:
     """Traces that do not come from memory, which goes on growing as it would in a long run."""
-    memos, tracing._memos = tracing._memos, defaultdict(Memo)
+    memos, python._memos = python._memos, defaultdict(Memo)
     try:
         return trace_all(codes)
     finally:
-        tracing._memos = memos
+        python._memos = memos
 
 
 def check(code: str, found: Trace) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from partway import Trace, trace
 from partway.language import is_correct, trace_all
-from partway.language.tracing import forget
+from partway.language.python import forget
 from stepbox import pool
 
 CANARY = """

@@ -8,6 +8,7 @@ import pytest
 from report_cases import leave_unpainted, write_run
 
 from partway.errors import CodeError
+from partway.language.named import settings_of
 from partway.registry import code_refused
 from partway.runs import Run, language_for
 from runexplorer.explorer import Explorer
@@ -116,7 +117,7 @@ def test_a_module_that_is_not_there_is_the_message(partway, foreign):
 
 
 def test_whoever_trains_or_evaluates_runs_what_the_settings_name(foreign):
-    settings = language_for(str(foreign)).settings()
+    settings = settings_of(language_for(str(foreign)))
     assert "foreign:" in str(settings)
     assert ran(foreign)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from partway import Trace
 from partway.language import trace_all
-from partway.language.tracing import forget
+from partway.language.python import forget
 from stepbox import pool
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the walls differ elsewhere")

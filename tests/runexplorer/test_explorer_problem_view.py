@@ -11,7 +11,7 @@ from partway.cli.trace_tables import values_by_step
 from partway.evaluation import Evaluation, EvaluationPlan, ProblemResult
 from partway.evaluation.samples import judge, whole
 from partway.language import PYTHON, Failure, PythonLanguage, Trace, trace
-from partway.language.language import language_of
+from partway.language.named import language_of
 from partway.problem import Problem
 from partway.reports.trace_html import KnownStates
 from partway.runs.run import keep_problems

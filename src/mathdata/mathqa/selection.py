@@ -17,7 +17,7 @@ from mathdata.mathqa.templates import overlaps
 from partway.data.conversion import Conversion, Reject
 from partway.errors import ProblemError
 from partway.language import Trace, trace_all
-from partway.language.checkers import is_number
+from partway.language.language import is_number
 from partway.problem import Problem
 
 Row = Mapping[str, Any]

@@ -14,6 +14,7 @@ from partway.arms.outcomes import Outcome, Spent
 from partway.arms.selecting import Contender, best, choices
 from partway.arms.trials import Problems, Stage, Tell, Trial, loaded, sampling
 from partway.errors import RunError
+from partway.language.named import settings_of
 from partway.problem import Problem
 from partway.runs import Run
 
@@ -100,7 +101,7 @@ def train(trial: Trial, run: Run, problems: Problems, of_round: Mapping[str, Any
 
     config = trial.experiment.training_config(trial.arm, trial.seed, run.directory, of_round)
     if run.is_finished:
-        check_same(run, config.settings | config.built_language.settings(), problems["train"])
+        check_same(run, config.settings | settings_of(config.built_language), problems["train"])
         return
     relay = Relay(lambda done, total, text: trial.tell(Stage("training", done, total, text)))
     trainer = SelfSamplingTrainer(

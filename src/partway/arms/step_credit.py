@@ -81,7 +81,7 @@ class KnownSteps(StepCredit):
         right = [
             len(nodes_of(trace))
             if language.is_correct(problem, trace)
-            else language.longest_known_prefix(trace, states)
+            else trace.longest_known_prefix(states)
             for trace, _ in group
         ]  # so many parts of each sample
         went_on, came_to = Counter[int](), Counter[int]()  # copies that were right at a depth, or up to it

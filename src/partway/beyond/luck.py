@@ -13,7 +13,7 @@ from typing import Any
 
 from partway.beyond.variation import Audit, audit, signature, strange_literals
 from partway.buffer import SolutionBuffer, Verdict
-from partway.buffer.rules import AddedRule, Candidate, Known
+from partway.buffer.rules import AddedRule, Candidate
 from partway.errors import ConfigError
 from partway.language import Language
 from partway.problem import Problem
@@ -30,7 +30,7 @@ def rule(setting: str = "drop") -> AddedRule:
     return AddedRule(partial(not_lucky, drops=drops), "no_dead_end", outvoted, learns_doubted=not drops)
 
 
-def not_lucky(candidate: Candidate, known: Known, drops: bool) -> Candidate:
+def not_lucky(candidate: Candidate, known: SolutionBuffer, drops: bool) -> Candidate:
     """It is right with other numbers, too; if not, it is marked, or only its beginnings are left."""
     problem, solution = known.problem, candidate.trace.solution
     if not candidate.is_whole or solution == problem.reference:
@@ -46,7 +46,7 @@ def not_lucky(candidate: Candidate, known: Known, drops: bool) -> Candidate:
     return candidate._replace(doubt=reason)
 
 
-def outvoted(known: Known) -> Mapping[Solution, str]:
+def outvoted(known: SolutionBuffer) -> Mapping[Solution, str]:
     """Kept solutions that most others disagree with, where there is no reference to compare with."""
     if known.problem.reference is not None:
         return {}

@@ -15,12 +15,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice, product
-from typing import Any, Literal, cast
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
-from partway.language.checkers import is_number
-from partway.language.language import Language
+from partway.language.language import Language, Trace, is_number, tests_of
 from partway.language.python import trace_all
-from partway.language.tracing import Trace
 from partway.problem import Problem
 from partway.solution import Solution
 from straightline.parsing import UNPARSABLE, parse_tree
@@ -128,9 +126,9 @@ def audit(problem: Problem, solution: Solution, language: Language) -> Audit:
     """Whether `solution` answers as the reference does when the question's numbers are changed."""
     reference = problem.reference
     assert reference is not None, "without a reference solutions are compared with each other"
-    if language.tests(problem) is not None:
+    if tests_of(problem, language) is not None:
         return Audit("undecided", "tests say what is right, not a number")
-    if others := language.variations(problem):
+    if others := _variations(problem, language):
         return _elsewhere(others, reference, solution, language)
     if max(len(reference.text), len(solution.text)) > MAX_CHARACTERS:
         return Audit("undecided", f"a program of more than {MAX_CHARACTERS:,} characters is not run again")
@@ -140,6 +138,18 @@ def audit(problem: Problem, solution: Solution, language: Language) -> Audit:
         if exact.verdict == "confirmed":  # whole for these numbers, so that rounding did nothing
             return exact
     return found
+
+
+@runtime_checkable
+class Varied(Protocol):
+    """A language may put a problem into other contexts, where luck shows itself."""
+
+    def variations(self, problem: Problem) -> Sequence[Problem]:
+        """The same problem in other contexts."""
+
+
+def _variations(problem: Problem, language: Language) -> Sequence[Problem]:
+    return language.variations(problem) if isinstance(language, Varied) else ()
 
 
 def _elsewhere(
@@ -156,7 +166,7 @@ def _elsewhere(
 
 def signature(problem: Problem, solution: Solution, language: Language) -> tuple[Any, ...]:
     """What a solution answers under changed numbers, the same changes for every solution of a question."""
-    if others := language.variations(problem):
+    if others := _variations(problem, language):
         found = language.trace_all([(one, solution.text) for one in others])
         return tuple(one.states[-1] if one.has_answer else None for one in found)
     program, known = _Program(solution), numbers_in(problem.question)

@@ -13,7 +13,7 @@ from partway.buffer.prefixes import KnownPrefixes, Prefix
 from partway.buffer.rules import Candidate, Rules, Verdict
 from partway.errors import ConfigError
 from partway.language import PYTHON, Language, State, Trace
-from partway.language.language import language_of
+from partway.language.named import language_of, settings_of
 from partway.problem import Problem
 from partway.solution import EMPTY, Solution
 
@@ -203,7 +203,7 @@ class SolutionBuffer:
             for kind, kept in zip(KINDS, self._kept, strict=True)
             for leaf, found in kept.items()
         ]
-        rules = {**asdict(self.rules), **self.language.settings()}
+        rules = {**asdict(self.rules), **settings_of(self.language)}
         lengths = {"max_length": self.max_length, "usual_length": self.usual_length}
         return {"rules": rules, **lengths, "solutions": solutions}
 

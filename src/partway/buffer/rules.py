@@ -11,15 +11,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import cached_property, lru_cache
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from partway import registry
-from partway.buffer.prefixes import KnownPrefixes, Prefix
-from partway.language import Language, State, Trace
+from partway.language import State, Trace
 from partway.language.language import Dedup
 from partway.problem import Problem
 from partway.registry import imported, is_refused, refused
 from partway.solution import Solution
+
+if TYPE_CHECKING:
+    from partway.buffer.buffer import SolutionBuffer as Known  # what a rule may look at, and must not change
 
 SELF_SAMPLING = {  # the setting: its name in tables, and what is learned from
     "none": ("references only", "the given solutions alone"),
@@ -76,33 +78,7 @@ class Candidate(NamedTuple):
         return self._replace(is_whole=False, instead=instead)
 
 
-class Known(Protocol):
-    """What a rule may look at, and must not change: the buffer."""
-
-    @property
-    def problem(self) -> Problem: ...
-    @property
-    def language(self) -> Language: ...
-    @property
-    def rules(self) -> Rules: ...
-    @property
-    def prefixes(self) -> KnownPrefixes:
-        """M."""
-        ...
-
-    @property
-    def fully_correct(self) -> tuple[Solution, ...]: ...
-    def ends_with(self, prefix: Prefix) -> bool:
-        """Whether a known prefix is a whole solution."""
-        ...
-
-    @property
-    def limit(self) -> int | None:
-        """The most steps a solution may have, None if nothing is known about that yet."""
-        ...
-
-
-Rule: TypeAlias = Callable[[Candidate, Known], Candidate | Verdict]
+Rule: TypeAlias = "Callable[[Candidate, Known], Candidate | Verdict]"
 
 
 def executable(candidate: Candidate, known: Known) -> Candidate | Verdict:
@@ -192,7 +168,7 @@ def known_state(candidate: Candidate, known: Known) -> Candidate | Verdict:
         return Verdict.INCORRECT
     trace = candidate.trace if candidate.ends is None else candidate.trace._replace(states=candidate.ends)
     # Alg. 3, lines 3-5: backtrack to the first known state; the printed `continue` means stop.
-    length = known.language.longest_known_prefix(trace, known.prefixes)
+    length = trace.longest_known_prefix(known.prefixes)
     return candidate._replace(length=length) if length else Verdict.INCORRECT
 
 

@@ -14,7 +14,7 @@ import click
 from partway.cli.training_keys import language_schemas
 from partway.errors import ConfigError
 from partway.language import Language
-from partway.language.language import language_class, schema_of
+from partway.language.named import language_class, schema_of
 from partway.registry import code_refused
 from partway.runs import Run, language_for
 from partway.settings import checked

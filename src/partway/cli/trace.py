@@ -94,6 +94,6 @@ def as_object(found: Trace, reference: Trace | None = None, language: Language =
         "failure": asdict(found.failure) if found.failure else None,
     }
     if reference is not None:
-        result["matching_length"] = language.longest_known_prefix(found, reference.states)
+        result["matching_length"] = found.longest_known_prefix(reference.states)
         result["is_correct"] = reference.has_answer and language.is_correct(asked(reference), found)
     return result

@@ -94,7 +94,7 @@ def _table(shown: Shown, language: Language) -> Table:
 
 
 def _side_by_side(reference: Shown, shown: Shown, language: Language) -> Table:
-    matching = language.longest_known_prefix(shown.trace, reference.trace.states)
+    matching = shown.trace.longest_known_prefix(reference.trace.states)
     left, right = _rows(reference, language), _rows(shown, language, reference.trace)
     if matching:  # blank rows bring the state they share into one row
         known = reference.trace.states.index(shown.trace.states[matching - 1]) + 1

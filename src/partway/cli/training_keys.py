@@ -13,7 +13,7 @@ from typing import Literal
 import partway
 from partway import registry
 from partway.errors import CodeError
-from partway.language.language import LANGUAGES, language_class, schema_of
+from partway.language.named import LANGUAGES, language_class, schema_of
 
 Choices = dict[str, tuple[str, ...]]
 

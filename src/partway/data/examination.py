@@ -16,7 +16,8 @@ from partway.data.column_layouts import Complaint, Fields, fields_of
 from partway.data.records import Record
 from partway.errors import shown
 from partway.language import Language, Trace
-from partway.language.language import flaw_of
+from partway.language.language import flaw_of, tests_of
+from partway.language.named import settings_of
 from partway.problem import Problem
 
 DEEPEST = 50  # lists in lists
@@ -96,7 +97,7 @@ def _problem(row: Fields) -> Problem:
 def _kind_flaw(row: Fields, problem: Problem, language: Language) -> str | None:
     """Whether a row has tests exactly where tests are run."""
     flaw = language.flaw(problem)
-    if row.has_tests and flaw is None and language.tests(problem) is None:
+    if row.has_tests and flaw is None and tests_of(problem, language) is None:
         return "a list of tests, which only `language: python-tests` runs (here: --language python-tests)"
     return flaw
 
@@ -177,7 +178,7 @@ def _reference_complaints(
 
 def _other_language(trace: Trace, language: Language) -> str:
     """A hint for programs that return their answer instead of assigning it."""
-    is_other = language.settings()["language"] == "python" and WRITTEN in registry.parts("languages")
+    is_other = settings_of(language)["language"] == "python" and WRITTEN in registry.parts("languages")
     returns = trace.failure is None and not trace.has_answer and "return " in trace.solution.text
     return f"; it returns: --language {WRITTEN}?" if is_other and returns else ""
 

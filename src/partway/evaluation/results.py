@@ -19,6 +19,7 @@ from partway.evaluation.intervals import CONFIDENCE, RESAMPLES, Estimate, Scores
 from partway.evaluation.samples import Judged, ProblemResult, is_share_of_problems
 from partway.files import atomic_writer
 from partway.language import PYTHON, Language
+from partway.language.named import settings_of
 from partway.models.engine import SamplingSettings
 from partway.runs.rows import samples_beside
 
@@ -86,7 +87,7 @@ class EvaluationPlan:
     def to_json(self) -> dict[str, Any]:
         """The plan as summaries record it."""
         own = {field.name: getattr(self, field.name) for field in fields(self)}
-        own |= {"ks": list(self.ks), **asdict(own.pop("settings")), **own.pop("language").settings()}
+        own |= {"ks": list(self.ks), **asdict(own.pop("settings")), **settings_of(own.pop("language"))}
         return own
 
 

@@ -1,9 +1,7 @@
 """Languages: what a step is, what state it reaches and when an answer is right (E, T and isCorrect)."""
 
-from partway.language.checkers import is_correct
-from partway.language.language import Instruction, Language
+from partway.language.language import Instruction, Language, Trace, is_correct
 from partway.language.python import PYTHON, PythonLanguage, trace, trace_all
-from partway.language.tracing import Trace
 from straightline import Failure, State
 
 __all__ = [

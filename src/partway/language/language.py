@@ -1,32 +1,81 @@
 """A language in which programs are written, as one value: the paper's E, T and isCorrect.
 
-`Language` says what a step is, where text ends, what state each step reaches, when an answer is right and
-which beginning of a sample is known to be right. All other code asks such a value. Another language, another
-checker or another notion of equal states is one new class, which has defaults for all but two methods.
+`Language` says what a step is, where text ends, what state each step reaches and when an answer is right. All
+other code asks such a value. Another language, another checker or another notion of equal states is one new
+class, which has defaults for all but two methods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
+import math
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
 from partway import registry
-from partway.errors import ConfigError, SolutionError, shown, suggestion
-from partway.language.checkers import is_correct
-from partway.language.tracing import Trace, independently
+from partway.errors import SolutionError, shown
 from partway.problem import Problem
-from partway.registry import import_path, imported, is_refused, refused
 from partway.solution import Solution
-from straightline import State, canonical
+from straightline import Changed, Failure, State, canonical
 
-LANGUAGES = {  # the method's own; folders around it add others
-    "python": registry.Part(
-        "partway.language.python:PythonLanguage", "Python, whose answer is the value of a variable."
-    )
-}
 Attempt: TypeAlias = tuple[Problem, str]  # a problem and a text that is to solve it
 Dedup = Literal["ast", "alpha", "spelling"]
+
+ABSOLUTE_TOLERANCE = 1e-4
+RELATIVE_TOLERANCE = 1e-9
+
+
+class Trace(NamedTuple):  # not a dataclass: a frozen one takes a microsecond longer to make
+    """A solution with the state after each executed step and the failure, if any.
+
+    `solution` holds every step that parsed, also those after the failure. `outcome` is `(answer,)` if the
+    last step gave one.
+    """
+
+    solution: Solution
+    states: tuple[State, ...]
+    changes: Sequence[Changed]
+    failure: Failure | None = None
+    outcome: tuple[Any] | None = None
+    isolated: bool = False  # run by an isolated worker; a program might have forged what it reports
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        """Names and values after the last executed step."""
+        held = {name: value for changed in self.changes for name, value in changed.items()}
+        return {name: value[0] for name, value in held.items() if value is not None}
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether the last executed step gave an answer and nothing failed."""
+        return self.failure is None and self.outcome is not None
+
+    @property
+    def answer(self) -> Any:
+        """What the solution answers, None if nothing."""
+        return None if self.outcome is None else self.outcome[0]
+
+    def longest_known_prefix(self, known: Container[State]) -> int:
+        """How many steps the longest beginning has that reaches a known state; 0 if none does.
+
+        The step that gives the (wrong) answer is not part of a beginning.
+        """
+        # Longest first; `has_answer` takes off the last step where it gave an answer.
+        lengths = range(len(self.states) - self.has_answer, 0, -1)
+        return next((n for n in lengths if self.states[n - 1] and self.states[n - 1] in known), 0)
+
+    def prefixes(self) -> Iterator[tuple[Solution, State]]:
+        """Every executed prefix with the state it reaches, shortest first."""
+        for length, state in enumerate(self.states, 1):
+            yield self.solution.prefix(length), state
+
+    def _repr_html_(self) -> str | None:
+        """The trace as a notebook shows it: each step with the state it reaches."""
+        return registry.view("trace", self)
 
 
 @dataclass(frozen=True)
@@ -98,19 +147,6 @@ class Language(Protocol):
         """Why no solution of a problem can be checked; None if it can."""
         return None
 
-    def tests(self, problem: Problem) -> list[str] | None:
-        """The assertions that a solution has to pass; None where its answer is compared instead."""
-        return None
-
-    def longest_known_prefix(self, trace: Trace, known: Container[State]) -> int:
-        """How many steps the longest beginning has that reaches a known state; 0 if none does.
-
-        The step that gives the (wrong) answer is not part of a beginning.
-        """
-        # Longest first; `has_answer` takes off the last step where it gave an answer.
-        lengths = range(len(trace.states) - trace.has_answer, 0, -1)
-        return next((n for n in lengths if trace.states[n - 1] and trace.states[n - 1] in known), 0)
-
     def form(self, solution: Solution, dedup: Dedup) -> Solution:
         """What duplicates have in common: their syntax, up to names or also spellings of numbers."""
         return solution
@@ -122,10 +158,6 @@ class Language(Protocol):
     def fitted(self, context_length: int) -> Self:
         """The language that shortens, where it can, what models with so many tokens of context read."""
         return self
-
-    def variations(self, problem: Problem) -> Sequence[Problem]:
-        """The same problem in other contexts, where a solution that is right by luck shows itself."""
-        return ()
 
     def end(self, text: str) -> int | None:
         """Where in `text` the solution ends, after a closed line; None if only its writer can end it.
@@ -139,85 +171,45 @@ class Language(Protocol):
         """How a model is asked for a program."""
         return Instruction(type(self).__name__)
 
-    def settings(self) -> dict[str, Any]:
-        """The keys of a config from which `language_of` makes this value again; functions by their place."""
-        own = {f.name: getattr(self, f.name) for f in fields(schema_of(type(self)))}
-        args = {name: import_path(value) if callable(value) else value for name, value in own.items()}
-        return {"language": name_of(type(self)), "language_args": args}
+
+@runtime_checkable
+class Tested(Protocol):
+    """A language whose answers are assertions, which a solution has to pass, may say which they are."""
+
+    def tests(self, problem: Problem) -> list[str] | None:
+        """The assertions; None where a problem has none."""
 
 
-@dataclass(frozen=True)
-class Unread(Language):
-    """In place of a language whose code is not run: lines are steps, and nothing can be traced."""
-
-    path: str
-
-    def parse(self, text: str) -> Solution:
-        return Solution(tuple(line for line in text.splitlines() if line.strip()))
-
-    def trace_all(self, pairs: Sequence[Attempt]) -> list[Trace]:
-        raise refused(self.path, "language")
-
-    @property
-    def instruction(self) -> Instruction:
-        raise refused(self.path, "language")
+def tests_of(problem: Problem, language: Language) -> list[str] | None:
+    """The assertions that a solution has to pass; None where its answer is compared instead."""
+    return language.tests(problem) if isinstance(language, Tested) else None
 
 
-@dataclass(frozen=True)
-class NoSettings:
-    """The settings of a language that has none."""
+def is_correct(
+    answer: Any,
+    expected: Any,
+    *,
+    rel_tol: float = RELATIVE_TOLERANCE,
+    abs_tol: float = ABSOLUTE_TOLERANCE,
+) -> bool:
+    """Numbers are close, values of other kinds are canonically equal; a bool or a string is not a number.
 
-
-def language_class(name: str) -> Any:
-    """The language that the key `language` names: one that is known, or a class as `package.module:name`."""
-    if ":" in name:
-        return imported(name, "language")
-    found = registry.part("languages", name, built_in=LANGUAGES)
-    return found.load() if isinstance(found, registry.Part) else found
-
-
-def schema_of(language: Any) -> Any:
-    """The dataclass whose fields are the settings of a class of languages."""
-    return language if is_dataclass(language) else NoSettings
-
-
-def name_of(language: type) -> str:
-    """What the key `language` calls a class."""
-    path = import_path(language)
-    known = LANGUAGES | registry.parts("languages")
-    return next((name for name, part in known.items() if part.where == path), path)
-
-
-def language_of(settings: Mapping[str, Any]) -> Language:
-    """The language that `language` and `language_args` of a config describe; what is missing has a default.
-
-    The settings of the language may also stand beside the others.
+    >>> is_correct(2, 2.00001), is_correct("2", 2), is_correct(True, 1), is_correct([1, 2.0], (1.0, 2))
+    (True, False, False, True)
     """
-    name = settings.get("language") or "python"
-    if ":" in name and is_refused(name, "language"):
-        return Unread(name)
-    made = language_class(name)
-    names = [f.name for f in fields(schema_of(made))]
-    given = dict(settings.get("language_args") or {})
-    for key in given:
-        if key not in names:
-            hint = suggestion(key, names) or f"; it has {', '.join(names) or 'none'}"
-            raise ConfigError(f"{key} is not a setting of the language {name}{hint}")
-    beside = {key: settings[key] for key in names if key in settings}
-    language: Language = made(**beside | given)
-    return language
+    if not is_number(answer) or not is_number(expected):
+        return is_number(answer) == is_number(expected) and canonical(answer) == canonical(expected)
+    try:
+        return math.isclose(answer, expected, rel_tol=rel_tol, abs_tol=abs_tol)
+    except OverflowError:  # integers beyond floats are compared exactly
+        return bool(answer == expected)
+    except ValueError:  # a signalling NaN
+        return False
 
 
-def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with those of the language among them."""
-    others = {key: value for key, value in settings.items() if key != "language_args"}
-    return others | dict(settings.get("language_args") or {})
-
-
-def with_args(settings: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with other ones for the language; those that are None stay."""
-    said = {key: value for key, value in given.items() if value is not None}
-    return {**settings, "language_args": dict(settings.get("language_args") or {}) | said}
+def is_number(value: Any) -> bool:
+    """Whether `value` is a real number: not a bool, not a complex."""
+    return isinstance(value, (int, float, Fraction, Decimal)) and not isinstance(value, bool)
 
 
 def flaw_of(problem: Problem, trace: Trace, language: Language) -> str | None:
@@ -228,7 +220,7 @@ def flaw_of(problem: Problem, trace: Trace, language: Language) -> str | None:
         return f"cannot be checked: {flaw}"
     if language.is_correct(problem, trace):
         return None
-    if trace.has_answer and language.tests(problem) is None:
+    if trace.has_answer and tests_of(problem, language) is None:
         return f"gives {shown(trace.answer)}, but the answer is {shown(problem.answer)}"
     return f"never {language.instruction.ending}"
 
@@ -239,3 +231,16 @@ def form_of(text: str, language: Language) -> Solution | str:
         return language.parse(text)
     except SolutionError:
         return text
+
+
+@contextmanager
+def independently() -> Iterator[None]:
+    """Whatever is traced inside is run anew, by the other room in processes of another layout than usual."""
+    before = _is_second.set(True)
+    try:
+        yield
+    finally:
+        _is_second.reset(before)
+
+
+_is_second: ContextVar[bool] = ContextVar("_is_second", default=False)  # within `independently`

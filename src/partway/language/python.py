@@ -1,19 +1,40 @@
-"""Python, the language of the paper: one step per top-level statement, and a variable that is the answer."""
+"""Python, the language of the paper: one step per top-level statement, and a variable that is the answer.
+
+The package `straightline` runs straight-line arithmetic. Other programs go to another room, which a folder
+around the method adds. Known programs are not run again: the memo from texts to traces is bounded in bytes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any, Protocol
 
-from partway.errors import ConfigError
-from partway.language.checkers import ABSOLUTE_TOLERANCE, RELATIVE_TOLERANCE, Checker, checker_of
-from partway.language.language import Attempt, Dedup, Instruction, Language
-from partway.language.tracing import Trace, trace_texts
+import straightline
+from partway import registry
+from partway.errors import ConfigError, SandboxError
+from partway.language.language import (
+    ABSOLUTE_TOLERANCE,
+    RELATIVE_TOLERANCE,
+    Attempt,
+    Dedup,
+    Instruction,
+    Language,
+    Trace,
+    _is_second,
+)
+from partway.language.named import Checker, checker_of
 from partway.problem import Problem
 from partway.solution import ANSWER_VARIABLE, Solution, alpha_form
-from straightline import StateMode, end_of_program
+from straightline import BoundedCache, Execution, OneEach, StateMode, end_of_program
+from straightline.parsing import known_lines
 
+MAX_BYTES = 128 << 20
+MAX_TRACE_BYTES = 256 << 10  # a larger one is cheaper to make again than to keep
+STEP_BYTES = 450  # the objects around one step's text, state and number
 NO_PROBLEM = Problem("", "", None)  # for texts that belong to none
 
 
@@ -107,3 +128,107 @@ def trace_all(
 ) -> list[Trace]:
     """The traces of many solutions of one problem, in order."""
     return language.trace_all([(problem, str(solution)) for solution in solutions])
+
+
+class Room(Protocol):
+    """Runs programs, each a tuple of steps, whatever they do."""
+
+    def __call__(
+        self, programs: Sequence[tuple[str, ...]], *, until: str, second: bool = False
+    ) -> list[Execution]:
+        """One execution per program, which ends after its last step or the first that binds `until`.
+
+        A second opinion comes from other processes with another layout of memory.
+        """
+        ...
+
+
+def run_isolated(programs: Sequence[tuple[str, ...]], until: str = "") -> list[Execution]:
+    """One execution per program, a tuple of steps each; none is remembered."""
+    return _room()(programs, until=until, second=_is_second.get())
+
+
+def _room() -> Room:
+    """The room for programs that the interpreter does not cover."""
+    found = registry.parts("rooms").get("isolated")
+    if found is None:
+        raise SandboxError(
+            "a program with more than straight-line arithmetic needs the part 'sandbox'"
+            + registry.missing_parts()
+        )
+    room: Room = found.load()
+    return room
+
+
+def trace_texts(texts: Sequence[str], state: StateMode, answer_variable: str) -> list[Trace]:
+    """The traces of many texts, in order; what goes to the other room goes there in one batch."""
+    memo = Memo() if _is_second.get() else _memos[state, answer_variable]
+    known = list(map(memo.recall, texts))
+    new = list(dict.fromkeys(text for text, found in zip(texts, known, strict=True) if found is None))
+    elsewhere = partial(run_isolated, until=answer_variable)
+    traces = straightline.trace_all(new, answer_variable, state, elsewhere)
+    fresh = {text: Trace(Solution(one[0]), *one[1:]) for text, one in zip(new, traces, strict=True)}
+    memo.remember(fresh)
+    return [found or fresh[text] for text, found in zip(texts, known, strict=True)]
+
+
+def forget() -> None:
+    """Drop what is remembered of earlier programs."""
+    _memos.clear()
+
+
+def forget_lines() -> None:
+    """Drop what is remembered of earlier lines."""
+    known_lines.clear()
+
+
+class Memo:
+    """Traces of earlier programs, by their text."""
+
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._traces = BoundedCache[str, Trace](max_bytes, size_of, MAX_TRACE_BYTES)
+        self.recall = self._traces.get  # the trace of a program, if it is still known
+
+    def remember(self, found: Mapping[str, Trace]) -> None:
+        """Keep traces; not of what ran out of time or memory, or was killed: that may not happen again."""
+        put = self._traces.put
+        for text, trace in found.items():
+            if trace.failure is None:
+                put(text, trace)
+                # A data set's spelling is read once; from then on its problem is known by its canonical text.
+                if (spelled := "\n".join(trace.solution.steps)) != text.rstrip("\n"):
+                    put(spelled, trace)
+            elif trace.failure.kind in ("error", "forbidden") and trace.failure.is_own:
+                put(text, trace)
+
+    def __len__(self) -> int:
+        return len(self._traces)
+
+
+def size_of(text: str, found: Trace) -> int:
+    """About how many bytes a trace holds; never much less than it does."""
+    states = found.states
+    if type(found.changes) is OneEach:  # the usual program, whose last state is its longest
+        return 2 * (len(text) + len(states) * len(states[-1])) + STEP_BYTES * (1 + len(states))
+    texts = len(text) + sum(map(len, states))
+    if not found.isolated:
+        return 2 * texts + STEP_BYTES * (1 + len(states))  # its values are plain numbers
+    values = (value[0] for changed in found.changes for value in changed.values() if value is not None)
+    return 4 * texts + STEP_BYTES * (1 + len(states)) + _bytes_of_all(values)
+
+
+def _bytes_of_all(values: Iterable[Any]) -> int:
+    """Of values and all they hold; counting ends where the sum is too large to be kept anyway."""
+    total = 0
+    waiting = list(values)
+    while waiting and total <= MAX_TRACE_BYTES:
+        value = waiting.pop()
+        total += sys.getsizeof(value) + 8
+        if isinstance(value, dict):
+            waiting += [*value.keys(), *value.values()]
+        elif isinstance(value, (list, tuple, set, frozenset)):
+            waiting += value
+    return total
+
+
+_memos: defaultdict[tuple[StateMode, str], Memo] = defaultdict(Memo)  # what else decides a trace

@@ -11,6 +11,7 @@ from partway.errors import RunError
 from partway.evaluation import EvaluationPlan, EvaluationProgress, Judged, evaluate
 from partway.evaluation.results import Phase
 from partway.language import Language
+from partway.language.named import settings_of
 from partway.measuring.result_files import read_summary
 from partway.models.engine import Engine
 from partway.problem import Problem
@@ -38,7 +39,7 @@ class EvaluationJournal:
     def key(self, phase: Phase, problem: Problem) -> str:
         """A text that stands for all that decides the samples of a problem and the verdicts on them."""
         of_problem = problem.id, problem.question, problem.answer, problem.context
-        return key_of(self.model, phase, self.language.settings(), *of_problem)
+        return key_of(self.model, phase, settings_of(self.language), *of_problem)
 
     def finished(self, phase: Phase, problems: Sequence[Problem]) -> dict[str, tuple[Judged, ...]]:
         """The samples of each problem that was finished before, by its id."""

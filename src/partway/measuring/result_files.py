@@ -11,7 +11,7 @@ from typing import Any
 
 from partway.errors import CodeError, PartwayError, RunError
 from partway.evaluation import Estimate, EvaluationPlan, Judged, ProblemResult
-from partway.language.language import language_of
+from partway.language.named import language_of
 from partway.models.engine import SamplingSettings
 from partway.runs import Run, read_json
 from partway.runs.rows import SUMMARY_KEYS, missing_key, samples_beside, summary_of

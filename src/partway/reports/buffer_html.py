@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from partway.cli.trace_tables import state_mode
 from partway.language import Language, Trace, trace_all
+from partway.language.language import tests_of
 from partway.problem import Problem
 from partway.reports.trace_html import Card, cards_html, shown_text, with_style
 from straightline import spelled
@@ -62,5 +63,5 @@ def buffer_cards(buffer: SolutionBuffer, traces: list[Trace]) -> Iterator[Card]:
 
 def unshown_tests(problem: Problem, language: Language) -> list[str] | None:
     """The tests of a problem that its question does not show; None where answers are compared instead."""
-    tests = language.tests(problem)
+    tests = tests_of(problem, language)
     return None if tests is None else [test for test in tests if test not in problem.question]

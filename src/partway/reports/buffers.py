@@ -13,7 +13,7 @@ from partway.buffer.buffer import KINDS
 from partway.errors import ConfigError, ProblemError, RunError
 from partway.files import atomic_writer
 from partway.language import PYTHON, Language
-from partway.language.language import language_of
+from partway.language.named import language_of
 from partway.problem import Problem
 from partway.reports.wording import Wording, program_in
 from partway.runs import Row, Run, read_rows

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from partway.buffer import SolutionBuffer, Verdict
 from partway.language import Trace, trace_all
-from partway.language.language import Unread
+from partway.language.named import Unread
 from partway.problem import problem_of
 from partway.reports.buffer_html import buffer_cards
 from partway.reports.study import Study

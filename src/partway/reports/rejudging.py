@@ -13,7 +13,8 @@ from partway.buffer import Rules, Verdict, reconsider, seed_buffers
 from partway.buffer.buffer import KINDS
 from partway.buffer.rules import DeadEnds
 from partway.errors import ConfigError, RunError, shown
-from partway.language.language import Dedup, flat, language_of
+from partway.language.language import Dedup
+from partway.language.named import flat, language_of
 from partway.runs import Run, read_rows
 from partway.settings import checked
 from straightline import StateMode

@@ -15,7 +15,7 @@ from pathlib import Path
 from partway.evaluation import Estimate
 from partway.evaluation.intervals import Scores
 from partway.evaluation.results import scores_of
-from partway.language.language import flat
+from partway.language.named import flat
 from partway.measuring.result_files import has_samples, plan_of, read_results, read_summary
 from partway.runs import Row, Run, read_rows
 from partway.runs.checkpoints import lost_logs

@@ -18,8 +18,8 @@ from unicodedata import category
 
 from partway.cli.trace_tables import rows_by_step, state_mode, values_by_step
 from partway.errors import clipped
+from partway.language.language import Trace
 from partway.language.python import PYTHON
-from partway.language.tracing import Trace
 from partway.runs import Row
 from partway.solution import Solution
 from straightline import Failure, State, spelled

@@ -23,7 +23,7 @@ from partway.buffer import Rules, SolutionBuffer, Verdict, write_buffers
 from partway.errors import RunError
 from partway.files import atomic_writer
 from partway.language import Language
-from partway.language.language import language_of, with_args
+from partway.language.named import language_of, with_args
 from partway.problem import Problem, problem_line, problem_of
 from partway.runs.rows import (
     BUFFERS,

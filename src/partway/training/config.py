@@ -19,7 +19,7 @@ from partway.buffer.rules import SELF_SAMPLING
 from partway.errors import ConfigError, one_line
 from partway.evaluation import EvaluationPlan
 from partway.language import Language
-from partway.language.language import LANGUAGES, language_class, language_of, schema_of
+from partway.language.named import LANGUAGES, language_class, language_of, schema_of
 from partway.models.engine import SamplingSettings
 from partway.models.loading import Bits
 from partway.models.prompts import Asking

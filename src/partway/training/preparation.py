@@ -16,6 +16,7 @@ from partway.buffer.seeding import SeededBuffers
 from partway.errors import ConfigError, ProblemError
 from partway.language import Language, Trace
 from partway.language.language import flaw_of
+from partway.language.named import settings_of
 from partway.models.loading import LanguageModel
 from partway.problem import Problem
 from partway.problems import ProblemSource, collecting_later, load_problems
@@ -63,7 +64,7 @@ def material(
 
     The settings follow: readers of the run have the same language, and nothing is evaluated on no problems.
     """
-    config.settings |= language.settings()
+    config.settings |= settings_of(language)
     check_writable(Path(config.output_dir or "run"))
     given, remarks = given_problems(train, language, config)
     language_model = prepared_model(model, tokenizer, config, given, peft_config)

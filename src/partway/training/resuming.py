@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from torch.optim.lr_scheduler import LambdaLR
 
 from partway.errors import RunError
-from partway.language.language import flat
+from partway.language.named import flat
 from partway.problem import Problem
 from partway.runs import Run
 from partway.runs.rows import now, problems_digest

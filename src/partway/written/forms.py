@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from textwrap import indent
 from typing import Literal
 
-from partway.language.language import Attempt, Instruction
-from partway.language.python import PythonLanguage
-from partway.language.tracing import Trace, trace_texts
+from partway.language.language import Attempt, Instruction, Trace
+from partway.language.python import PythonLanguage, trace_texts
 from partway.solution import Solution
 from straightline import longest_parsed
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from partway.language.language import Attempt, Dedup, Instruction, Language
-from partway.language.tracing import Trace, independently, run_isolated, trace_texts
+from partway.language.language import Attempt, Dedup, Instruction, Language, Trace, independently
+from partway.language.python import run_isolated, trace_texts
 from partway.problem import Problem
 from partway.solution import ANSWER_VARIABLE, Solution, alpha_form
 from partway.written.forms import Written, in_block

@@ -15,7 +15,7 @@ from partway.beyond import variation
 from partway.beyond.luck import audit_together
 from partway.beyond.variation import numbers_in, strange_literals
 from partway.buffer import Rules
-from partway.language.language import language_of
+from partway.language.named import language_of
 
 PENS = "50 pens cost 3 dollars each and 8 books 4; what do the pens cost?"
 REFERENCE = "n0=50\nn1=3\nanswer=n0*n1"

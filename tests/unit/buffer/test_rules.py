@@ -4,7 +4,7 @@ import pytest
 
 from partway import Problem, PythonLanguage, SolutionBuffer, Trace, Verdict, trace
 from partway.buffer import Rules
-from partway.buffer.rules import RULES, AddedRule, Candidate, Known, example
+from partway.buffer.rules import RULES, AddedRule, Candidate, example
 from partway.errors import ConfigError
 from partway.solution import Solution
 
@@ -12,7 +12,7 @@ OIL = Problem("oil", "10 barrels of 2 gallons?", 20, "n0 = 10\nn1 = 2\nanswer = 
 DOUBLED = "n0 = 10\nanswer = n0 + n0"
 
 
-def no_sums(candidate: Candidate, known: Known) -> Candidate:
+def no_sums(candidate: Candidate, known: SolutionBuffer) -> Candidate:
     """Right solutions that add are marked."""
     adds = candidate.is_whole and "+" in candidate.trace.solution.text
     return candidate._replace(doubt="it adds") if adds else candidate

@@ -12,7 +12,7 @@ from partway.data.columns import parse_columns
 from partway.data.problem_files import check_problems
 from partway.data.remarks import without_references
 from partway.errors import ConfigError, ProblemError
-from partway.language.language import language_of
+from partway.language.named import language_of
 
 FENCED = "Multiply.\n\n```python\nn0 = 6\nanswer = n0 * 7\n```\nDone."
 

@@ -6,7 +6,7 @@ from languages import LastValue
 from partway import Problem, PythonLanguage, Solution, SolutionBuffer, trace
 from partway.buffer import Rules, Verdict
 from partway.language import PYTHON
-from partway.language.tracing import Trace
+from partway.language.language import Trace
 from partway.training.account import Ledger
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="workers need fork")
@@ -60,7 +60,7 @@ def test_a_forged_record_is_not_confirmed():
 
 
 def test_the_interpreters_traces_need_no_second_run(monkeypatch):
-    monkeypatch.setattr("partway.language.tracing._room", lambda: 1 / 0)
+    monkeypatch.setattr("partway.language.python._room", lambda: 1 / 0)
     assert PYTHON.confirms(PROBLEM, trace("x = 1\nanswer = x * 6"))
 
 

@@ -8,13 +8,20 @@ from languages import Expressions, LastValue, same_expression
 from partway import PYTHON, Problem, PythonLanguage, Solution, SolutionBuffer, Verdict, trace
 from partway.buffer import Rules
 from partway.errors import ConfigError
-from partway.language.checkers import exact
-from partway.language.language import form_of, language_of
+from partway.language.language import Language, form_of
+from partway.language.named import exact, language_of, settings_of
 
 
 def right(value: object, answer: object, **settings: object) -> bool:
     language = language_of(settings)
     return language.is_correct(Problem("p", "?", answer), trace(f"answer = {value!r}", language))
+
+
+def test_a_language_is_ten_methods_and_each_is_explained():
+    methods = {name: one for name, one in vars(Language).items() if not name.startswith("_")}
+    del methods["metrics"]  # names of what its evaluations also list
+    assert len(methods) == 10
+    assert [name for name, one in methods.items() if not one.__doc__] == []
 
 
 def test_checkers_decide_what_is_right():
@@ -61,13 +68,13 @@ def test_impossible_rules_are_refused_by_name(settings: dict[str, object], messa
     ],
 )
 def test_programs_are_made_again_from_their_settings(language: PythonLanguage):
-    again = language_of(language.settings())
+    again = language_of(settings_of(language))
     assert type(again) is type(language)
-    assert again.settings() == language.settings()
+    assert settings_of(again) == settings_of(language)
 
 
 def test_another_language_is_made_again_from_its_settings():
-    assert isinstance(language_of(Expressions().settings()), Expressions)
+    assert isinstance(language_of(settings_of(Expressions())), Expressions)
 
 
 def test_the_end_is_found_in_one_pass():

@@ -2,8 +2,9 @@ import gc
 import tracemalloc
 
 from partway import trace, trace_all
-from partway.language import tracing
-from partway.language.tracing import MAX_TRACE_BYTES, Memo, Trace, size_of
+from partway.language import python
+from partway.language.language import Trace
+from partway.language.python import MAX_TRACE_BYTES, Memo, size_of
 from partway.solution import Solution
 from straightline import Failure
 
@@ -15,10 +16,10 @@ def test_the_size_of_a_trace_is_not_less_than_what_it_takes():
     plain = [f"a = {number}\nb = a * 3.5\nc = a / b\nanswer = c + {number}" for number in range(200)]
     for programs in (texts, plain):
         trace_all(programs[:1])  # what the first use brings along is not a trace's
-        tracing.forget()
+        python.forget()
         tracemalloc.start()
         traces = trace_all(programs)
-        tracing.forget()
+        python.forget()
         gc.collect()
         held, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()

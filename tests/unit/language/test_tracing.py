@@ -7,7 +7,7 @@ import pytest
 
 import straightline
 from partway import PythonLanguage, trace, trace_all
-from partway.language import Failure, is_correct, tracing
+from partway.language import Failure, is_correct, python
 from straightline import parsing
 
 
@@ -105,7 +105,7 @@ def test_no_program_costs_this_process_much_time_or_memory(name: str, no_collect
     started = time.process_time()
     found = trace(COSTLY[name])
     seconds = time.process_time() - started
-    tracing.forget()
+    python.forget()
     tracemalloc.start()
     again = trace(COSTLY[name])
     _, peak = tracemalloc.get_traced_memory()
@@ -171,7 +171,7 @@ def test_a_process_at_its_limits_gives_a_failure_not_an_exception(error, where, 
     def give_up(*arguments):
         raise error
 
-    tracing.forget()
+    python.forget()
     monkeypatch.setattr(straightline.tracing, where, give_up)
     found, other = trace_all([text, text + "\n"])
     for one in (found, other):

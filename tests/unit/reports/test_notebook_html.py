@@ -7,7 +7,7 @@ from partway import Problem, SolutionBuffer, trace
 from partway.buffer import Rules
 from partway.evaluation import Evaluation, EvaluationPlan, ProblemResult
 from partway.evaluation.samples import judge, whole
-from partway.language.language import language_of
+from partway.language.named import language_of
 from partway.reports.trace_html import MAX_STEPS, KnownStates
 
 HOSTILE = "<script>alert(1)</script>\"'&"

@@ -7,7 +7,7 @@ import pytest
 import stepbox
 from partway import registry, trace
 from partway.errors import SandboxError
-from partway.language import tracing
+from partway.language import python
 from partway.sandbox.room import ALLOW_WEAK, run
 from stepbox import RISK, BoxError, WeakBox, wire
 from straightline import Failure, arithmetic
@@ -17,7 +17,7 @@ workers_only = pytest.mark.skipif(sys.platform == "win32", reason="workers need 
 
 @pytest.fixture(autouse=True)
 def nothing_remembered(monkeypatch):
-    tracing.forget()
+    python.forget()
     monkeypatch.delenv(ALLOW_WEAK, raising=False)
 
 

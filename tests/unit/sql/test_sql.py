@@ -15,7 +15,8 @@ from partway import Problem, SolutionBuffer, Verdict, trace
 from partway.beyond.luck import audit_together
 from partway.buffer import Rules
 from partway.errors import ConfigError
-from partway.language.language import flaw_of, language_of
+from partway.language.language import flaw_of
+from partway.language.named import language_of, settings_of
 from partway.models.engine import Request, SamplingSettings
 from partway.models.prompts import Asking
 from partway.models.tiny import build_tiny_model
@@ -280,8 +281,8 @@ def test_queries_are_right_where_spider_and_bird_say_so(gold, predicted, by_spid
 
 def test_settings_are_checked_and_come_back():
     language = SQLLanguage(column_order="any", schema_values=2)
-    assert language_of(language.settings()) == language
-    assert language.settings()["language"] == "sql"
+    assert language_of(settings_of(language)) == language
+    assert settings_of(language)["language"] == "sql"
     with pytest.raises(ConfigError, match=r"expected \{schema\} in it"):
         SQLLanguage(schema_template="{question}")
     with pytest.raises(ConfigError, match="expected a dialect of sqlglot's; did you mean 'sqlite'"):

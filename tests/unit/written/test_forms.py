@@ -6,7 +6,7 @@ import pytest
 
 from partway import Problem, Solution, SolutionBuffer, Verdict, trace
 from partway.buffer import Rules
-from partway.language.language import language_of
+from partway.language.named import language_of, settings_of
 from partway.written.forms import WrittenLanguage
 from partway.written.tested import TestedLanguage
 
@@ -96,7 +96,7 @@ def test_an_accumulator_is_one_solution_up_to_the_end_of_its_text():
 
 @pytest.mark.parametrize("language", [WRITTEN, OPEN])
 def test_they_are_made_again_from_their_settings(language: WrittenLanguage):
-    assert language_of(language.settings()) == language
+    assert language_of(settings_of(language)) == language
 
 
 def test_duplicates_up_to_renaming_are_found_in_every_form():

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from partway import Problem, SolutionBuffer, Verdict, trace
-from partway.language.tracing import run_isolated
+from partway.language.python import run_isolated
 from partway.written.tested import TestedLanguage
 from undertest import objection, passes
 
