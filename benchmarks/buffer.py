@@ -40,7 +40,7 @@ def command(problems: int, as_json: bool) -> None:
         path = Path(folder, "buffer.jsonl")
         started = time.perf_counter()
         with path.open("w", encoding="utf-8") as stream:
-            write_buffers(stream, buffers)
+            write_buffers(stream, buffers.values())
         saved = time.perf_counter()
         restored = {}
         with path.open(encoding="utf-8") as stream:

@@ -84,7 +84,7 @@ class Writer:
     def save(self, name: str) -> None:
         """The buffers, as a checkpoint or the end has them."""
         with atomic_writer(self.directory / name / "buffer.jsonl") as stream:
-            write_buffers(stream, self.buffers)
+            write_buffers(stream, self.buffers.values())
         seal(self.directory / name)
 
     def evaluate(self, step: int, drawn: dict[str, list[tuple[str, int]]] = EVALUATED) -> None:

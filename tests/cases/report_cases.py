@@ -161,4 +161,4 @@ def timings(step: int) -> dict[str, float]:
 def save_buffers(directory: Path, buffers: dict[str, SolutionBuffer]) -> None:
     directory.mkdir(parents=True)
     with (directory / "buffer.jsonl").open("w", encoding="utf-8") as stream:
-        write_buffers(stream, buffers)
+        write_buffers(stream, buffers.values())

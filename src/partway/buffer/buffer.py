@@ -10,9 +10,10 @@ from typing import Any, Literal
 
 from partway import registry
 from partway.buffer.prefixes import KnownPrefixes, Prefix
-from partway.buffer.rules import Candidate, Rules, Verdict
-from partway.errors import ConfigError
+from partway.buffer.rules import Candidate, Rules, Verdict, shared_rules
+from partway.errors import ConfigError, ProblemError
 from partway.language import PYTHON, Language, State, Trace
+from partway.language.language import flaw_of
 from partway.language.named import language_of, settings_of
 from partway.problem import Problem
 from partway.solution import EMPTY, Solution
@@ -54,12 +55,28 @@ class SolutionBuffer:
 
     @classmethod
     def seeded(
-        cls, problem: Problem, rules: Rules | None = None, language: Language = PYTHON
+        cls,
+        problem: Problem,
+        rules: Rules | None = None,
+        language: Language = PYTHON,
+        trace: Trace | None = None,
+        usual_length: int | None = None,
     ) -> SolutionBuffer:
-        """The buffer before training: B = {y0, y*}, or {y0} where there is no reference."""
-        from partway.buffer.seeding import seed_buffers
+        """The buffer before training: B = {y0, y*}, or {y0} where there is no reference.
 
-        return seed_buffers([problem], rules, language)[problem.id]
+        `trace` is that of the reference, if it was run already, and `usual_length` that of other references.
+        """
+        buffer = cls(problem, rules or shared_rules(), language)
+        if problem.reference is None:
+            buffer.usual_length = buffer.usual_length or usual_length
+            return buffer
+        trace = trace or language.trace_all([(problem, problem.reference.text)])[0]
+        if (flaw := flaw_of(problem, trace, language)) is not None:
+            raise ProblemError(
+                f"problem {problem.id}: the reference {flaw}; correct it or leave the reference out"
+            )
+        buffer.consider(trace)
+        return buffer
 
     def consider(self, trace: Trace, step: int = 0) -> Verdict:
         """Judge a traced sample and keep what is new in it; `step` is the training step it was sampled at."""

@@ -4,89 +4,28 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TextIO
 
 from partway.buffer.buffer import SolutionBuffer
 from partway.buffer.rules import Rules, Verdict, shared_rules
 from partway.errors import ProblemError, shown
 from partway.language import PYTHON, Language, Trace
-from partway.language.language import flaw_of
 from partway.problem import Problem
 
 USUAL_LENGTH = 0.9  # the quantile of the references' lengths that bounds solutions without one at first
-
-
-class SeededBuffers(Mapping[str, SolutionBuffer]):
-    """A buffer per problem, by id, seeded when it is first asked for: a step needs few of a million.
-
-    A buffer that is not in `made` yet holds the reference, if there is one, and nothing else. Buffers for
-    which that is not certain are made at the start.
-    """
-
-    def __init__(
-        self, problems: Iterable[Problem], rules: Rules, language: Language, traces: Mapping[str, Trace]
-    ) -> None:
-        self.problems = {problem.id: problem for problem in problems}
-        self._rules, self._language, self._traces = rules, language, traces
-        self._usual = rules.length_limit or _usual_length(self.problems.values())
-        self.made = {
-            key: self._seeded(key) for key, problem in self.problems.items() if not self._is_certain(problem)
-        }
-
-    def __getitem__(self, key: str) -> SolutionBuffer:
-        if key not in self.made:
-            self.made[key] = self._seeded(key)
-        return self.made[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.problems)
-
-    def __len__(self) -> int:
-        return len(self.problems)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self.problems
-
-    def in_passing(self) -> Iterator[tuple[str, SolutionBuffer]]:
-        """All of them, to be looked at; those that were not made yet are not kept."""
-        return ((key, self.made[key] if key in self.made else self._seeded(key)) for key in self)
-
-    def _is_certain(self, problem: Problem) -> bool:
-        """Whether the buffer will hold the reference, if there is one, and nothing else."""
-        if problem.reference is None:
-            return True
-        rules, trace = self._rules, self._traces[problem.id]
-        longest = None if rules.length_limit is None else rules.length_limit + rules.length_tolerance
-        return (
-            bool(trace.states)
-            and not trace.isolated
-            and (longest is None or len(problem.reference) <= longest)
-        )
-
-    def _seeded(self, key: str) -> SolutionBuffer:
-        problem = self.problems[key]
-        buffer = SolutionBuffer(problem, self._rules, self._language)
-        if problem.reference is None:
-            buffer.usual_length = self._usual
-            return buffer
-        trace = self._traces[key]
-        if (flaw := flaw_of(problem, trace, self._language)) is not None:
-            raise ProblemError(f"problem {key}: the reference {flaw}; correct it or leave the reference out")
-        buffer.consider(trace)
-        return buffer
 
 
 def seed_buffers(
     problems: Iterable[Problem], rules: Rules | None = None, language: Language = PYTHON
 ) -> dict[str, SolutionBuffer]:
     """A seeded buffer per problem, by id."""
-    problems = list(problems)
-    traces = reference_traces(problems, language)
-    return dict(SeededBuffers(problems, rules or shared_rules(), language, traces))
+    problems, rules = list(problems), rules or shared_rules()
+    traces, usual = reference_traces(problems, language), usual_length(problems)
+    return {p.id: SolutionBuffer.seeded(p, rules, language, traces.get(p.id), usual) for p in problems}
 
 
-def _usual_length(problems: Iterable[Problem]) -> int | None:
+def usual_length(problems: Iterable[Problem]) -> int | None:
     """The length that most references keep to, None if there are none."""
     lengths = sorted(len(problem.reference) for problem in problems if problem.reference is not None)
     return lengths[min(len(lengths) - 1, int(USUAL_LENGTH * len(lengths)))] if lengths else None
@@ -140,8 +79,8 @@ def _checked(row: Any) -> Mapping[str, Any]:
         ) from None
 
 
-def write_buffers(stream: TextIO, buffers: Mapping[str, SolutionBuffer]) -> None:
+def write_buffers(stream: TextIO, buffers: Iterable[SolutionBuffer]) -> None:
     """One JSON line per buffer, written as it is made."""
-    rows = buffers.in_passing() if isinstance(buffers, SeededBuffers) else buffers.items()
-    for id, buffer in rows:
-        stream.write(json.dumps({"id": id, **buffer.to_json()}, ensure_ascii=False) + "\n")
+    for buffer in buffers:
+        row = {"id": buffer.problem.id, **buffer.to_json()}
+        stream.write(json.dumps(row, ensure_ascii=False) + "\n")

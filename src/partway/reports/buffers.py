@@ -158,7 +158,7 @@ def import_buffers(
 def write_import(path: Path, imported: Import) -> None:
     """Write imported buffers as a buffer.jsonl."""
     with atomic_writer(path) as stream:
-        write_buffers(stream, imported.buffers)
+        write_buffers(stream, imported.buffers.values())
 
 
 def saved_rows(source: Path) -> Iterator[Row]:

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -366,7 +366,7 @@ def keep_problems(summary: Path, problems: Sequence[Problem]) -> None:
         run.write_problems(split, problems)
 
 
-def save_buffers(directory: Path, buffers: Mapping[str, SolutionBuffer]) -> None:
+def save_buffers(directory: Path, buffers: Iterable[SolutionBuffer]) -> None:
     """Save buffers beside the weights in `directory`, one line each."""
     with (directory / BUFFERS).open("w", encoding="utf-8", newline="\n") as stream:
         write_buffers(stream, buffers)

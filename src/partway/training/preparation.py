@@ -12,7 +12,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from partway import registry
 from partway.buffer import reconsider, reference_traces
-from partway.buffer.seeding import SeededBuffers
 from partway.errors import ConfigError, ProblemError
 from partway.language import Language, Trace
 from partway.language.language import flaw_of
@@ -23,6 +22,7 @@ from partway.problems import ProblemSource, collecting_later, load_problems
 from partway.runs import read_rows
 from partway.training.config import SelfSamplingConfig
 from partway.training.resuming import check_writable
+from partway.training.shared_buffers import Buffers
 from partway.training.starting_model import prepared_model
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Material:
     language_model: LanguageModel
     problems: list[Problem]
     dev: list[Problem]
-    buffers: SeededBuffers
+    buffers: Buffers
     left_out: list[LeftOut]
     remarks: list[str]
 
@@ -157,9 +157,9 @@ def first_buffers(
     config: SelfSamplingConfig,
     language: Language,
     traces: Mapping[str, Trace],
-) -> SeededBuffers:
+) -> Buffers:
     """What every problem begins with: its reference and, run again, the solutions in `buffer_file`."""
-    buffers = SeededBuffers(problems, config.rules, language, traces)
+    buffers = Buffers.of(problems, config.rules, language, traces)
     if config.buffer_file is not None:
         path = Path(config.buffer_file)
         if not path.is_file():

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from accelerate import Accelerator
 
-from partway.buffer import SolutionBuffer
-from partway.buffer.seeding import SeededBuffers
-from partway.language import Trace
+from partway.buffer import Rules, SolutionBuffer
+from partway.buffer.seeding import usual_length
+from partway.language import Language, Trace
 from partway.problem import Problem
 from partway.runs.run import save_buffers, saved_buffer_rows
 from partway.sample import Sample
@@ -33,18 +33,22 @@ class _Findings:
 
 
 class Buffers(Mapping[str, SolutionBuffer]):
-    """A buffer per problem id. Between exchanges a process is ahead of the others by its own findings."""
+    """A buffer per problem id. Between exchanges a process is ahead of the others by its own findings.
 
-    def __init__(self, problems: Sequence[Problem], buffers: Mapping[str, SolutionBuffer]) -> None:
+    A buffer that is not in `made` yet is seeded when it is first asked for: a step needs few of a million. It
+    holds the reference, if there is one, and nothing else.
+    """
+
+    def __init__(
+        self,
+        problems: Sequence[Problem],
+        made: Mapping[str, SolutionBuffer],
+        seeded: Callable[[Problem], SolutionBuffer] = SolutionBuffer.seeded,
+    ) -> None:
         self._problems = {problem.id: problem for problem in problems}
-        self._buffers = buffers
-        self._made: dict[str, SolutionBuffer]
-        if isinstance(buffers, SeededBuffers):
-            self._made = buffers.made
-        else:
-            self._buffers = self._made = dict(buffers)
-        self._sizes = {key: _sizes(buffer) for key, buffer in self._made.items()}
-        sizes = (self._sizes_of(key) for key in buffers)
+        self.made, self._seeded = dict(made), seeded
+        self._sizes = {key: _sizes(buffer) for key, buffer in self.made.items()}
+        sizes = (self._sizes_of(key) for key in self)
         self._totals = [sum(column) for column in zip(*sizes, strict=True)]
         self._findings = _Findings()
         self._changed: set[str] = set()
@@ -53,14 +57,37 @@ class Buffers(Mapping[str, SolutionBuffer]):
         self.drawn: Counter[str] = Counter()  # samples of each problem up to the last exchange
         self.lack_references = any(problem.reference is None for problem in problems)
 
+    @classmethod
+    def of(
+        cls, problems: Sequence[Problem], rules: Rules, language: Language, traces: Mapping[str, Trace]
+    ) -> Buffers:
+        """The buffers before training; `traces` are those of the references, by problem id."""
+        usual = usual_length(problems)
+
+        def seeded(problem: Problem) -> SolutionBuffer:
+            return SolutionBuffer.seeded(problem, rules, language, traces.get(problem.id), usual)
+
+        uncertain = [one for one in problems if not _holds_reference(one, rules, traces)]
+        return cls(problems, {problem.id: seeded(problem) for problem in uncertain}, seeded)
+
     def __getitem__(self, key: str) -> SolutionBuffer:
-        return self._buffers[key]
+        if key not in self.made:
+            self.made[key] = self._seeded(self._problems[key])
+        return self.made[key]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._buffers)
+        return iter(self._problems)
 
     def __len__(self) -> int:
-        return len(self._buffers)
+        return len(self._problems)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._problems
+
+    def in_passing(self) -> Iterator[SolutionBuffer]:
+        """All of them, to be looked at; those that were not made yet are not kept."""
+        for key, problem in self._problems.items():
+            yield self.made[key] if key in self.made else self._seeded(problem)
 
     def consider(self, sample: Sample, trace: Trace, step: int) -> list[Sample]:
         """Let the problem's buffer judge a traced sample: one for each verdict, as the next copy is known."""
@@ -71,7 +98,7 @@ class Buffers(Mapping[str, SolutionBuffer]):
         # The first of equal samples may be new; the others are known by then, and are counted as known.
         for count in (1, sample.count - 1):
             if count:
-                verdict = self._buffers[key].consider(trace, step)
+                verdict = self[key].consider(trace, step)
                 seen = replace(sample, count=count, step=step, verdict=verdict)
                 judged.append(replace(seen, log_prob=log_prob, weights=weights))
                 if verdict.is_new:
@@ -98,7 +125,7 @@ class Buffers(Mapping[str, SolutionBuffer]):
         """Give every process every buffer; returns all samples in the order one process would have."""
         # A process alone has nobody to tell, and writing buffers out takes long.
         if accelerator.num_processes > 1:
-            self._findings.buffers = {key: self._buffers[key].to_json() for key in sorted(self._changed)}
+            self._findings.buffers = {key: self[key].to_json() for key in sorted(self._changed)}
         messages = gathered(accelerator, self._findings)
         for number, message in enumerate(messages):
             if number != accelerator.process_index:
@@ -117,7 +144,7 @@ class Buffers(Mapping[str, SolutionBuffer]):
         """Whether a problem has a solution worth learning by now, its reference or one that was found."""
         if not self._sizes_of(key)[0]:
             return False
-        return self._problems[key].reference is not None or bool(self._buffers[key].learned)
+        return self._problems[key].reference is not None or bool(self[key].learned)
 
     def metrics(self) -> dict[str, float]:
         """Solutions kept per problem by kind; of rules beyond the paper's what became of them."""
@@ -130,12 +157,12 @@ class Buffers(Mapping[str, SolutionBuffer]):
         if self.lack_references:
             line["buffer/problems_with_a_solution"] = sum(map(self.is_solved, self))
         if rules.added and all(one.learns_doubted for one in rules.added_rules):
-            line["buffer/flagged"] = sum(len(buffer.doubts) for buffer in self._made.values())
+            line["buffer/flagged"] = sum(len(buffer.doubts) for buffer in self.made.values())
         return line
 
     def write(self, directory: Path) -> None:
         """Save every buffer, one line each."""
-        save_buffers(directory, self._buffers)
+        save_buffers(directory, self.in_passing())
 
     def read(self, directory: Path) -> None:
         """Take up what `write` saved."""
@@ -144,18 +171,28 @@ class Buffers(Mapping[str, SolutionBuffer]):
     def _take_over(self, rows: Mapping[str, Mapping[str, Any]]) -> None:
         language = next(iter(self.values())).language
         for key, row in rows.items():
-            self._made[key] = SolutionBuffer.from_json(self._problems[key], row, language)
+            self.made[key] = SolutionBuffer.from_json(self._problems[key], row, language)
             self._measure(key)
 
     def _measure(self, key: str) -> None:
         """Count a buffer that changed again, and only that: there may be a million of them."""
-        before, now = self._sizes_of(key), _sizes(self._buffers[key])
+        before, now = self._sizes_of(key), _sizes(self[key])
         self._sizes[key] = now
         self._totals = [total - old + new for total, old, new in zip(self._totals, before, now, strict=True)]
 
     def _sizes_of(self, key: str) -> tuple[int, int]:
         """How many solutions are kept; of a buffer that has not changed yet, its reference."""
         return self._sizes.get(key) or (int(self._problems[key].reference is not None), 0)
+
+
+def _holds_reference(problem: Problem, rules: Rules, traces: Mapping[str, Trace]) -> bool:
+    """Whether it is certain that a buffer will hold the reference, if there is one, and nothing else."""
+    if problem.reference is None:
+        return True
+    trace = traces[problem.id]
+    longest = None if rules.length_limit is None else rules.length_limit + rules.length_tolerance
+    is_short = longest is None or len(problem.reference) <= longest
+    return bool(trace.states) and not trace.isolated and is_short
 
 
 def _sizes(buffer: SolutionBuffer) -> tuple[int, int]:

@@ -40,7 +40,6 @@ from partway.training.order import Batches, ProblemLoader, step_seed
 from partway.training.preparation import material
 from partway.training.recording import Recorder
 from partway.training.resuming import group_settings
-from partway.training.shared_buffers import Buffers
 
 if TYPE_CHECKING:
     from peft import PeftConfig
@@ -81,7 +80,7 @@ class SelfSamplingTrainer(Trainer):  # type: ignore[misc]
         self.left_out, self.codec = given.left_out, given.language_model.codec
         self.objective = args.built_objective
         self.kept_targets = KeptTargets(given.language_model, args, self.objective, self.language)
-        self.buffers = Buffers(given.problems, given.buffers)
+        self.buffers = given.buffers
         self.batches = Batches(args, given.problems, self.buffers)
         self.batch: list[Problem] = []  # of the step, over all processes
         self.explored: dict[str, list[tuple[Sample, Trace]]] = {}  # what was drawn last, by problem

@@ -28,7 +28,7 @@ def test_an_audit_names_solutions_that_are_right_by_luck(tmp_path):
     buffers = run.buffers()
     buffer = next(iter(buffers.values()))
     buffer.consider(trace(f"answer = {buffer.problem.answer}"))
-    save_buffers(run.directory / "final", buffers)
+    save_buffers(run.directory / "final", buffers.values())
     (one,) = (row for row in audited(run) if row["verdict"] == "spurious")
     assert one["problem"] == buffer.problem.id
     shown = CliRunner().invoke(command, [str(run.directory)]).output

@@ -1,15 +1,13 @@
 """Every decision about the buffer, each with a test named after it."""
 
-import io
 import json
 import random
 from collections import Counter
 
 import pytest
 
-from partway import EMPTY, PYTHON, Problem, PythonLanguage, Solution, SolutionBuffer, Verdict, trace
-from partway.buffer import Rules, reference_traces, seed_buffers, write_buffers
-from partway.buffer.seeding import SeededBuffers
+from partway import EMPTY, Problem, PythonLanguage, Solution, SolutionBuffer, Verdict, trace
+from partway.buffer import Rules, seed_buffers
 from partway.errors import ProblemError
 
 OIL = Problem("oil", "Ellie has found an old bicycle ...", 25, "n0=2\nn1=10\nn2=5\nt0=n0*n1\nanswer=t0+n2")
@@ -263,38 +261,6 @@ def test_json_round_trips_exactly():
 def test_a_reference_that_does_not_give_the_answer_is_an_error(reference: str, flaw: str):
     with pytest.raises(ProblemError, match=f"problem oil: .*{flaw}"):
         SolutionBuffer.seeded(Problem("oil", "?", 25, reference))
-
-
-def seeded(problems: list[Problem], rules: Rules) -> SeededBuffers:
-    return SeededBuffers(problems, rules, PYTHON, reference_traces(problems))
-
-
-def written(buffers) -> str:
-    write_buffers(stream := io.StringIO(), buffers)
-    return stream.getvalue()
-
-
-def test_buffers_of_many_problems_are_made_when_they_are_first_asked_for():
-    problems = [OIL, Problem("weak", "?", 1), Problem("apples", "?", 3, "answer=3")]
-    buffers = seeded(problems, Rules())
-    assert (list(buffers), "apples" in buffers, "pears" in buffers) == (
-        ["oil", "weak", "apples"],
-        True,
-        False,
-    )
-    assert written(buffers) == written(seed_buffers(problems))
-    assert buffers.made == {}  # writing them out does not keep them
-    assert consider(buffers["oil"], "n0=10\nn1=2\nanswer=1") is Verdict.NEW_PARTIALLY_CORRECT
-    assert len(buffers["oil"]) == 2
-    assert list(buffers.made) == ["oil"]
-    assert written(buffers).splitlines()[1:] == written(seed_buffers(problems)).splitlines()[1:]
-    assert '"n0 = 10"' in written(buffers)
-
-
-def test_a_buffer_is_made_at_once_if_only_it_can_tell_what_it_will_hold():
-    assert list(seeded([OIL], Rules(length_limit=2)).made) == ["oil"]
-    several = Problem("loop", "?", 3, "n0=0\nfor i in range(3):\n    n0 += i\nanswer=n0")
-    assert list(seeded([several, OIL], Rules()).made) == ["loop"]
 
 
 DROP = Rules(dead_ends="drop")

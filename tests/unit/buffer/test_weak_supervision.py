@@ -8,7 +8,6 @@ from training_cases import apples, small_trainer, watched_trainer
 
 from partway import EMPTY, PYTHON, trace
 from partway.buffer import Rules, reference_traces, seed_buffers
-from partway.buffer.seeding import SeededBuffers
 from partway.errors import ConfigError
 from partway.models.engine import Request
 from partway.problem import Problem
@@ -22,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*TypedStorage is deprecated:Use
 @pytest.mark.parametrize("rules", [Rules(), Rules(length_limit=1), Rules.of({"spurious": "flag"})])
 def test_buffers_that_are_not_made_yet_are_counted_too(rules):
     problems = [*apples(3), Problem("weak", "?", 1)]
-    lazy = Buffers(problems, SeededBuffers(problems, rules, PYTHON, reference_traces(problems)))
+    lazy = Buffers.of(problems, rules, PYTHON, reference_traces(problems))
     eager = Buffers(problems, seed_buffers(problems, rules))
     assert lazy.metrics() == eager.metrics()
     for buffers in (lazy, eager):

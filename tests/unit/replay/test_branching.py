@@ -120,7 +120,7 @@ def test_other_first_steps_are_refused(mle, tmp_path, settings, reason):
 
 def test_with_solutions_to_begin_with_another_objective_has_other_first_steps(mle, tmp_path):
     known = tmp_path / "buffer.jsonl"
-    save_buffers(tmp_path, mle.buffers())
+    save_buffers(tmp_path, mle.buffers().values())
     begun = {"buffer_file": str(known)}
     small_trainer(tmp_path / "mle", **MLE | begun).train()
     with pytest.raises(RunError, match="objective was 'mle', is 'mle_aug'"):

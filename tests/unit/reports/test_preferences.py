@@ -28,7 +28,7 @@ def run_with(directory, *texts: str, prefix: str = "", finished: bool = True) ->
         verdict = buffers["oil"].consider(trace(beginning + text), 1)
         run.append_samples([Sample("oil", prefix, text, 1, finished, step=1, verdict=verdict)])
     run.final.mkdir(parents=True)
-    save_buffers(run.final, buffers)
+    save_buffers(run.final, buffers.values())
     return run
 
 

@@ -79,7 +79,7 @@ def test_what_a_run_began_with_is_known_to_the_other_rules_too(tmp_path):
     found = "a = 2\nb = 5\nanswer = a * a + b"
     buffers = seed_buffers([Problem("tea", TEA.question, 9, found)])
     with (tmp_path / "begin.jsonl").open("w") as stream:
-        write_buffers(stream, buffers)
+        write_buffers(stream, buffers.values())
     begun = {"buffer_file": str(tmp_path / "begin.jsonl")}
     run = run_of(tmp_path / "run", sample(f"{found}\n", Verdict.KNOWN_FULLY_CORRECT), **begun)
     assert rejudge(run, {"dedup": "alpha"}).verdicts[Verdict.KNOWN_FULLY_CORRECT] == 1

@@ -159,7 +159,7 @@ def test_of_solutions_that_are_spelled_otherwise_only_one_is_shown(tmp_path):
     ]:
         numbers = re.findall(r"n\d = (\d+)", buffer.problem.reference.text)
         assert buffer.consider(trace(template.format(*numbers)), 1) is Verdict.NEW_FULLY_CORRECT
-    save_buffers(run.final, {buffer.problem.id: buffer for buffer in (spelled, solved)})
+    save_buffers(run.final, [spelled, solved])
     example = example_of(read_study([run]))
     assert example.buffer.problem == solved.problem
     shown = example.to_html()
@@ -218,7 +218,7 @@ def test_of_problems_without_a_reference_one_that_was_continued_tells_how_it_was
         verdict = buffers[id].consider(trace(sample.text), step)
         samples.append(replace(sample, verdict=verdict))
     run.append_samples(samples)
-    save_buffers(run.final, buffers)
+    save_buffers(run.final, buffers.values())
     study = read_study([run])
     example = example_of(study)
     assert example.buffer.problem.id == problems[1].id
