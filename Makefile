@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help install demo test test-quick test-removable coverage check bench docs fuzz held-out test-browser test-device test-integrations test-transformers test-vllm reproduce reproduce-gsm8k reproduce-filtered reproduce-mathqa reproduce-mathqa-full reproduce-mathqa-other reproduce-mathqa-again clean
+.PHONY: help install demo test test-quick test-removable coverage check bench docs fuzz held-out test-browser test-device test-integrations test-release test-transformers test-vllm reproduce reproduce-gsm8k reproduce-filtered reproduce-mathqa reproduce-mathqa-full reproduce-mathqa-other reproduce-mathqa-again clean
 
 help:
 	@echo "make install   create $(VENV) with pinned dependencies"
@@ -23,6 +23,7 @@ help:
 	@echo "make held-out  330,000 programs against CPython, 150,000 forged replies, 65 kills: an hour"
 	@echo "make test-device   train and sample on one and two simulated CUDA devices"
 	@echo "make test-integrations   call our rewards from TRL, verl, verifiers and others, in an environment of its own"
+	@echo "make test-release   build wheel and sdist; use them in empty environments of Python 3.11 to 3.13, oldest dependencies too"
 	@echo "make test-transformers   train and resume with the oldest and the newest transformers that pyproject.toml allows"
 	@echo "make test-vllm   draw with a real vLLM on the CPU, in an environment of its own; a quarter of an hour"
 	@echo "make test-browser   open report and explorer in a headless Chromium (installs it with apt)"
@@ -102,6 +103,10 @@ test-integrations: $(READY)
 	.venv-integrations/bin/python -m pip install --quiet --no-deps verl==0.9.1
 	.venv-integrations/bin/python -m pip install --quiet ray tensordict omegaconf verifiers==0.4.0 lm_eval==0.4.13 inspect_ai==0.3.285
 	PYTHONPATH=src .venv-integrations/bin/python -m pytest tests/integrations
+
+test-release: $(READY)
+	$(BIN)/python -m pip install --quiet twine
+	$(BIN)/python tests/cases/release.py
 
 test-transformers: .venv-transformers-oldest .venv-transformers-newest
 

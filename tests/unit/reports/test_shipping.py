@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[3]
 CLUSTER = ROOT / "examples" / "cluster"
@@ -122,3 +123,35 @@ def test_every_pin_is_one_version_of_one_package():
     assert all(re.fullmatch(r"[\w.-]+==[\w.+!-]+", pin) for pin in pins), "pip and uv read these alike"
     names = [re.sub(r"[-_.]+", "-", pin.partition("==")[0]).lower() for pin in pins]
     assert len(set(names)) == len(names)
+
+
+def test_every_package_is_in_the_wheel_and_says_that_it_is_typed():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    packages = sorted(path.parent for path in ROOT.glob("src/*/__init__.py"))
+    shipped = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    assert sorted(shipped) == [path.relative_to(ROOT).as_posix() for path in packages]
+    assert [path.name for path in packages if not (path / "py.typed").exists()] == []
+
+
+def test_the_version_is_said_in_one_place():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "version" in project["project"]["dynamic"]
+    said = (ROOT / project["tool"]["hatch"]["version"]["path"]).read_text(encoding="utf-8")
+    [version] = re.findall(r'^__version__ = "(.+)"$', said, re.M)
+    assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_a_tag_publishes_what_was_tried_and_checked_without_a_token():
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8"))
+    build, publish = workflow["jobs"]["build"], workflow["jobs"]["publish"]
+    assert workflow[True] == {"push": {"tags": ["v*"]}}  # YAML reads the key `on` so
+    assert {"run": "make test-release"} in build["steps"]
+    assert (publish["needs"], publish["permissions"]) == ("build", {"id-token": "write"})
+    assert publish["steps"][-1] == {"uses": "pypa/gh-action-pypi-publish@release/v1"}
+
+
+def test_the_quick_tests_run_with_every_python_that_the_metadata_names():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = re.findall(r"Python :: (3\.\d+)", " ".join(project["classifiers"]))
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))
+    assert workflow["jobs"]["quick"]["strategy"]["matrix"]["python"] == named
