@@ -143,11 +143,11 @@ def usable(
 
 
 def with_references(problems: Sequence[Problem], share: float, seed: int) -> list[Problem]:
-    """The problems, of which only a share keeps its reference; a larger share keeps those of a smaller."""
+    """The problems, of which an exact share of the references is kept; a larger share holds a smaller one."""
     if share >= 1:
         return list(problems)
-    # A number of its own for each problem: those below a small share are also below a larger one.
-    kept = {p.id for p in problems if random.Random(f"{seed}/{p.id}").random() < share}
+    given = [(random.Random(f"{seed}/{p.id}").random(), p.id) for p in problems if p.reference is not None]
+    kept = {id for _, id in sorted(given)[: round(share * len(given))]}
     return [p if p.id in kept else replace(p, reference=None) for p in problems]
 
 
