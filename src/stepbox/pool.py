@@ -13,11 +13,12 @@ import json
 import math
 import os
 import selectors
+import sys
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from stepbox.channel import UNSCREENED, Refusal, SentSheet
@@ -29,6 +30,7 @@ from stepbox.wire import WireError
 Program = tuple[str, ...]
 
 MAX_WORKERS = 4
+MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024  # the unit in which the kernel says it
 PROGRAMS_PER_REQUEST = 16  # each keeps a descriptor open here and in the worker
 
 
@@ -266,7 +268,9 @@ class _Run:
         if payload[:1] == b"U":  # no process could be started
             raise unusable(payload[1:].decode(errors="replace"))
         number, sheet = job.numbers.popleft(), job.sheets.popleft()
-        self.results[number] = read_reply(sheet.record(), payload[1:], len(self.programs[number]), self.until)
+        held, _, ending = payload[1:].partition(b" ")
+        found = read_reply(sheet.record(), ending, len(self.programs[number]), self.until)
+        self.results[number] = replace(found, peak_bytes=MAXRSS_BYTES * int(held if held.isdigit() else 0))
         sheet.throw_away()
 
     def lose(self, job: _Job) -> None:

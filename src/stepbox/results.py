@@ -8,7 +8,7 @@ from __future__ import annotations
 import marshal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from stepbox.wire import TOO_LARGE, Decoder, TooMuchWork, WireError, decode_line, printable
 
@@ -37,14 +37,16 @@ class Failure:
     is_own: bool = field(default=True, compare=False, repr=False)
 
 
-class Execution(NamedTuple):
-    """What each executed step changed, and the failure, if any.
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What each executed step changed, the failure, if any, and the most memory that its process held.
 
     Modules, functions and classes are not values and never appear.
     """
 
     changes: Sequence[Changed]
     failure: Failure | None = None
+    peak_bytes: int = field(default=0, compare=False)
 
     @property
     def variables(self) -> dict[str, Any]:

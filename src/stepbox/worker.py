@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from os import _exit, close, closerange, fork, waitpid
+from os import _exit, close, closerange, fork, wait4
 from select import POLLIN
 from signal import ITIMER_PROF, setitimer
 from types import ModuleType
@@ -136,18 +136,20 @@ def _warm_up() -> None:
 
 
 def serve(request: RunRequest, sheets: Sequence[int], live: Life | None = None) -> None:
-    """Run the program on every sheet, in order; a reply says how its process ended, None if as it should."""
+    """Run the program on every sheet, in order; a reply says how much its process held at most, in the units
+    of `ru_maxrss`, and how it ended, None if as it should."""
     live = live or _live
     zygote = os.getpid()
     for sheet in sheets:
         try:
-            ending = _run(request, sheet, zygote, live)
+            ending, held = _run(request, sheet, zygote, live)
             if ending is not None and not ending.certain:
-                ending = _run(request, sheet, zygote, live)  # somebody else may have killed it
+                ending, held = _run(request, sheet, zygote, live)  # somebody else may have killed it
         except OSError as error:
             send(UNUSABLE + f"a worker cannot start a process: {error.strerror}".encode())
             return
-        send(_WELL if ending is None else REPLY + to_json([ending.kind, ending.message]).encode())
+        told = b"null" if ending is None else to_json([ending.kind, ending.message]).encode()
+        send(REPLY + b"%d " % held + told)
         close(sheet)
 
 
@@ -160,8 +162,8 @@ class Ending:
     certain: bool = False
 
 
-def _run(request: RunRequest, sheet: int, zygote: int, live: Life) -> Ending | None:
-    """Fork a child for one program and see it to its end.
+def _run(request: RunRequest, sheet: int, zygote: int, live: Life) -> tuple[Ending | None, int]:
+    """Fork a child for one program and see it to its end; with how much memory it held at most.
 
     Little is done here: after a fork this process, too, copies each page that it writes to.
     """
@@ -170,10 +172,11 @@ def _run(request: RunRequest, sheet: int, zygote: int, live: Life) -> Ending | N
         live(request, sheet, zygote)
     if not _ends_in_time(pid, request.wall_seconds):
         os.kill(pid, signal.SIGKILL)
-        waitpid(pid, 0)
-        return Ending("timeout", f"took longer than {request.wall_seconds:g} s", certain=True)
-    status = waitpid(pid, 0)[1]
-    return None if status == 0 else _ending(os.waitstatus_to_exitcode(status), request)
+        late = Ending("timeout", f"took longer than {request.wall_seconds:g} s", certain=True)
+        return late, wait4(pid, 0)[2].ru_maxrss
+    _, status, used = wait4(pid, 0)
+    ending = None if status == 0 else _ending(os.waitstatus_to_exitcode(status), request)
+    return ending, used.ru_maxrss
 
 
 _poll = select.poll()
@@ -263,9 +266,6 @@ def _trace(
         steps.append((kind, message))
     reason = run_program(steps, until, namespace, record, sheet.append, keep)
     sheet.finish(b"null" if reason is None else to_json(reason).encode())
-
-
-_WELL = REPLY + b"null"
 
 
 def send(payload: bytes) -> None:

@@ -12,12 +12,14 @@ from rich.table import Table
 
 from partway.buffer import Verdict
 from partway.cli.table_style import plain_table
-from partway.errors import visible
+from partway.errors import clipped, visible
 
 if TYPE_CHECKING:
     from partway.reports.buffers import BufferSummary, Explored, Import
     from partway.reports.rejudging import Rejudged
     from partway.reports.slow_programs import Cost
+
+MOST_OF_A_QUESTION = 120  # characters
 
 
 def show_buffers(run: str, summary: BufferSummary, top: int) -> None:
@@ -35,16 +37,19 @@ def show_buffers(run: str, summary: BufferSummary, top: int) -> None:
 
 
 def show_costs(costs: Sequence[Cost], count: int) -> None:
-    """The problems whose programs cost most, each with its slowest program."""
+    """The problems whose programs cost most, then the slowest program of each."""
     total = sum(cost.seconds for cost in costs)
-    names = ("problem", "seconds", "share", "samples", "out of time", "of memory", "slowest", "")
-    table = plain_table(*names)
+    table = plain_table("problem", "seconds", "share", "MB at most", "samples", "out of time", "of memory")
     for cost in costs[:count]:
         limits = (f"{cost.stopped[kind]:,}" for kind in ("timeout", "memory"))
-        seconds, text = cost.slowest
-        told = (f"{cost.seconds:.3f}", f"{cost.seconds / max(total, 1e-9):.0%}", f"{cost.drawn:,}", *limits)
-        table.add_row(escape(cost.problem), *told, f"{seconds:.3f}", escape(visible(text.rstrip())))
+        share, held = cost.seconds / max(total, 1e-9), cost.peak_bytes / 1e6
+        shown = (f"{cost.seconds:.3f}", f"{share:.0%}", f"{held:,.0f}" if held else "-", f"{cost.drawn:,}")
+        table.add_row(escape(cost.problem), *shown, *limits)
     _print(f"{total:.2f} seconds for the distinct samples of {len(costs):,} problems", table)
+    for cost in costs[:count]:
+        seconds, text = cost.slowest
+        program = visible(text.rstrip()).replace("\n", "\n  ")
+        _print(f"\nslowest of {cost.problem}, {seconds:.3f} seconds:\n  {program}")
 
 
 def show_import(source: Path, imported: Import) -> None:
@@ -101,12 +106,11 @@ def _verdicts(verdicts: Mapping[Verdict, int]) -> Table:
 
 def _explored(problems: Sequence[Explored]) -> Table:
     table = plain_table("problem", "FCS", "PCS", "samples")
-    table.expand = True  # the question takes what room there is
-    table.add_column("question", ratio=1, no_wrap=True, overflow="ellipsis")
+    table.add_column("question")
     for problem in problems:
         counts = (problem.fully_correct, problem.partially_correct, problem.samples)
-        texts = (_plain(problem.problem), *(f"{count:,}" for count in counts), _plain(problem.question))
-        table.add_row(*texts)
+        question = clipped(_plain(problem.question), MOST_OF_A_QUESTION)
+        table.add_row(_plain(problem.problem), *(f"{count:,}" for count in counts), question)
     return table
 
 

@@ -1,12 +1,14 @@
-"""Finds the problems whose programs take most time: each distinct sample of a run is run again and timed."""
+"""Finds the problems whose programs cost most: each distinct sample of a run is run again and measured."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
+from partway import registry
 from partway.runs import Run
 
 LIMITS = ("timeout", "memory")
@@ -22,6 +24,7 @@ class Cost:
     drawn: int = 0
     stopped: Counter[str] = field(default_factory=Counter)  # samples that ran out of time or memory
     slowest: tuple[float, str] = (0.0, "")  # the seconds of one, and its text
+    peak_bytes: int = 0  # the most that one held in a process of its own; 0 if none needed one
 
 
 def costs(run: Run, clock: Callable[[], float] = time.perf_counter) -> list[Cost]:
@@ -33,12 +36,15 @@ def costs(run: Run, clock: Callable[[], float] = time.perf_counter) -> list[Cost
     found = []
     for problem in [*problems.values()][:1]:
         run.language.trace_all([(problem, WARM_UP)])  # starts the workers, which is not a program's cost
+    gauge = registry.parts("rooms").get("peaks")
     for key, texts in drawn.items():
         cost = Cost(key, drawn=texts.total())
         for text, count in texts.items():
-            started = clock()
-            (trace,) = run.language.trace_all([(problems[key], text)])
-            seconds = clock() - started
+            with gauge.load()() if gauge else nullcontext(()) as peaks:
+                started = clock()
+                (trace,) = run.language.trace_all([(problems[key], text)])
+                seconds = clock() - started
+            cost.peak_bytes = max(cost.peak_bytes, *peaks, 0)
             cost.seconds += seconds
             cost.slowest = max(cost.slowest, (seconds, text))
             if trace.failure is not None and trace.failure.kind in LIMITS:

@@ -183,7 +183,7 @@ class _Pool:
             return Failure("error", f"the worker is gone: {error}", 0, is_own=False)
         if payload[:1] == b"U":
             raise unusable(payload[1:].decode(errors="replace"))
-        found = read_failure(json.loads(payload[1:]), 0)
+        found = read_failure(json.loads(payload.partition(b" ")[2]), 0)
         return None if found is None else Failure(found.kind, found.message, 0)
 
     def grow(self, count: int) -> list[_Worker]:
