@@ -15,6 +15,7 @@ from partway.arms import Experiment, Stage, load_arms, run_arm
 from partway.arms.side_by_side import Bars, cells_of
 from partway.cli import app
 from partway.demo import sizes
+from partway.demo.commands import shown_before
 from partway.demo.sizes import base_model, experiment_named
 from partway.demo.stories import is_for_pretraining
 from partway.demo.storyproblems import generate_problems
@@ -92,6 +93,15 @@ def test_again_nothing_is_trained_and_the_numbers_are_the_same(finished, without
         arm["metrics"]["pass@10"]["value"] - mle["metrics"]["pass@10"]["value"]
     )
     assert numbers["arms"]["fcs+pcs"]["solutions_per_problem"]["fcs"] >= 1
+
+
+def test_a_finished_demo_only_shows_its_table_again_unless_a_run_is_gone(finished, monkeypatch):
+    directory, first = finished
+    monkeypatch.setattr("partway.demo.commands.run_comparison", lambda *_, **__: pytest.fail("run again"))
+    assert run_demo(directory, "--paper").stdout == first.stdout
+    assert shown_before(replace(SMALL, seeds=(0, 1)), directory) is None, "other seeds are not there"
+    monkeypatch.setattr(Run, "is_finished", False)
+    assert shown_before(SMALL, directory) is None
 
 
 def test_the_table_the_page_and_every_json_show_the_same_intervals(finished, without_processes, partway):

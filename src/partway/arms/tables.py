@@ -80,8 +80,8 @@ def headline(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
     baseline = of_arm(outcomes, first.name)
     found = {arm.label: gains(of_arm(outcomes, arm.name), baseline)[metric] for arm in experiment.arms[1:]}
     told = [
-        f"{label[0].upper()}{label[1:]} has {abs(100 * gain.value):.1f} points "
-        f"{'more' if gain.value >= 0 else 'fewer'} of {metric} than {first.label} "
+        f"{label[0].upper()}{label[1:]}: {metric} is {abs(100 * gain.value):.1f} points "
+        f"{'higher' if gain.value >= 0 else 'lower'} than with {first.label} "
         f"(95% interval {100 * gain.low:+.1f} to {100 * gain.high:+.1f}). {judgement(gain)}"
         for label, gain in sorted(found.items(), key=lambda item: -item[1].value)
     ]

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import io
+import json
+import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import redirect_stdout
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from partway import __version__
 from partway.arms.compare import JOBS, run_comparison, seeds
 from partway.cli.options import AS_JSON, declared, out
 from partway.data.commands import OUT, finish
+from partway.files import atomic_writer
 
 if TYPE_CHECKING:
-    from partway.arms import Outcome
+    from partway.arms import Experiment, Outcome
     from partway.demo.storyproblems import Level
 
 COUNT = click.IntRange(min=0)
+SHOWN = "shown.json"
 
 
 @click.command()
@@ -54,8 +61,8 @@ def command(
     A model that knows a little learns from 64 story problems that have a solution (MLE), or from these and
     1,216 that have an answer only (FCS+PCS). For comparison, the table shows what all 1,280 solutions would
     give, the model before training, and chance. The checkpoint with the best pass@1 on dev is measured on
-    test problems. If a demo is stopped, the same command continues it. `partway compare` does the same with
-    problems and models of your own.
+    test problems. If a demo is stopped, the same command continues it; once finished, it shows its table
+    again. `partway compare` does the same with problems and models of your own.
 
     \b
     Examples:
@@ -79,9 +86,43 @@ def command(
     directory = Path(out or ("demo" if size == "normal" else f"demo-{size}"))
     if size == "normal":
         experiment = replace(experiment, model=sizes.base_model(directory / "base", ctx.obj["quiet"]))
-    outcomes = run_comparison(experiment, directory, jobs, as_json, ctx.obj["quiet"])
-    if not as_json:
+    text = shown_before(experiment, directory) or run_and_show(experiment, directory, jobs, ctx.obj["quiet"])
+    click.echo((directory / "comparison.json").read_text(encoding="utf-8") if as_json else text)
+
+
+class Screen(io.StringIO):
+    """Keeps what is shown, in colours if standard output has them."""
+
+    def isatty(self) -> bool:
+        return sys.__stdout__ is not None and sys.__stdout__.isatty()
+
+
+def run_and_show(experiment: Experiment, directory: Path, jobs: int | None, quiet: bool) -> str:
+    """Run what is missing; returns the tables and an example, which are kept in the directory, too."""
+    with redirect_stdout(Screen()) as screen:
+        outcomes = run_comparison(experiment, directory, jobs, as_json=False, quiet=quiet)
         show_example(outcomes)
+    runs = sorted({one.run.directory.name for one in outcomes if one.run is not None})
+    kept = {"asked": _asked(experiment), "runs": runs, "shown": screen.getvalue().rstrip()}
+    with atomic_writer(directory / SHOWN) as stream:
+        json.dump(kept, stream)
+    return str(kept["shown"])
+
+
+def shown_before(experiment: Experiment, directory: Path) -> str | None:
+    """What the same demo has shown, None if it was not finished or a run is gone."""
+    from partway.runs import Run
+
+    if not (directory / SHOWN).exists():
+        return None
+    kept = json.loads((directory / SHOWN).read_text(encoding="utf-8"))
+    is_whole = all(Run(directory / name).is_finished for name in kept["runs"])
+    return kept["shown"] if is_whole and kept["asked"] == _asked(experiment) else None
+
+
+def _asked(experiment: Experiment) -> str:
+    """All that decides what is shown."""
+    return json.dumps([__version__, asdict(experiment)], default=str)
 
 
 def show_example(outcomes: Sequence[Outcome]) -> None:

@@ -54,8 +54,8 @@ def test_what_came_out_is_told_first_in_words_and_differences_have_their_sign():
         for name, one in solved.items()
     ]
     best, second = headline(experiment, outcomes)
-    assert best.startswith("FCS has 75.0 points more of pass@5 than MLE (95% interval +")
-    assert second.startswith("FCS+PCS has 25.0 points more of pass@5 than MLE (95% interval ")
+    assert best.startswith("FCS: pass@5 is 75.0 points higher than with MLE (95% interval +")
+    assert second.startswith("FCS+PCS: pass@5 is 25.0 points higher than with MLE (95% interval ")
     assert second.endswith("The interval includes 0: these runs do not show which of the two is better.")
     table = scores_table(experiment, outcomes, SELECTED)
     assert table.columns[-1].shown(table.rows[1][-1].value) == "+75.0"
