@@ -156,10 +156,10 @@ def test_a_typed_program_gets_its_trace_verdict_and_longest_matching_prefix(visi
     page = visit(scripted + "#open=train/1")
     page.fill("#typed", "n0 = 10\nn2 = 5\nn1 = 2\nanswer = n0 - n1")
     page.wait_for_selector("#typed-result .verdict")
-    assert page.inner_text("#typed-result .verdict") == "new, partially correct"
+    assert page.inner_text("#typed-result .verdict") == "new partially correct"
     assert "Longest matching prefix: 3 steps, reaching state C" in page.inner_text("#typed-result")
     page.fill("#typed", "answer = 25")
-    page.wait_for_selector("text=new, fully correct >> visible=true")
+    page.wait_for_selector("text=new fully correct >> visible=true")
     page.fill("#typed", "answer = 1 / 0")
     page.wait_for_selector("#typed-result >> text=ZeroDivisionError")
     page.click("#solution-1 >> text=Edit a copy")
@@ -232,6 +232,8 @@ def test_evaluation_samples_are_grouped_with_counts_and_verdicts(visit, scripted
     groups = page.locator("#evaluation .groups > li")
     groups.first.wait_for()
     assert groups.count() == 2
+    above, below = (page.locator(place).bounding_box()["y"] for place in ("#evaluation", "#try"))
+    assert above < below, "what the model wrote comes before what a reader may type"
     assert groups.first.locator(".count").inner_text() == "5×"
     assert "✓ right" in groups.first.inner_text()
     groups.nth(1).locator("summary").click()

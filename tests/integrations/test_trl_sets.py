@@ -118,17 +118,18 @@ def test_trl_makes_the_tokens_of_a_chat_run_that_its_model_read_and_learned(tmp_
 
 
 @pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(("trainer", "sides"), [("dpo", ("chosen", "rejected")), ("kto", ("completion",))])
 @pytest.mark.parametrize("template", ["SmolLM2", "Llama 3"])
-def test_trl_makes_the_tokens_of_preferences_that_the_model_read(tmp_path, template):
+def test_trl_makes_the_tokens_of_preferences_that_the_model_read(tmp_path, template, trainer, sides):
     run, codec = chat_run(tmp_path, template)
     questions = {problem.id: problem.question for problem in run.problems()}
-    rows = exported(run.directory, tmp_path, "dpo")
-    for row, tokens in zip(rows, made_by_trl("DPO", run, codec, tmp_path, rows), strict=True):
+    rows = exported(run.directory, tmp_path, trainer)
+    found = made_by_trl(trainer.upper(), run, codec, tmp_path, rows)
+    for row, tokens in zip(rows, found, strict=True):
         prompt = codec.prompt(questions[row["problem_id"]])
         first = Solution(tuple(row["prompt"].partition("```python\n")[2].splitlines()))
-        read = [*prompt, *codec.steps(first)]
-        assert tokens["prompt_ids"] == read
-        for side in ("chosen", "rejected"):
+        assert tokens["prompt_ids"] == [*prompt, *codec.steps(first)]
+        for side in sides:
             rest = Solution(tuple(program_in(f"```\n{row[side]}").splitlines()))
             written = codec.target(rest, finished=True)
             assert tokens[f"{side}_ids"][: len(written)] == written

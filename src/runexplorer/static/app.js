@@ -541,12 +541,15 @@
   }
 
   function problemParts(problem) {
+    const trial = source.canTrace ? tryPart(problem) : null;
+    const isLearned = problem.key.startsWith("train/"); // of the others, what the model wrote comes first
     const parts = [
       solutionsPart(problem),
-      source.canTrace ? tryPart(problem) : null,
+      isLearned ? trial : null,
       treePart(problem),
       evaluationPart(problem),
       samplesPart(problem),
+      isLearned ? null : trial,
     ].filter(Boolean);
     const jump = (part) =>
       element(
