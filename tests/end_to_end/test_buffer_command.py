@@ -19,7 +19,8 @@ def trained(tmp_path_factory):
 
 def test_the_tables_show_kinds_verdicts_and_problems(partway, trained):
     code, shown, remarks = partway("buffer", "show", trained.directory, "--top", 2)
-    assert (code, remarks) == (0, "")
+    reads, writes = f"partway browse {trained.directory}", f"partway buffer export {trained.directory}"
+    assert (code, remarks) == (0, f"partway: next: {reads}, or {writes} solutions.jsonl\n")
     problems, samples = len(trained.problems()), sum(sample.count for sample in trained.samples())
     assert f"{trained.directory} at step 8: {problems} problems, {problems} with a reference\n" in shown
     assert f"\n{samples} self-samples\n" in shown

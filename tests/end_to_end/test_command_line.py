@@ -188,6 +188,21 @@ def test_quiet_and_json_print_one_document_and_nothing_else(partway, folder, tmp
     assert isinstance(json.loads(out), dict)
 
 
+NOT_SAID = ("doctor", "buffer preferences")  # one is slow, the other has nothing to write here
+
+
+@pytest.mark.parametrize("name", [name for name in FOR_MACHINES if name not in NOT_SAID])
+def test_every_command_ends_with_the_next_one(partway, folder, tmp_path, name, unrendered):
+    words = [word.format(folder=folder, new=tmp_path / "new") for word in FOR_MACHINES[name]]
+    code, _, err = partway(*name.split(), *words)
+    assert code == 0, err
+    said = err.splitlines()[-1].removeprefix("partway: next: ")
+    if name == "buffer export":  # for another program
+        assert said.startswith("datasets.load_dataset(")
+    else:
+        assert {one.split()[1] for one in said.split(", or ")} <= {*app.list_commands(click.Context(app))}
+
+
 def test_progress_goes_to_standard_error(partway, folder, tmp_path):
     code, out, err = partway("evaluate", folder / "run", "--samples", 2, "--out", tmp_path, "--json")
     assert code == 0, err

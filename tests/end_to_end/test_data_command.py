@@ -176,10 +176,28 @@ def test_check_of_a_good_file_counts_and_exits_with_0(run: Run, tmp_path: Path) 
     path = tmp_path / "problems.jsonl"
     path.write_text('{"question": "1 + 1?", "answer": 2}\n{"question": "2 + 1?", "solution": "answer = 3"}\n')
     result = run("data", "check", path)
-    following = f"next: partway train --train_file {path} --model_name_or_path MODEL --output_dir run"
+    following = f"next: partway train --model_name_or_path MODEL --output_dir run --train_file {path}"
     assert (result.returncode, result.stderr) == (0, f"partway: {following}\n")
     mixed = "2 problems: 1 with a solution, 1 with the answer only; solved_share mixes them in each batch"
     assert result.stdout == f"{path}: {mixed}\n"
+
+
+def test_what_is_wrong_with_every_row_is_told_once(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"task": "1 + 1?", "result": 2}\n' * 3)
+    result = run("data", "check", path)
+    (told,) = result.stdout.splitlines()
+    assert told.startswith(f"{path}:1: columns: found the columns task, result; ")
+    assert told.endswith(" (and 2 more rows)")
+
+
+def test_the_next_command_takes_the_language_and_the_columns_of_this_one(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "pal.jsonl"
+    row = {"ask": "3 by 2?", "goal": 6, "code": "def solution():\n    n = 3\n    return n * 2"}
+    path.write_text(json.dumps(row))
+    words = ["--columns", "question=ask,answer=goal,solution=code", "--language", "python-written"]
+    result = run("data", "check", path, *words)
+    assert result.stderr.endswith(f" --train_file {path} {' '.join(words)}\n")
 
 
 def test_check_counts_system_turns(run: Run, tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(folder, tmp_path):
     assert re.fullmatch(rf"partway: {model}, [\d,]+ weights, all trained; asked by .*'answer'", begins[1])
     assert begins[2].startswith("partway: 4 steps of 4 problems; self_sampling fcs+pcs, objective mle_aug; ")
     assert begins[3].startswith(f"partway: everything goes to {tmp_path / 'run'}; Ctrl-C saves")
-    assert begins[-1].startswith("partway: next: partway report ")
+    assert begins[-1].startswith("partway: next: partway evaluate ")
 
 
 def test_a_run_that_learned_nothing_says_so_at_the_end(folder, tmp_path):

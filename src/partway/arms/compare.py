@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from partway.cli.options import AS_JSON, Callback, declared, out, samples
+from partway.cli.options import AS_JSON, Callback, declared, out, samples, say_next
 from partway.errors import ProblemError
 
 if TYPE_CHECKING:
     from partway.arms import Experiment, Outcome
     from partway.reports.number_tables import Cell, Column
 
+logger = logging.getLogger(__name__)
 COUNT = click.IntRange(min=1)
 DATA = declared(
     "--data",
@@ -115,6 +117,7 @@ def run_comparison(
     from partway.reports.writing import read_study, write_study
 
     outcomes = run_arms(experiment, out, jobs or arms_at_once(), quiet)
+    logger.info("drawing the figures and the page of %d runs", len(outcomes))
     # Arms without training of their own have no curves: only the others are in the report.
     labels = {one.run.directory: one.arm.label for one in outcomes if one.run and one.arm.trains}
     study = read_study([*labels], labels)
@@ -125,6 +128,8 @@ def run_comparison(
         return outcomes
     show_comparison(experiment, outcomes)
     click.echo(f"\nThe page: {page}")
+    if labels:
+        say_next(f"partway explore {[*labels][-1]}")
     return outcomes
 
 
@@ -156,7 +161,7 @@ def _cell(cell: Cell, column: Column) -> str:
     sign = "+" if " - " in column.heading else ""  # a difference
     low, high = (f"{100 * bound:{sign}.0f}" for bound in (cell.low, cell.high))
     between = " to " if sign else "-"
-    return f"{100 * cell.value:{sign}.1f}\n[dim]{low}{between}{high}[/dim]"
+    return f"{100 * cell.value:{sign}.1f}\n{low}{between}{high}"
 
 
 def check(experiment: Experiment) -> None:
@@ -185,3 +190,4 @@ def list_arms() -> None:
     for arm in shipped_arms().values():
         table.add_row(arm.name, arm.label, arm.source)
     Console().print(table)
+    say_next("partway compare --arms mle,fcs,fcs+pcs")

@@ -10,7 +10,7 @@ import click
 
 from partway.beyond.luck import audits_of
 from partway.beyond.variation import Belief
-from partway.cli.options import AS_JSON, RUN, reads_runs
+from partway.cli.options import AS_JSON, RUN, reads_runs, say_next
 from partway.errors import visible
 from partway.runs import Run
 
@@ -58,3 +58,4 @@ def command(run: str, as_json: bool) -> None:
         if one.verdict == "spurious":
             click.echo(f"\n{visible(one.problem)}: {visible(one.reason)}\n")
             click.echo("".join(f"  {visible(line)}\n" for line in one.solution.splitlines()), nl=False)
+    say_next("partway train CONFIG.yaml --spurious drop" if counts["spurious"] else f"partway browse {run}")

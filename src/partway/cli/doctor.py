@@ -13,7 +13,7 @@ from importlib import metadata
 import click
 
 from partway import registry
-from partway.cli.options import AS_JSON, ENGINE
+from partway.cli.options import AS_JSON, ENGINE, say_next
 from partway.cli.parallel import cores
 
 USES = {
@@ -101,6 +101,8 @@ def command(engine: str | None, as_json: bool) -> None:
         show(found)
     if found.problems:
         raise SystemExit(1)
+    if not as_json:
+        say_next("partway demo")
 
 
 def examine() -> Checkup:
@@ -170,6 +172,12 @@ def examine_sandbox() -> Sandbox:
     return examined
 
 
+def _tried(verb: str, noun: str, found: dict[str, bool], good: str, bad: str) -> dict[str, str]:
+    """What got through, one by one; what did not is counted."""
+    through = {f"{verb} {name}": bad for name, is_good in found.items() if not is_good}
+    return ({f"{len(found) - len(through)} {noun}": good} if len(found) > len(through) else {}) | through
+
+
 def show(found: Checkup) -> None:
     """Four short tables."""
     from rich.console import Console
@@ -183,11 +191,8 @@ def show(found: Checkup) -> None:
         "Sandbox for general programs": {
             "strength": box.strength,
             **box.protections,
-            **{f"tried to {name}": "refused" if no else "ALLOWED" for name, no in box.refused.items()},
-            **{
-                f"attacked to {n}": "withstood" if held else "GOT THROUGH"
-                for n, held in box.withstood.items()
-            },
+            **_tried("tried to", "attempts past the screen", box.refused, "refused", "ALLOWED"),
+            **_tried("attacked to", "attacks", box.withstood, "withstood", "GOT THROUGH"),
         },
         "Extras": {
             f"{e.name}: {e.use}": f"missing; {e.command}" if e.is_missing else "installed" for e in extras
@@ -199,7 +204,7 @@ def show(found: Checkup) -> None:
         table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 2))
         for name, state in rows.items():
             bad = state.startswith(("missing", "inactive", "weak", "unusable", "broken", "ALLOWED", "GOT"))
-            table.add_row(escape(name), escape(state), style="yellow" if bad else "")
+            table.add_row(escape(name), escape(state), style="bold" if bad else "")
         console.print(table)
     for problem in found.problems:
         console.print(f"[red]![/] {problem}", highlight=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import shlex
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import field, fields
@@ -131,6 +133,12 @@ def reads_runs(command: Callback) -> Callback:
     return cast(Callback, careful)
 
 
+def say_next(*commands: str) -> None:
+    """Name what a user sensibly does next, unless only results are wanted."""
+    if commands:
+        logging.getLogger("partway").info("next: %s", ", or ".join(commands))
+
+
 def speaks(command: Callback) -> Callback:
     """Gives a command `--language` and the settings of languages, as `partway train` takes them."""
     settings: dict[str, str] = {}
@@ -163,6 +171,12 @@ def spoken(model: str | None = None) -> Language:
     run = Run(Path(model or ""))
     own = run.config.get("language") if model and run.is_started else None
     return language_for(model, name, **checked({}, schema_of(language_class(name or own or "python")), said))
+
+
+def as_spoken() -> str:
+    """The options of a command that `speaks`, as another command takes them; empty if none was given."""
+    said: dict[str, str] = click.get_current_context().meta.get(SPOKEN, {})
+    return "".join(f" --{name} {shlex.quote(value)}" for name, value in said.items())
 
 
 def parse_pairs(text: str, option: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -29,6 +30,7 @@ from partway.cli.options import (
     length_for,
     option,
     samples,
+    say_next,
     speaks,
     spoken,
     takes,
@@ -36,6 +38,7 @@ from partway.cli.options import (
 from partway.cli.trace import as_object as trace_object
 from partway.errors import ProblemError, SolutionError
 from partway.problem import Problem
+from partway.runs import Run
 
 if TYPE_CHECKING:
     from partway.buffer import Verdict
@@ -105,6 +108,9 @@ def command(show: int, as_json: bool, **options: Any) -> None:
             click.echo(json.dumps(as_object(problem, prefix, solutions), ensure_ascii=False))
         else:
             show_solutions(solutions, show, language)
+    if not as_json:
+        run = Run(Path(chosen.model))
+        say_next(f"partway explore {run.directory}" if run.is_started else "partway train --help")
 
 
 def _loaded(options: SampleOptions, prefix: Solution, language: Language) -> Solve:

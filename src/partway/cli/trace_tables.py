@@ -76,8 +76,10 @@ def show_against(reference: Shown, solutions: Sequence[Shown], language: Languag
 
 
 def _table(shown: Shown, language: Language) -> Table:
-    table = Table(title=escape(shown.name), title_justify="left", caption_justify="left")
-    table.add_column("", justify="right", style="dim")
+    table = Table(
+        title=escape(shown.name), title_justify="left", caption_justify="left", caption_style="italic"
+    )
+    table.add_column("", justify="right")
     has_sets = rows_by_step(language) is None  # a table is the whole state
     for heading in ("step", "sets", "state") if has_sets else ("step", "rows"):
         table.add_column(heading, overflow="fold")
@@ -101,7 +103,9 @@ def _side_by_side(reference: Shown, shown: Shown, language: Language) -> Table:
         left = _moved(left, known, matching)
         right = _moved(right, matching, known)
         meeting = max(known, matching)
-    table = Table(box=None, pad_edge=False, header_style="bold", caption_justify="left")
+    table = Table(
+        box=None, pad_edge=False, header_style="bold", caption_justify="left", caption_style="italic"
+    )
     for heading in (escape(reference.name), "state after it", "", escape(shown.name), "state after it"):
         table.add_column(heading, overflow="fold", vertical="top")
     rows = list(zip_longest(left, right, fillvalue=ABSENT))

@@ -15,7 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from partway.cli.config_files import file_of, parse_overrides, read_settings
-from partway.cli.options import AS_JSON, declared
+from partway.cli.options import AS_JSON, declared, say_next
 from partway.cli.training_keys import training_keys
 from partway.errors import ConfigError, ProblemError, suggestion
 from partway.settings import Settings
@@ -349,4 +349,4 @@ def _conclude(trainer: SelfSamplingTrainer, as_json: bool) -> None:
         click.echo(json.dumps(latest))
     else:
         click.echo(str(run.final))
-        trainer.recorder.say(f"next: partway report {run.directory}, or partway sample {run.directory}")
+        say_next(f"partway evaluate {run.directory} --problems TEST.jsonl", f"partway report {run.directory}")

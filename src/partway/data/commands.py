@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from partway.cli import LazyGroup, commands
-from partway.cli.options import AS_JSON, COLUMNS, Callback, declared, out, speaks, spoken
+from partway.cli.options import AS_JSON, COLUMNS, Callback, as_spoken, declared, out, say_next, speaks, spoken
 from partway.errors import ProblemError
 
 if TYPE_CHECKING:
     from partway.data.conversion import Conversion
 
-logger = logging.getLogger(__name__)
+TRAIN = "partway train --model_name_or_path MODEL --output_dir run"
 OUT = out(type=click.Path(path_type=Path, file_okay=False), required=True)
 
 
@@ -93,17 +93,20 @@ def check(ctx: click.Context, file: Path, columns: str | None, as_json: bool) ->
         }
         click.echo(json.dumps({"file": str(file), **counts, "bad_rows": bad_rows}, ensure_ascii=False))
     else:
+        alike = Counter((row.field, row.reason) for row in checked.bad_rows)
         for bad_row in checked.bad_rows:
-            click.echo(bad_row)
+            count = alike.pop(
+                (bad_row.field, bad_row.reason), 0
+            )  # what is wrong is told once, with its first row
+            if count:
+                click.echo(f"{bad_row} (and {count - 1:,} more rows)" if count > 1 else bad_row)
     if checked.bad_rows:
         rows = len({row.line for row in checked.bad_rows})  # a row may have several faults
         raise ProblemError(f"{file}: {rows:,} bad rows beside {len(checked.problems):,} good ones")
     if not as_json:
         click.echo(f"{file}: {good_for(checked.problems)}")
         named = f" --columns {columns}" if columns else ""
-        logger.info(
-            "next: partway train --train_file %s%s --model_name_or_path MODEL --output_dir run", file, named
-        )
+        say_next(f"{TRAIN} --train_file {file}{named}{as_spoken()}")
 
 
 def finish(conversion: Conversion, out: Path, rejects: Path | None, as_json: bool) -> None:
@@ -122,3 +125,9 @@ def finish(conversion: Conversion, out: Path, rejects: Path | None, as_json: boo
         click.echo(json.dumps({"out": str(out), **counts(conversion)}, ensure_ascii=False))
     else:
         show_conversion(conversion, out)
+        files = " ".join(
+            f"--{key} {out / split}.jsonl"
+            for split, key in (("train", "train_file"), ("dev", "eval_file"))
+            if conversion.splits.get(split)
+        )
+        say_next(f"{TRAIN} {files}")

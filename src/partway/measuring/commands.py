@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from partway.cli.options import AS_JSON, declared, length_for, speaks, takes
+from partway.cli.options import AS_JSON, declared, length_for, say_next, speaks, takes
 from partway.errors import ConfigError, EngineError, RunError, shown
 from partway.evaluation.evaluate import EvaluationProgress
 from partway.measuring.engine_options import EvaluateOptions, opened_engine
@@ -30,7 +30,7 @@ MEANINGS = {
     "executable": "runs to its end",
     "unique": "distinct texts",
     "unique_canonical": "distinct, spelling aside",
-    "unique_alpha": "distinct, names of variables aside",
+    "unique_alpha": "distinct, names aside",
 }
 
 
@@ -82,13 +82,16 @@ def command(ctx: click.Context, /, compare: Sequence[tuple[str, str]], as_json: 
         else:
             show_comparison(comparison, ", ".join(first), ", ".join(second))
         return
-    summaries = _evaluate(EvaluateOptions(**options), quiet=ctx.obj["quiet"])
+    asked = EvaluateOptions(**options)
+    summaries = _evaluate(asked, quiet=ctx.obj["quiet"])
     if as_json:
-        click.echo(json.dumps(summaries if options["temperatures"] else summaries[0]))
-    elif options["temperatures"]:
-        show_temperatures(summaries)
-    else:
-        show_summary(summaries[0])
+        click.echo(json.dumps(summaries if asked.temperatures else summaries[0]))
+        return
+    show_temperatures(summaries) if asked.temperatures else show_summary(summaries[0])
+    if (run := _run(asked)) is not None:
+        say_next(f"partway report {run.directory}")
+    elif asked.model and not asked.engine:
+        say_next(f"partway sample {asked.model}")
 
 
 def _evaluate(options: EvaluateOptions, *, quiet: bool) -> list[dict[str, Any]]:
@@ -138,8 +141,6 @@ def _evaluate(options: EvaluateOptions, *, quiet: bool) -> list[dict[str, Any]]:
             if options.engine and _never_varies(summary):
                 logger.info("all samples of each problem are equal; does the server sample at all?")
             summaries.append(summary)
-    if (run := _run(options)) is not None:
-        logger.info("next: partway report %s", run.directory)
     return summaries
 
 

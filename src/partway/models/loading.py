@@ -68,10 +68,7 @@ class LanguageModel:
 
 
 def _leave_weights_alone(model: PreTrainedModel) -> None:
-    """Keep RWKV from halving weights of deep layers while it samples: a checkpoint would hold the halves.
-
-    It does so for the range of float16, and would undo it only in the next pass with gradients.
-    """
+    """Keep RWKV from halving weights of deep layers while it samples: a checkpoint would hold the halves."""
     if getattr(model.config, "rescale_every", 0):
         for part in model.modules():
             if getattr(part, "layers_are_rescaled", False):  # it has been sampled from already
@@ -236,6 +233,8 @@ def object_in(path: Path) -> dict[str, Any]:
 
 def _look_up(name: str) -> None:
     """Fail soon if a name is neither in the cache nor on the Hub; downloading would try many times."""
+    if name == "tiny":  # a key of training says so
+        raise ModelError(f"new weights, made to be trained; one that is trained is {PRETRAINED_TINY}")
     try:
         PreTrainedConfig.get_config_dict(name, local_files_only=True)
     except OSError:

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from partway.cli import LazyGroup, commands
-from partway.cli.options import AS_JSON, PROBLEMS, RUN, declared, reads_runs
+from partway.cli.options import AS_JSON, PROBLEMS, RUN, declared, reads_runs, say_next
 from partway.errors import ConfigError, RunError
 
 FILE = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
@@ -53,6 +53,7 @@ def show(run: str, top: int, as_json: bool) -> None:
     from partway.reports.buffer_tables import show_buffers
 
     show_buffers(run, summary, top)
+    say_next(f"partway browse {run}", f"partway buffer export {run} solutions.jsonl")
 
 
 @click.command()
@@ -131,6 +132,8 @@ def _tell_written(run: str, file: Path, counts: dict[str, int], noun: str, as_js
     else:
         told = " and ".join(f"{count:,} {kind.replace('_', '-')}" for kind, count in counts.items())
         click.echo(f"{file}: {told} {noun}".rstrip() if told else f"{file}: nothing to write")
+        if told:
+            say_next(f'datasets.load_dataset("json", data_files="{file}"), which TRL takes')
 
 
 @click.command()
@@ -166,6 +169,8 @@ def rejudge(run: str, changes: tuple[str, ...], as_json: bool) -> None:
     from partway.reports.buffer_tables import show_rejudged
 
     show_rejudged(run, found)
+    settings = " ".join(f"--{key} {value}" for key, value in parsed[-1].items())
+    say_next(f"partway train CONFIG.yaml {settings}")
 
 
 @click.command()
@@ -174,10 +179,10 @@ def rejudge(run: str, changes: tuple[str, ...], as_json: bool) -> None:
 @AS_JSON
 @reads_runs
 def slowest(run: str, most: int, as_json: bool) -> None:
-    """Find the problems whose programs take most time.
+    """Find the problems whose programs take most time and memory.
 
     Every distinct sample is run once more, by itself. The table shows the slowest program of each problem,
-    and how many ran out of time or memory.
+    the most megabytes that one held, and how many ran out of time or memory.
 
     \b
     Examples:
@@ -195,6 +200,8 @@ def slowest(run: str, most: int, as_json: bool) -> None:
     from partway.reports.buffer_tables import show_costs
 
     show_costs(found, most)
+    for worst in found[:1]:
+        say_next(f"partway browse {run} --problem {worst.problem}")
 
 
 @click.command()
@@ -203,8 +210,7 @@ def slowest(run: str, most: int, as_json: bool) -> None:
 @PROBLEMS
 @AS_JSON
 @reads_runs
-@click.pass_context
-def import_(ctx: click.Context, source: Path, run: Path, problems: str | None, as_json: bool) -> None:
+def import_(source: Path, run: Path, problems: str | None, as_json: bool) -> None:
     """Begin a new run with the solutions of another.
 
     SOURCE is a run, its buffer.jsonl or an exported file. Every solution is run again, and those that hold
@@ -235,7 +241,4 @@ def import_(ctx: click.Context, source: Path, run: Path, problems: str | None, a
 
     show_import(source, imported)
     click.echo(str(path))
-    if not ctx.obj["quiet"]:
-        click.echo(
-            f"partway: next: partway train CONFIG.yaml --output_dir {run} --buffer_file {path}", err=True
-        )
+    say_next(f"partway train CONFIG.yaml --output_dir {run} --buffer_file {path}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from partway.buffer import Verdict
-from partway.cli.options import AS_JSON, RUN, declared, out, reads_runs
+from partway.cli.options import AS_JSON, RUN, declared, out, reads_runs, say_next
 from partway.errors import ProblemError, visible
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def report(
         for note in study.notes:
             click.echo(f"partway: {note}", err=True)
     click.echo(str(page))
+    say_next(f"partway explore {runs[-1]}")
 
 
 def as_object(study: Study, page: Path) -> dict[str, Any]:
@@ -110,9 +111,11 @@ def browse(run: str, verdict: str | None, problem: str, page: int, rows: int, st
         click.echo("no samples here" + (" with this verdict or text" if verdict or problem else ""))
         return
     show_samples(samples)
-    click.echo(f"page {page}{', the last' if next(chosen, None) is None else ', more follow'}")
+    more = [] if next(chosen, None) is None else [f"--page {page + 1}"]
+    click.echo(f"page {page}{', more follow' if more else ', the last'}")
     if states is not None:
         show_states(found, problems, samples, states)
+    say_next(*(f"partway browse {run} {words}" for words in ([] if states else ["--states 1"]) + more))
 
 
 def selected(run: Run, problems: dict[str, Problem], verdict: str | None, text: str) -> Iterator[Sample]:

@@ -27,7 +27,8 @@ def run(programs: Sequence[tuple[str, ...]], *, until: str, second: bool = False
 @contextmanager
 def peaks() -> Iterator[list[int]]:
     """While open, the most bytes that the process of each program held, in the order in which they ran."""
-    before = _peaks.set(held := [])
+    held: list[int] = []
+    before = _peaks.set(held)
     try:
         yield held
     finally:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from partway.cli.options import RUN, declared, reads_runs
+from partway.cli.options import RUN, declared, reads_runs, say_next
 from partway.errors import ConfigError
 
 
@@ -32,3 +32,4 @@ def export(run: str, merged: str) -> None:
 
     write_merged(Path(run), directory)
     click.echo(str(directory))
+    say_next(f"partway evaluate {directory} --problems TEST.jsonl")

@@ -1,9 +1,12 @@
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
 
-from partway.cli import doctor
+from partway.cli import doctor, trace_tables
+from partway.cli.trace_tables import Shown
+from partway.language import trace
 from partway.sandbox import walls
 from stepbox import RISK, BoxError, BoxReport, WeakBox
 from stepbox.attacks import ATTACKS
@@ -79,6 +82,22 @@ def test_an_attack_that_gets_through_is_named(found, monkeypatch):
     shown = " ".join(run().stdout.split())
     assert "broken: a program managed to lie;" in shown
     assert "attacked to lie GOT THROUGH" in shown
+    assert "1 attacks withstood" in shown
+
+
+def test_colours_can_be_read_on_white_and_on_black(found, monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    found(BoxReport(WALLS, {"read a file": False}))
+    doctor.show(doctor.examine())
+    reference, *others = [
+        Shown("one", trace(text)) for text in ("n = 2\nm = n\nanswer = m", "n = 2\nm = n / 0")
+    ]
+    trace_tables.show([reference, *others])
+    trace_tables.show_against(reference, others)
+    shown = capsys.readouterr().out
+    codes = {code for some in re.findall(r"\x1b\[([\d;]*)m", shown) for code in some.split(";")}
+    assert {"1", "31"} <= codes, "bold and red"
+    assert not codes & {"2", "33", "37", "93", "97"}, "neither dim, nor yellow, nor white"
 
 
 def test_a_weak_sandbox_comes_with_the_switch_that_accepts_it(found, monkeypatch):

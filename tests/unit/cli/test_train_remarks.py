@@ -43,7 +43,10 @@ def test_the_outline_tells_problems_model_steps_and_place(tmp_path):
 
 
 @pytest.mark.parametrize(("executing", "is_told"), [(6.0, True), (1.0, False)])
-def test_a_run_that_spent_its_time_on_programs_says_where_to_look(tmp_path, executing, is_told, capsys):
+def test_a_run_that_spent_its_time_on_programs_says_where_to_look(
+    tmp_path, executing, is_told, capsys, caplog
+):
+    caplog.set_level("INFO")
     trainer = trainer_of(tmp_path, trained=2)
     trainer.run.final.mkdir()
     (trainer.run.final / "buffer.jsonl").write_text('{"id": "a", "solutions": [{"steps": ["answer = 2"]}]}\n')
@@ -53,5 +56,6 @@ def test_a_run_that_spent_its_time_on_programs_says_where_to_look(tmp_path, exec
     _conclude(trainer, as_json=False)
     told = f"running programs took 60% of the time; to see which: partway buffer slowest {tmp_path}"
     assert (told in trainer.said) == is_told
-    assert trainer.said[-1] == f"next: partway report {tmp_path}, or partway sample {tmp_path}"
+    commands = (f"partway evaluate {tmp_path} --problems TEST.jsonl", f"partway report {tmp_path}")
+    assert caplog.messages == [f"next: {', or '.join(commands)}"]
     assert capsys.readouterr().out == f"{trainer.run.final}\n"

@@ -43,7 +43,7 @@ def run(tmp_path: Path) -> Run:
 def shown(run: Run, *options: str) -> str:
     result = CliRunner().invoke(app, ["browse", str(run.directory), *options], env={"COLUMNS": "100"})
     assert result.exit_code == 0, result.output
-    return result.output
+    return result.stdout
 
 
 def test_pages_have_so_many_rows_and_say_whether_more_follow(run: Run) -> None:

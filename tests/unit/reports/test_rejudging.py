@@ -93,7 +93,7 @@ def test_the_command_shows_a_column_for_each_set_of_rules(tmp_path):
     command = ["buffer", "rejudge", str(run.directory), "dedup=alpha,dead_ends=drop", "state=set"]
     result = CliRunner().invoke(app, command, env={"COLUMNS": "100"})
     assert result.exit_code == 0, result.output
-    heading, *rows = result.output.splitlines()
+    heading, *rows = result.stdout.splitlines()
     assert heading.startswith("48 self-samples of ")
     assert "dead_ends:" in result.output
     [counts] = [row.split()[-3:] for row in rows if row.startswith("new partially correct")]

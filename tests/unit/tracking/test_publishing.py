@@ -75,7 +75,7 @@ def test_the_lines_of_a_card_load_the_model_and_a_merged_one_needs_no_base(tmp_p
 
     words = ["export", str(trainer.run.directory), "--merged", str(tmp_path / "whole")]
     result = CliRunner().invoke(app, words, catch_exceptions=False)
-    assert result.output.strip() == str(tmp_path / "whole")
+    assert result.stdout.strip() == str(tmp_path / "whole")
     trainer.run.directory.rename(tmp_path / "moved")
     whole = AutoModelForCausalLM.from_pretrained(tmp_path / "whole")
     torch.testing.assert_close(logits(whole), logits(trainer.model))
