@@ -1,7 +1,7 @@
 r"""Says how much of the test problems is solved, by whether training had a program like the reference.
 
     python configs/mathqa/templates.py data/mathqa data/quarter0 --found data/quarter0/found.jsonl \
-        --counts docs/runs/mathqa_quarter.json
+        --arms quarter_mle quarter_fcs
 
 A template is a program without its numbers: lines such as `n0 = 3.0` keep their name only.
 """
@@ -11,6 +11,7 @@ import json
 import re
 from pathlib import Path
 
+COUNTS = Path(__file__).parents[2] / "docs/runs/counts.json"
 COPIED = re.compile(r"^(n\d+) = \S+$", re.MULTILINE)
 
 
@@ -21,11 +22,12 @@ def main() -> None:
     parser.add_argument(
         "--found", type=Path, help="problems with the solutions a run found, made by found.py"
     )
-    parser.add_argument("--counts", type=Path, help="right samples of each test problem and arm")
+    parser.add_argument("--arms", nargs="*", default=(), help="names in docs/runs/counts.json")
     given = parser.parse_args()
     labelled = templates(given.few / "labelled.jsonl")
     everything = templates(given.mathqa / "train.jsonl")
-    test = list(templates(given.mathqa / "test.jsonl").values())
+    reference = templates(given.mathqa / "test.jsonl")
+    test = list(reference.values())
     known, anywhere = set(labelled.values()), set(everything.values())
     print(f"test problems with a labelled template: {share(test, known)}, of all: {share(test, anywhere)}")
     if given.found:
@@ -38,12 +40,14 @@ def main() -> None:
             print(
                 f"{name}: {len(hidden):,} problems, {share(hidden, known)} of them with a labelled template"
             )
-    if given.counts:
-        counts = json.loads(given.counts.read_text(encoding="utf-8"))
-        samples = counts["samples"]
-        for arm, right in counts.items():
-            if isinstance(right, list):
-                print(f"{arm}: {by_template(test, [one / samples for one in right], known, anywhere)}")
+    counts = json.loads(COUNTS.read_text(encoding="utf-8"))
+    for arm in given.arms:
+        one = counts["evaluations"][arm]
+        right = {
+            key: right / one["samples"]
+            for key, right in zip(counts["problems"][one["problems"]], one["right"], strict=True)
+        }
+        print(f"{arm}: {by_template(reference, right, known, anywhere)}")
 
 
 def templates(path: Path) -> dict[str, str]:
@@ -55,12 +59,16 @@ def share(those: list[str], known: set[str]) -> str:
     return f"{100 * sum(one in known for one in those) / len(those):.1f}%"
 
 
-def by_template(test: list[str], right: list[float], known: set[str], anywhere: set[str]) -> str:
-    groups = {"labelled template": known, "template of the others": anywhere - known}
-    rest = set(test) - anywhere
+def by_template(
+    reference: dict[str, str], right: dict[str, float], known: set[str], anywhere: set[str]
+) -> str:
     said = []
-    for name, group in {**groups, "new template": rest}.items():
-        solved = [one for one, template in zip(right, test, strict=True) if template in group]
+    for name, group in (
+        ("labelled template", known),
+        ("template of the others", anywhere - known),
+        ("new template", set(reference.values()) - anywhere),
+    ):
+        solved = [right[key] for key, template in reference.items() if template in group]
         said.append(f"{name} {100 * sum(solved) / len(solved):.1f}% of {len(solved):,}")
     return ", ".join(said)
 
