@@ -131,6 +131,31 @@ def test_the_readmes_python_example_is_short_and_finds_a_right_solution(tmp_path
     assert trace("\n".join(steps)).answer in (25, 87, 99, 34), "right for one of the problems"
 
 
+def commands_in_sentences() -> Iterator[tuple[str, list[str]]]:
+    for page in PAGES:
+        if page.name not in ("cli.md", "experiments.md"):  # experiments have commands of earlier versions
+            text = without_code(page.read_text(encoding="utf-8"))
+            yield from ((page.name, span.split()) for span in re.findall(r"`partway\s+([a-z][^`]*)`", text))
+
+
+def test_commands_in_sentences_exist_and_have_these_options():
+    keys = {f"--{field.name}" for field in fields(SelfSamplingConfig)}
+    seen = 0
+    for page, words in commands_in_sentences():
+        command, context = app, click.Context(app)
+        rest = list(words)
+        while isinstance(command, click.Group) and rest and re.fullmatch(r"[a-z0-9]+", rest[0]):
+            found = command.get_command(context, rest.pop(0))
+            assert found is not None, f"{page}: partway {' '.join(words)}"
+            command = found
+        options = {option for parameter in command.params for option in parameter.opts}
+        options |= keys if words[0] == "train" else set()
+        given = {word.split("=")[0] for word in rest if word.startswith("--")}
+        assert given <= options, f"{page}: partway {' '.join(words)}"
+        seen += 1
+    assert seen > 50
+
+
 def test_every_command_in_the_readme_exists():
     from partway.cli import commands
 
