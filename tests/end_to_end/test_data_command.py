@@ -182,6 +182,14 @@ def test_check_of_a_good_file_counts_and_exits_with_0(run: Run, tmp_path: Path) 
     assert result.stdout == f"{path}: {mixed}\n"
 
 
+def test_a_long_count_is_a_list_and_the_next_command_names_both_files(run: Run, tmp_path: Path) -> None:
+    result = run("data", "storyproblems", "--train", 60, "--dev", 4, "--test", 4, "--out", tmp_path)
+    assert result.stdout.count("\n") < 25, "not a line for each of fifty situations"
+    assert "situations: " in result.stdout
+    files = f"--train_file {tmp_path / 'train.jsonl'} --eval_file {tmp_path / 'dev.jsonl'}"
+    assert result.stderr.endswith(f"{files}\n")
+
+
 def test_what_is_wrong_with_every_row_is_told_once(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text('{"task": "1 + 1?", "result": 2}\n' * 3)

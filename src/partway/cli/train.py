@@ -292,6 +292,7 @@ def outline(trainer: SelfSamplingTrainer) -> list[str]:
     steps = args.max_steps
     if steps < 0:
         steps = math.ceil(args.num_train_epochs * trainer.batches.order.steps_per_epoch)
+    batch = min(args.problems_per_step, len(trainer.train_dataset))
     looked = "no evaluation (eval_file is not set)"
     if trainer.eval_dataset:
         looked = f"evaluation on {len(trainer.eval_dataset):,} problems every {args.eval_steps:g} steps"
@@ -299,7 +300,7 @@ def outline(trainer: SelfSamplingTrainer) -> list[str]:
         good_for(trainer.train_dataset),
         f"{args.model_name_or_path}, {total:,} weights, {share}; asked by {asked} for "
         f"{language.instruction.name} that {language.instruction.ending}",
-        f"{steps:,} steps of {args.problems_per_step} problems; self_sampling {args.self_sampling}, "
+        f"{steps:,} steps of {batch} problems; self_sampling {args.self_sampling}, "
         f"objective {args.objective}; {looked}",
         f"everything goes to {trainer.run.directory}; Ctrl-C saves and stops, --resume goes on",
     ]

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from partway.problem import Problem
 
+MOST_ROWS = 20  # of a table; what is longer is a list
 TITLES = {"template_overlap": "Questions of a split (row) whose template another split (column) has too"}
 
 
@@ -89,6 +90,10 @@ def _show_note(console: Console, name: str, note: object) -> None:
     if not isinstance(note, Mapping):
         text = ", ".join(map(str, note)) if isinstance(note, list | tuple) else _shown(note)
         console.print(f"{name}: {text}", markup=False, soft_wrap=True)
+        return
+    if len(note) > MOST_ROWS:
+        counted = ", ".join(f"{key} {_shown(value)}" for key, value in note.items())
+        console.print(f"{name}: {counted}", markup=False, highlight=False)
         return
     # A note is a text, a table of numbers, or a table of tables, such as how splits overlap.
     columns = list(dict.fromkeys(key for row in note.values() if isinstance(row, Mapping) for key in row))

@@ -36,10 +36,10 @@ def test_the_outline_tells_problems_model_steps_and_place(tmp_path):
     assert outline(trainer_of(tmp_path, trained=2)) == [
         "2 problems: 1 with a solution, 1 with the answer only; solved_share mixes them in each batch",
         "some-model, 200 weights, 1.00% trained; asked by its chat template for Python that assigns 'answer'",
-        "30 steps of 8 problems; self_sampling fcs, objective mml; evaluation on 1 problems every 10 steps",
+        "30 steps of 2 problems; self_sampling fcs, objective mml; evaluation on 1 problems every 10 steps",
         f"everything goes to {tmp_path}; Ctrl-C saves and stops, --resume goes on",
     ]
-    assert outline(trainer_of(tmp_path, trained=200, max_steps=-1))[2].startswith("10 steps of 8 problems")
+    assert outline(trainer_of(tmp_path, trained=200, max_steps=-1))[2].startswith("10 steps of 2 problems")
 
 
 @pytest.mark.parametrize(("executing", "is_told"), [(6.0, True), (1.0, False)])
