@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 WITHOUT = os.environ.get("PARTWAY_WITHOUT", "")
+MISSING = rf"not here: .*\b{WITHOUT}\b|no module {WITHOUT}\b"
 PROCESSES = {"end_to_end", "benchmarks", "test_docs.py"}
 PROCESSES |= {"test_pool.py", "test_walls.py", "test_takeover.py", "test_doctor.py", "sql"}
 CLOCKS = PROCESSES | {
@@ -32,6 +33,7 @@ os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 hypothesis.settings.register_profile("partway", deadline=None)  # no property is stopped for being slow
 hypothesis.settings.register_profile("quick", deadline=None, max_examples=20)  # for --hypothesis-profile
+hypothesis.settings.register_profile("twice", deadline=None, max_examples=2)
 hypothesis.settings.load_profile("partway")
 
 
@@ -88,7 +90,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
     """Where a folder was taken away (tests/cases/removable.py), what says that it needs it is skipped."""
     report = yield
-    if WITHOUT and report.failed and re.search(rf"not here: .*\b{WITHOUT}\b", str(report.longrepr)):
+    if WITHOUT and report.failed and re.search(MISSING, str(report.longrepr)):
         report.outcome = "skipped"
         report.longrepr = (str(item.path), 0, f"Skipped: it needs {WITHOUT}, which was taken away")
     return report

@@ -127,7 +127,7 @@ class Part:
 
     def load(self) -> Any:
         """The thing itself; what it needs is imported now."""
-        return imported(self.where, self.where)
+        return imported(self.where, "a part")
 
 
 Parts = Mapping[Kind, Mapping[str, Part]]
@@ -153,9 +153,9 @@ def part(kind: Kind, name: str, *, built_in: Mapping[str, Any] | None = None) ->
     added = parts(kind)
     if name in added:
         return added[name].load()
-    known = [*own, *added]
-    hint = suggestion(name, known) + missing_parts()
-    raise ConfigError(f"{name!r} is not one of the {kind}: {', '.join(known) or 'none'}{hint}")
+    known, lacking = [*own, *added], f"this needs the part {name!r} of the {kind}, which no folder adds"
+    told = f"{name!r} is not one of the {kind}: {', '.join(known)}" if known else lacking
+    raise ConfigError(told + suggestion(name, known) + missing_parts())
 
 
 def view(of: str, thing: object) -> str | None:

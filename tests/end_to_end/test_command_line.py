@@ -128,6 +128,12 @@ def test_an_unexpected_error_is_one_line_that_owns_up(partway, folder, monkeypat
     assert err == f"partway: error: TypeError: {told}\n"
 
 
+def test_a_package_that_is_not_installed_is_named(partway, folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "partway.cli.trace_tables", None)  # so that it cannot be imported
+    told = "there is no module partway.cli.trace_tables; install it, or put its folder in PYTHONPATH"
+    assert partway("trace", folder / "solution.py") == (1, "", f"partway: error: {told}\n")
+
+
 def test_an_error_in_code_of_the_users_own_names_the_line(partway, folder, monkeypatch):
     monkeypatch.setattr("partway.cli.trace.trace_all", break_something)
     code, out, err = partway("trace", folder / "solution.py")

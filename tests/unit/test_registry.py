@@ -39,6 +39,9 @@ def test_a_folder_that_was_taken_away_is_named_by_who_looks_for_what_it_held():
     expected = r"'pie' is not one of the objectives: pi; did you mean 'pi'\?; not here: gone"
     with pytest.raises(ConfigError, match=expected):
         registry.part("objectives", "pie")
+    expected = "this needs the part 'add' of the adapters, which no folder adds; not here: gone"
+    with pytest.raises(ConfigError, match=expected):
+        registry.part("adapters", "add")
 
 
 @pytest.mark.usefixtures("a_folder")

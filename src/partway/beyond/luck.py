@@ -14,12 +14,10 @@ from typing import Any
 from partway.beyond.variation import Audit, audit, signature, strange_literals
 from partway.buffer import SolutionBuffer, Verdict
 from partway.buffer.rules import AddedRule, Candidate
-from partway.errors import ConfigError
+from partway.errors import ConfigError, clipped
 from partway.language import Language
 from partway.problem import Problem
 from partway.solution import Solution
-
-MAX_NUMBERS = 200  # characters of the numbers in a reason
 
 
 def rule(setting: str = "drop") -> AddedRule:
@@ -109,6 +107,4 @@ def _belief(size: int, largest: int, is_clear: bool) -> Audit:
 
 def _from_nowhere(strange: Sequence[float]) -> str:
     """Why a solution is doubted that has such numbers."""
-    numbers = ", ".join(map(str, strange))
-    shown = numbers if len(numbers) <= MAX_NUMBERS else f"{numbers[:MAX_NUMBERS]}..."
-    return f"{shown} stands nowhere in the question"
+    return f"{clipped(', '.join(map(str, strange)))} stands nowhere in the question"

@@ -219,6 +219,8 @@ def _told(error: Exception) -> str:
         return f"{str(error).split('. ')[0]}; {ROOM}"
     if (place := _place_outside(error)) is not None:
         return f"{place}: {kind}: {error}; this is not partway's code, --debug shows how it was called"
+    if isinstance(error, ModuleNotFoundError):
+        return f"there is no module {error.name}; install it, or put its folder in PYTHONPATH"
     return f"{kind}: {error}; this is a bug in partway, please report what --debug shows"
 
 

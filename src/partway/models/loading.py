@@ -245,7 +245,7 @@ def _look_up(name: str) -> None:
             near = suggestion(name, [PRETRAINED_TINY, *registry.parts("models")])
             raise ModelError(
                 f"no such directory, not in the Hugging Face cache, and {found} ({one_line(error, lines=1)})"
-                f"{near or '; check the name, or give the path of a model'}"
+                f"{near or '; check the name, or give the path of a model'}{registry.missing_parts()}"
             ) from error
 
 
