@@ -45,9 +45,10 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what starts programs of its own and what computes with models, and begin with what takes long."""
     for item in items:
-        if PROCESSES & set(item.path.parts):
+        parts = set(item.path.relative_to(ROOT).parts)  # whatever the folder of the repository is called
+        if PROCESSES & parts:
             item.add_marker(pytest.mark.processes)
-        if CLOCKS & set(item.path.parts):
+        if CLOCKS & parts:
             item.add_marker(pytest.mark.flaky(reruns=1))  # the summary names those that needed it
         imported = set(vars(item.module)) if isinstance(item, pytest.Function) else set()
         if item.path.name in MODELS or TRAINERS & imported:
