@@ -27,7 +27,7 @@ DATA = declared(
 )
 MODEL = declared("--model", help="The model that every arm starts from; needed with --data.")
 JOBS = declared(
-    "--jobs", type=COUNT, help="How many arms train at once.  [default: one for each core; one on a GPU]"
+    "--jobs", type=COUNT, help="How many arms train at once.  [default: one for each GPU, else for each core]"
 )
 
 

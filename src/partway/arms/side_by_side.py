@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.managers import SyncManager
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from queue import Queue
 from typing import Self
@@ -22,16 +23,26 @@ from partway.arms import Arm, Experiment, Outcome, Stage, run_arm
 from partway.cli.interruptions import interruptions_wait
 from partway.cli.progress import SECONDS_BETWEEN_LINES
 
+SPAWNING = multiprocessing.get_context("spawn")  # a fork would copy locks that torch's threads hold
 News = tuple[str, Stage] | None  # an arm and how far it is; None comes last
 
 
 def arms_at_once() -> int:
-    """As many as there are cores; on a GPU one, since all would be on the same."""
+    """As many as there are GPUs, each on its own; without any as there are cores."""
     import torch
 
     from partway.cli.parallel import cores
 
-    return 1 if torch.accelerator.is_available() else cores()
+    return torch.accelerator.device_count() or cores()
+
+
+def gpus(jobs: int) -> list[str]:
+    """For each of so many processes the one GPU that it is to see, if there are several."""
+    import torch
+
+    count = torch.cuda.device_count()
+    named = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(count)))
+    return [named.split(",")[number % count] if count > 1 else named for number in range(jobs)]
 
 
 @contextmanager
@@ -50,14 +61,13 @@ def one_thread() -> Iterator[None]:
 def run_arms(experiment: Experiment, directory: Path, jobs: int, quiet: bool) -> list[Outcome]:
     """Every arm with every seed, `jobs` at a time; the outcomes by seed, then arm."""
     cells = cells_of(experiment)
-    spawning = multiprocessing.get_context("spawn")  # a fork would copy locks that torch's threads hold
-    manager = SyncManager(ctx=spawning)
+    manager = SyncManager(ctx=SPAWNING)
     with interruptions_wait():
         manager.start(_begin_manager)
     with (
         manager,
         Bars(manager.Queue(), [_label(*cell) for cell in cells], quiet) as bars,
-        ProcessPoolExecutor(min(jobs, len(cells)), spawning, _begin) as pool,
+        processes(min(jobs, len(cells))) as pool,
     ):
         others = set(multiprocessing.active_children())  # the manager: the arms still need it to end well
         try:
@@ -91,9 +101,19 @@ def _label(arm: Arm, seed: int) -> str:
     return f"{arm.label}, seed {seed}"
 
 
-def _begin() -> None:
+def processes(count: int) -> ProcessPoolExecutor:
+    """So many processes, on a GPU each where there are several."""
+    devices = SPAWNING.SimpleQueue()
+    for device in gpus(count):
+        devices.put(device)
+    return ProcessPoolExecutor(count, SPAWNING, _begin, (devices,))
+
+
+def _begin(devices: SimpleQueue[str]) -> None:
     """Prepare a process: one thread, so that results are the same everywhere, and an end with its parent."""
     os.environ["OMP_NUM_THREADS"] = "1"
+    if device := devices.get():
+        os.environ["CUDA_VISIBLE_DEVICES"] = device
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
