@@ -16,6 +16,7 @@ import click
 from benchmarks.tables import COUNT, print_table
 from partway.errors import ProblemError
 from partway.language import python, trace_all
+from straightline.parsing import known_lines
 
 ROUNDS = 5
 LOOP_PROGRAMS = 300
@@ -148,7 +149,7 @@ def parse_all(texts: Sequence[str]) -> None:
 
 
 def trace_cold(texts: Sequence[str]) -> None:
-    python.forget_lines()
+    known_lines.clear()
     trace_afresh(texts)
 
 

@@ -65,7 +65,7 @@ def peak(name: str, layers: int, tokens: int, precision: str, *, checkpointing: 
     model.train()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
-    layout = Tree() if Tree().suits(model) else TreeRows()
+    layout = TreeRows() if Tree().hindrance(model) else Tree()
     (bundle,) = layout.bundles(batch, tokens)
     bundle.score(model, 0).sum().backward()
     return torch.cuda.max_memory_allocated() - before

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scoring_cases import branching
 from strategies import examples
+from torch.nn.functional import scaled_dot_product_attention
 
 from partway.learning.layouts import Flat, Layout, Tree, TreeRows
 from partway.learning.token_tree import Targets, TokenTree, grow, split
@@ -99,16 +102,51 @@ def test_blocks_see_exactly_the_ancestors(rng: random.Random, count: int) -> Non
     batch = [
         branching(rng, rng.randrange(1, 40), rng.randrange(1, 6), rng.randrange(1, 30)) for _ in range(count)
     ]
-    (bundle,) = Tree().bundles(batch, 100_000)
-    row, start = [], 0
-    for tree in bundle.trees:
-        row += (tree.ends + start).tolist()
-        start += len(tree)
-    ends = torch.tensor(row)
+    ends = torch.from_numpy(ends_of(batch))
     nodes = torch.arange(len(ends))
     expected = (nodes[:, None] >= nodes) & (nodes[:, None] < ends)
     mask = tree_mask(len(ends), *map(torch.from_numpy, blocks(ends.numpy())))
-    found = torch.zeros(len(mask.keys) * BLOCK, len(ends), dtype=torch.int64)
-    for block, keys in enumerate(mask.keys):
-        found[block * BLOCK : (block + 1) * BLOCK].index_add_(1, keys, mask.allowed[block, 0].long())
+    found = torch.zeros(-len(ends) // BLOCK * -BLOCK, len(ends), dtype=torch.int64)
+    pairs = [pair for keys, allowed in mask.stretches for pair in zip(keys, allowed, strict=True)]
+    for block, (keys, allowed) in enumerate(pairs):
+        found[block * BLOCK : (block + 1) * BLOCK].index_add_(1, keys, allowed[0].long())
     assert torch.equal(found[: len(ends)], expected.long())
+
+
+def ends_of(batch: list[Targets]) -> NDArray[np.int64]:
+    """For every node of the trees in one row the place after its last descendant."""
+    (bundle,) = Tree().bundles(batch, 100_000)
+    offsets = np.cumsum([0, *map(len, bundle.trees)])
+    return np.concatenate([tree.ends + at for tree, at in zip(bundle.trees, offsets, strict=False)])
+
+
+def one_long_among_short() -> tuple[list[Targets], Targets]:
+    rng = random.Random(0)
+    return [branching(rng, 60, 4, 12) for _ in range(16)], branching(rng, 700, 4, 40)
+
+
+def test_one_long_tree_does_not_pad_the_keys_of_all() -> None:
+    short, long = one_long_among_short()
+    without, together = (
+        sum(keys.size for keys in blocks(ends_of(batch))[::2]) for batch in (short, [*short, long])
+    )
+    nodes = len(ends_of([long]))
+    assert together <= without + (nodes // BLOCK + 2) * nodes, "more than what its own blocks see"
+
+
+def test_attention_is_that_of_the_whole_mask_where_a_row_is_cut() -> None:
+    short, long = one_long_among_short()
+    ends = torch.from_numpy(ends_of([*short, long]))
+    nodes = torch.arange(len(ends))
+    whole = (nodes[:, None] >= nodes) & (nodes[:, None] < ends)
+    mask = tree_mask(len(ends), *map(torch.from_numpy, blocks(ends.numpy())))
+    assert len(mask.stretches) > 1
+    torch.manual_seed(0)
+    states = torch.randn(3, 1, 2, len(ends), 8, dtype=torch.float64, requires_grad=True)
+    outputs, gradients = [], []
+    for seen in (mask, whole):
+        output = scaled_dot_product_attention(*states, attn_mask=seen)
+        outputs.append(output)
+        gradients += torch.autograd.grad((output * torch.arange(8)).sum(), states)
+    torch.testing.assert_close(*outputs)
+    torch.testing.assert_close(*gradients)

@@ -12,9 +12,9 @@ from partway.evaluation import Evaluation, EvaluationPlan, ProblemResult
 from partway.evaluation.samples import judge, whole
 from partway.language import PYTHON, Failure, PythonLanguage, Trace, trace
 from partway.language.named import language_of
+from partway.measuring.journal import keep_problems
 from partway.problem import Problem
 from partway.reports.trace_html import KnownStates
-from partway.runs.run import keep_problems
 from partway.solution import Solution
 from runexplorer.explorer import Explorer
 from runexplorer.problem_view import answer_of, tree_of

@@ -13,8 +13,8 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from partway import registry
 from partway.adapters.few_bits import keep_gradients
 from partway.errors import ConfigError, ModelError, one_line
-from partway.files import atomic_directory
-from partway.models.loading import LanguageModel, Loaded, no_progress_bar, object_in
+from partway.files import Unreadable, atomic_directory, parse_json, read_object
+from partway.models.loading import LanguageModel, Loaded, no_progress_bar
 from partway.runs import Run
 
 if TYPE_CHECKING:
@@ -103,7 +103,11 @@ def load_adapter(directory: Path, load: Callable[[str], Loaded]) -> Loaded:
         raise ModelError(
             "an adapter, which needs the package peft; try: pip install 'partway[peft]'"
         ) from None
-    base = _base_of(directory, object_in(directory / "adapter_config.json"))
+    try:
+        config = read_object(directory / "adapter_config.json", parse_json)
+    except Unreadable as error:
+        raise ModelError(f"adapter_config.json: {error}") from None
+    base = _base_of(directory, config)
     try:
         model, tokenizer = load(base)
     except ModelError as error:

@@ -30,7 +30,6 @@ from partway.language.named import Checker, checker_of
 from partway.problem import Problem
 from partway.solution import ANSWER_VARIABLE, Solution, alpha_form
 from straightline import BoundedCache, Execution, OneEach, StateMode, end_of_program
-from straightline.parsing import known_lines
 
 MAX_BYTES = 128 << 20
 MAX_TRACE_BYTES = 256 << 10  # a larger one is cheaper to make again than to keep
@@ -175,11 +174,6 @@ def trace_texts(texts: Sequence[str], state: StateMode, answer_variable: str) ->
 def forget() -> None:
     """Drop what is remembered of earlier programs."""
     _memos.clear()
-
-
-def forget_lines() -> None:
-    """Drop what is remembered of earlier lines."""
-    known_lines.clear()
 
 
 class Memo:

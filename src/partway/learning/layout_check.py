@@ -5,22 +5,27 @@ from __future__ import annotations
 import logging
 import random
 import re
+import traceback
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate.utils import extract_model_from_parallel
+import torch.distributed
+from accelerate.utils import broadcast_object_list, extract_model_from_parallel
 from torch import Tensor, nn
 
 from partway import registry
 from partway.errors import one_line
 from partway.learning.layouts import LONGEST, SHORTEST, Bundle, Flat, Layout, Tree, TreeRows, score
-from partway.learning.passes import batched, evaluating
+from partway.learning.passes import Refusal, batched, evaluating
 from partway.learning.token_tree import Targets, grow
 
 AnyTree = Tree | TreeRows
-REFUSALS = (RuntimeError, AttributeError, LookupError, TypeError, ValueError)  # of masks, positions, caches
+PACKAGE = str(Path(__file__).parents[1])
+# Of masks, positions, caches.
+REFUSALS = (Refusal, RuntimeError, AttributeError, LookupError, TypeError, ValueError)
 logger = logging.getLogger(__name__)
 
 
@@ -46,16 +51,22 @@ def checked_layout(model: nn.Module, wanted: Layout | None = None, *, pad_id: in
 
 
 def flaw_found(model: Any, way: Any, pad_id: int, find: Callable[..., str | None]) -> str | None:
-    """What a check finds against a way of computing; a folder may know it from an earlier check."""
+    """What a check finds against a way of computing; a folder may know it from an earlier check.
+
+    Of several processes the first one finds it for all: the others' weights may not be loaded yet.
+    """
     known = registry.parts("checks").get("known")
-    flaw: str | None = find(model, way, pad_id) if known is None else known.load()(model, way, pad_id, find)
-    return flaw
+    is_alone = not (torch.distributed.is_available() and torch.distributed.is_initialized())
+    flaw: list[str | None] = [None]
+    if is_alone or torch.distributed.get_rank() == 0:
+        flaw[0] = find(model, way, pad_id) if known is None else known.load()(model, way, pad_id, find)
+    return flaw[0] if is_alone else broadcast_object_list(flaw)[0]
 
 
 def _flaw(model: nn.Module, layout: Layout, pad_id: int) -> str | None:
     """Why not to use the layout, if a tree as long and deep scores otherwise than one sequence at a time."""
-    if not layout.suits(model):
-        return "cannot be read so"
+    if hindrance := layout.hindrance(model):
+        return hindrance
     try:
         with evaluating(model):
             with torch.no_grad():
@@ -67,8 +78,11 @@ def _flaw(model: nn.Module, layout: Layout, pad_id: int) -> str | None:
 
 
 def refusal(error: Exception) -> str:
-    """What a model said that cannot read so; what has another reason is raised again."""
-    if re.search("(CUDA|HIP) error|out of memory|deterministic", str(error)):
+    """What a model said that cannot read so; an error of ours, or with another reason, is raised again."""
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    in_ours = [file.startswith(PACKAGE) for file in files if "-packages/torch/" not in file][-1]
+    other = "(CUDA|HIP) error|out of memory|deterministic|out of bounds|out of range in self|device"
+    if (in_ours and not isinstance(error, Refusal)) or re.search(other, str(error)):
         raise error
     return one_line(error, lines=1)
 

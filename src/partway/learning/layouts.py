@@ -9,7 +9,7 @@ are split.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -49,8 +49,8 @@ class Layout(Protocol):
     def fallback(self) -> Layout | None:
         """What to try for a model for which this is wrong; None: nothing is left to go wrong."""
 
-    def suits(self, model: nn.Module) -> bool:
-        """Whether the model can be given this layout at all."""
+    def hindrance(self, model: nn.Module) -> str | None:
+        """Why the model cannot be given this layout at all, if so."""
 
     def bundles(self, problems: Sequence[Targets], tokens_per_pass: int) -> list[Bundle]:
         """Everything there is to score, in passes within the budget."""
@@ -60,9 +60,6 @@ class Layout(Protocol):
 
         With a `term`, that of each token's distribution is added to its log-prob.
         """
-
-    def tokens_computed(self, rows: Rows) -> int:
-        """Tokens the model reads, padding included."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +77,7 @@ class Bundle:
     @property
     def tokens_computed(self) -> int:
         """Tokens the model reads, padding included."""
-        return self.layout.tokens_computed(self.rows)
+        return len(self.rows) * longest_row(self.rows)
 
     def score(self, model: nn.Module, pad_id: int, term: Term | None = None) -> Tensor:
         """The score of the targets of each tree, in order, as one vector on the CPU.
@@ -92,7 +89,7 @@ class Bundle:
     def only(self, problems: frozenset[int]) -> Bundle | None:
         """The bundle without the trees of other problems; None if that is nothing."""
         rows = [tuple(tree for tree in row if tree.problem in problems) for row in self.rows]
-        return Bundle(self.layout, tuple(row for row in rows if row)) if any(rows) else None
+        return replace(self, rows=tuple(row for row in rows if row)) if any(rows) else None
 
 
 @dataclass(frozen=True)
@@ -102,9 +99,9 @@ class Flat:
     name = "flat"
     fallback = None
 
-    def suits(self, model: nn.Module) -> bool:
-        """Always."""
-        return True
+    def hindrance(self, model: nn.Module) -> str | None:
+        """Nothing."""
+        return None
 
     def bundles(self, problems: Sequence[Targets], tokens_per_pass: int) -> list[Bundle]:
         """A problem's targets together, if the budget allows."""
@@ -117,10 +114,6 @@ class Flat:
         # All ones, so that models which count positions from the mask count as they do without padding.
         mask = np.ones_like(grid.tokens)
         return score_grid(model, rows, grid, mask, term=term, reading=lambda seen: {"attention_mask": seen})
-
-    def tokens_computed(self, rows: Rows) -> int:
-        """All rows are as long as the longest."""
-        return len(rows) * longest_row(rows)
 
 
 @dataclass(frozen=True)
@@ -139,9 +132,9 @@ class TreeRows:
         after_prompt = registry.parts("scorings").get("shared_prompt")
         return Flat() if after_prompt is None else cast(Layout, after_prompt.load())
 
-    def suits(self, model: nn.Module) -> bool:
+    def hindrance(self, model: nn.Module) -> str | None:
         """A running state reads one text, not a tree; whether it is right for others, the check finds out."""
-        return takes_masks(model) and not keeps_a_state(model)
+        return hindrance(model)
 
     def bundles(self, problems: Sequence[Targets], tokens_per_pass: int) -> list[Bundle]:
         """Trees of similar lengths together; those with branches are split where they are too long."""
@@ -156,10 +149,6 @@ class TreeRows:
 
         seen = grid.depths, ancestors(grid.ends)
         return score_grid(model, rows, grid, *seen, term=term, reading=reading)
-
-    def tokens_computed(self, rows: Rows) -> int:
-        """All rows are as long as the longest."""
-        return len(rows) * longest_row(rows)
 
 
 @dataclass(frozen=True)
@@ -177,9 +166,9 @@ class Tree:
         """The same trees with an ordinary mask."""
         return TreeRows(self.longest)
 
-    def suits(self, model: nn.Module) -> bool:
+    def hindrance(self, model: nn.Module) -> str | None:
         """Blocks of attention take the place of PyTorch's own."""
-        return takes_masks(model, "sdpa") and not keeps_a_state(model)
+        return hindrance(model, "sdpa")
 
     def bundles(self, problems: Sequence[Targets], tokens_per_pass: int) -> list[Bundle]:
         """As many trees in a row as fit; those with branches are split where they are too long."""
@@ -194,10 +183,6 @@ class Tree:
 
         seen = grid.depths, *blocks(grid.ends[0])
         return score_grid(model, rows, grid, *seen, term=term, reading=reading)
-
-    def tokens_computed(self, rows: Rows) -> int:
-        """One row, without padding."""
-        return longest_row(rows)
 
 
 def score(
@@ -219,15 +204,13 @@ def score(
     return results
 
 
-def takes_masks(model: nn.Module, *attentions: str) -> bool:
-    """Whether attention reads a mask of queries and keys; flash attention takes one of tokens only."""
-    config: Any = extract_model_from_parallel(model).config
-    return config._attn_implementation in (attentions or ("sdpa", "eager"))
-
-
-def keeps_a_state(model: nn.Module) -> bool:
-    """Whether the model has a running state, as Mamba has, in place of keys and values."""
-    return bool(getattr(extract_model_from_parallel(model), "_is_stateful", False))
+def hindrance(model: nn.Module, *attentions: str) -> str | None:
+    """Why the model reads no mask of queries and keys, if so; flash attention takes one of tokens only."""
+    base: Any = extract_model_from_parallel(model)
+    if getattr(base, "_is_stateful", False):  # as Mamba does, in place of keys and values
+        return "keeps a running state"
+    attention = base.config._attn_implementation
+    return None if attention in (attentions or ("sdpa", "eager")) else f"has the attention {attention}"
 
 
 def _tree_bundles(

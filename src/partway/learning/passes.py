@@ -26,6 +26,10 @@ from partway.learning.token_tree import Integers, TokenTree
 ROWS_AT_ONCE, ROWS_AT_ONCE_ON_GPU = 64, 512
 
 
+class Refusal(Exception):
+    """A model does not take the mask or the cache it is given."""
+
+
 def empty_pass(model: nn.Module, pad_id: int) -> Tensor:
     """Zero, with every parameter in its graph: what a process with nothing left to do contributes."""
     tokens = torch.full((1, 1), pad_id, device=device_of(model))

@@ -101,7 +101,7 @@ class Scorer:
         if self.learn_question:
             problems = [problem.with_question() for problem in problems]
         layout = self.layout
-        if layout.fallback is not None and not layout.suits(self.model):
+        if layout.fallback is not None and layout.hindrance(self.model):
             layout = layout.fallback  # checkpointing of activations was switched on since the check
         bundles = tuple(layout.bundles(problems, self.tokens_per_pass))
         appearances = Counter(p for bundle in bundles for p in {tree.problem for tree in bundle.trees})

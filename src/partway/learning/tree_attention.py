@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, cat
 from torch.nn.functional import pad, scaled_dot_product_attention
 
+from partway import registry
+from partway.learning.passes import Refusal
 from partway.learning.token_tree import Integers
 
 BLOCK = 64  # nodes: fewer would be too many products, more would look at too much that is masked
@@ -26,8 +28,9 @@ BLOCK = 64  # nodes: fewer would be too many products, more would look at too mu
 class TreeMask(Tensor):
     """Stands for the ancestor mask of one row (1 x 1 x T x T, never made); see `tree_mask`."""
 
-    keys: Tensor  # blocks x keys: what each block can see, as places in the row
-    allowed: Tensor  # blocks x 1 x BLOCK x keys
+    # For each stretch of blocks: blocks x keys, what a block can see, as places in the row; and which of its
+    # nodes do, blocks x 1 x BLOCK x keys.
+    stretches: list[tuple[Tensor, Tensor]]
 
     @classmethod
     def __torch_function__(
@@ -35,49 +38,57 @@ class TreeMask(Tensor):
     ) -> Any:
         if func is not scaled_dot_product_attention:
             return super().__torch_function__(func, types, args, kwargs)  # type: ignore[no-untyped-call]
+        if not hasattr(kwargs.get("attn_mask"), "stretches"):
+            raise Refusal("changes the mask it is given")
         return _attend(*args, **kwargs)
 
 
-def blocks(ends: Integers) -> tuple[Integers, NDArray[np.bool_]]:
+def blocks(ends: Integers) -> list[NDArray[Any]]:
     """What each block of a row of trees sees (block, key), and which of its nodes do (block, 1, node, key).
 
-    Given is for every node the place after its last descendant.
+    Given is for every node the place after its last descendant. There are such a pair of arrays for each
+    stretch of blocks that see about as much: all are padded to the one that sees most.
     """
-    starts = range(0, len(ends), BLOCK)
     seen = [
         # What begins before the block and ends in or after it is an ancestor of its first node.
         np.concatenate([np.nonzero(ends[:start] > start)[0], np.arange(start, min(start + BLOCK, len(ends)))])
-        for start in starts
+        for start in range(0, len(ends), BLOCK)
     ]
-    keys = np.zeros((len(seen), max(map(len, seen))), dtype=np.int64)
-    until = np.zeros_like(keys)  # no node comes before 0, so padding is never seen
-    for block, places in enumerate(seen):
-        keys[block, : len(places)] = places
-        until[block, : len(places)] = ends[places]
     nodes = np.minimum(np.arange(len(seen) * BLOCK), len(ends) - 1).reshape(len(seen), BLOCK, 1)
-    allowed = (nodes >= keys[:, None]) & (nodes < until[:, None])
-    return keys, allowed[:, None]
+    found: list[NDArray[Any]] = []
+    cutting = registry.parts("learning").get("stretches")
+    for stretch in cutting.load()([*map(len, seen)]) if cutting else [slice(len(seen))]:
+        some = seen[stretch]
+        keys = np.zeros((len(some), max(map(len, some))), dtype=np.int64)
+        until = np.zeros_like(keys)  # no node comes before 0, so padding is never seen
+        for block, places in enumerate(some):
+            keys[block, : len(places)] = places
+            until[block, : len(places)] = ends[places]
+        allowed = (nodes[stretch] >= keys[:, None]) & (nodes[stretch] < until[:, None])
+        found += [keys, allowed[:, None]]
+    return found
 
 
-def tree_mask(length: int, keys: Tensor, allowed: Tensor) -> TreeMask:
+def tree_mask(length: int, *seen: Tensor) -> TreeMask:
     """The mask of a row so long, given its `blocks`."""
-    mask = allowed.new_zeros(1).expand(1, 1, length, length).as_subclass(TreeMask)
-    mask.keys, mask.allowed = keys, allowed
+    mask = seen[1].new_zeros(1).expand(1, 1, length, length).as_subclass(TreeMask)
+    mask.stretches = list(zip(seen[::2], seen[1::2], strict=True))
     return mask
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, *, attn_mask: TreeMask, **settings: Any) -> Tensor:
     """Attention of one row (1 x heads x T x features), each block of queries on the keys it can see."""
     _, heads, length, features = query.shape
-    count = len(attn_mask.keys)
-    padded = pad(query[0], (0, 0, 0, count * BLOCK - length))
-    result = scaled_dot_product_attention(
-        padded.reshape(heads, count, BLOCK, features).transpose(0, 1),
-        _seen(key, attn_mask.keys),
-        _seen(value, attn_mask.keys),
-        attn_mask=attn_mask.allowed,
-        **settings,
-    )
+    counts = [len(keys) for keys, _ in attn_mask.stretches]
+    padded = pad(query[0], (0, 0, 0, sum(counts) * BLOCK - length))
+    queries = padded.reshape(heads, sum(counts), BLOCK, features).transpose(0, 1).split(counts)
+    results = [
+        scaled_dot_product_attention(
+            some, _seen(key, keys), _seen(value, keys), attn_mask=allowed, **settings
+        )
+        for some, (keys, allowed) in zip(queries, attn_mask.stretches, strict=True)
+    ]
+    result = results[0] if len(results) == 1 else cat(results)
     return result.transpose(0, 1).flatten(1, 2)[None, :, :length]
 
 

@@ -98,8 +98,8 @@ def _evaluate(options: EvaluateOptions, *, quiet: bool) -> list[dict[str, Any]]:
     """A summary for each temperature; all that can be wrong is found before the long work."""
     from partway.cli.progress import Bar
     from partway.evaluation.evaluate import check_problems
-    from partway.measuring.journal import evaluate_into
-    from partway.runs.rows import journal_beside, samples_beside
+    from partway.measuring.journal import evaluate_into, journal_beside
+    from partway.runs.rows import samples_beside
 
     file = _problems_file(options)
     plans = {_summary_path(one, file): _plan(one) for one in _at_each_temperature(options, file)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,8 @@ from partway.language.named import settings_of
 from partway.measuring.result_files import read_summary
 from partway.models.engine import Engine
 from partway.problem import Problem
-from partway.runs.rows import journal_beside, key_of, problems_digest
-from partway.runs.run import keep_problems
+from partway.runs.rows import UNFINISHED, key_of, problems_digest
+from partway.runs.run import SPLITS, Run
 
 
 class EvaluationJournal:
@@ -99,3 +100,17 @@ def evaluate_into(
     evaluation.write(path, expand=expand, about=about)
     journal.remove()
     return {**about, **evaluation.to_json()}
+
+
+def keep_problems(summary: Path, problems: Sequence[Problem]) -> None:
+    """Save the problems of an evaluation in the run it belongs to, so that its samples can be looked at."""
+    run = Run(summary.parent.parent)
+    split = re.sub(r"-\d+$", "", summary.stem)  # test-100: the test problems, asked of another checkpoint
+    # The problems of `train` and `dev` are the run's own and stay as they are.
+    if run.is_started and summary.parent == run.evaluations_directory and split not in SPLITS:
+        run.write_problems(split, problems)
+
+
+def journal_beside(summary: Path) -> Path:
+    """What an unfinished evaluation has finished so far."""
+    return summary.with_suffix(UNFINISHED)

@@ -24,7 +24,6 @@ from transformers.utils import logging as transformers_logging
 
 from partway import registry
 from partway.errors import ModelError, PartwayError, one_line, suggestion
-from partway.files import Unreadable, parse_json, read_object
 from partway.models.prompts import AS_TRAINED, Asking
 from partway.models.text import Codec
 from partway.runs import Run
@@ -221,14 +220,6 @@ def _check_implementations(config: Mapping[str, Any]) -> None:
     for key in ("attn_implementation", "_attn_implementation", "experts_implementation"):
         if "/" in str(config.get(key)):
             raise ModelError(f"config.json says {key} {config[key]!r:.60}, which is code; leave it out")
-
-
-def object_in(path: Path) -> dict[str, Any]:
-    """The object in a JSON file of a model."""
-    try:
-        return read_object(path, parse_json)
-    except Unreadable as error:
-        raise ModelError(f"{path.name}: {error}") from None
 
 
 def _look_up(name: str) -> None:

@@ -220,11 +220,6 @@ def samples_beside(summary: Path) -> tuple[Path, Path]:
     return summary.with_suffix(SAMPLES), summary.with_suffix(PASS1)
 
 
-def journal_beside(summary: Path) -> Path:
-    """What an unfinished evaluation has finished so far."""
-    return summary.with_suffix(UNFINISHED)
-
-
 def summary_of(path: Path) -> Path:
     """The summary that a file belongs to, whichever of an evaluation's it is.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -355,15 +354,6 @@ class Run:
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.directory).as_posix()
-
-
-def keep_problems(summary: Path, problems: Sequence[Problem]) -> None:
-    """Save the problems of an evaluation in the run it belongs to, so that its samples can be looked at."""
-    run = Run(summary.parent.parent)
-    split = re.sub(r"-\d+$", "", summary.stem)  # test-100: the test problems, asked of another checkpoint
-    # The problems of `train` and `dev` are the run's own and stay as they are.
-    if run.is_started and summary.parent == run.evaluations_directory and split not in SPLITS:
-        run.write_problems(split, problems)
 
 
 def save_buffers(directory: Path, buffers: Iterable[SolutionBuffer]) -> None:

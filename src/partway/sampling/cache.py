@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import Cache, DynamicCache, PreTrainedModel
 
-from partway.learning.passes import uploaded
+from partway.learning.passes import Refusal, uploaded
 
 ROOM = 64  # tokens that can be appended before the window is moved back
 
@@ -77,6 +77,8 @@ class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
         moved = np.flatnonzero(parents != np.arange(len(parents)))
         if len(moved) == 0:
             return
+        if not self.stores[0]:
+            raise Refusal("keeps nothing in the cache it is given")
         to, source = uploaded(self.stores[0][0].device, moved, parents[moved])
         window = slice(self.start, self.end)
         for slots in (*self.stores[0], *self.stores[1]):

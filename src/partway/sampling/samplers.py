@@ -20,7 +20,7 @@ from transformers import PreTrainedModel
 
 from partway import registry
 from partway.learning.layout_check import REFUSALS, agrees, flaw_found, refusal
-from partway.learning.layouts import Bundle, Flat, score, takes_masks
+from partway.learning.layouts import Bundle, Flat, hindrance, score
 from partway.learning.token_tree import Targets, grow
 from partway.models.engine import SamplingSettings
 from partway.sampling.cache import RowCache
@@ -159,8 +159,8 @@ def checked_sampler(model: PreTrainedModel, wanted: Sampler | None = None, *, pa
 
 def _flaw(model: PreTrainedModel, sampler: Sampler, pad_id: int) -> str | None:
     """Why not to use the sampler, if it says of its draws something else than one text at a time does."""
-    if isinstance(sampler, TreeSampler) and not takes_masks(model):
-        return f"has {model.config._attn_implementation}"
+    if isinstance(sampler, TreeSampler) and (reason := hindrance(model)):
+        return reason
     prompts = _prompts(model)
     try:
         with torch.no_grad():

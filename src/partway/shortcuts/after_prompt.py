@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
 
-from partway.learning.layouts import Bundle, Flat, keeps_a_state
+from partway.learning.layouts import Bundle, Flat
 from partway.learning.passes import (
+    Refusal,
     Rows,
     Term,
     batched,
@@ -32,26 +34,33 @@ class SharedPrompt:
     name = "shared_prompt"
     fallback = Flat()
 
-    def suits(self, model: nn.Module) -> bool:
+    def hindrance(self, model: nn.Module) -> str | None:
         """Checkpointing of activations drops the cache."""
+        if getattr(extract_model_from_parallel(model), "_is_stateful", False):
+            return "keeps a running state"
         saves_room = any(getattr(module, "gradient_checkpointing", False) for module in model.modules())
-        return not saves_room and not keeps_a_state(model)
+        return "has gradient checkpointing" if saves_room else None
 
     def bundles(self, problems: Sequence[Targets], tokens_per_pass: int) -> list[Bundle]:
         """Targets that fit the budget as rows with a prompt each, since their caches take that room."""
         groups = [
             (i, p, group) for i, p in enumerate(problems) for group in _rows_at_once(p, tokens_per_pass)
         ]
-        return [Bundle(self, ((grow(p, group, index=i),),)) for i, p, group in groups]
+        return [_AfterPrompt(self, ((grow(p, group, index=i),),)) for i, p, group in groups]
 
     def score(self, model: nn.Module, rows: Rows, pad_id: int, term: Term | None = None) -> Tensor:
         """Two forward passes: the prompt, then what follows it."""
         ((tree,),) = rows
         return score_after_prompt(model, tree, pad_id, term)
 
-    def tokens_computed(self, rows: Rows) -> int:
+
+class _AfterPrompt(Bundle):
+    """One tree."""
+
+    @property
+    def tokens_computed(self) -> int:
         """The prompt, and rows as long as the longest target without its last token."""
-        ((tree,),) = rows
+        (tree,) = self.trees
         return tree.prompt_length + len(tree.paths) * (max(map(len, tree.paths)) - 1)
 
 
@@ -93,7 +102,8 @@ def score_after_prompt(model: nn.Module, tree: TokenTree, pad_id: int, term: Ter
     scores = [token_scores(output.logits.squeeze(0), torch.zeros_like(first), first, term)]
     if len(kept):
         # The prompt's keys and values once for every row: rows are as many sequences to the model.
-        past = output.past_key_values
+        if (past := output.past_key_values) is None:
+            raise Refusal("returns no cache")
         past.batch_repeat_interleave(len(targets))
         output = logits_at(model, kept, input_ids=tokens, past_key_values=past, use_cache=True)
         places = torch.arange(len(kept), device=kept.device)

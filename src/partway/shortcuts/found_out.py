@@ -27,9 +27,7 @@ Way = TypeVar("Way")
 
 def flaw_found(model: Any, way: Way, pad_id: int, find: Callable[[Any, Way, int], str | None]) -> str | None:
     """What `find` has against a way of computing with a model, None if nothing; asked once of a large one."""
-    # Processes of one group check together, so that none may know already what others still look for.
-    is_alone = not (torch.distributed.is_available() and torch.distributed.is_initialized())
-    if not is_alone or sum(weight.numel() for weight in model.parameters()) < LARGE:
+    if sum(weight.numel() for weight in model.parameters()) < LARGE:
         return find(model, way, pad_id)
     path = cache_directory() / "checks" / f"{_key(model, way)}.json"
     with contextlib.suppress(OSError, ValueError):  # there is none, or it is damaged

@@ -81,6 +81,18 @@ def reducing(accelerator: Accelerator, model: Any, is_last: bool) -> Iterator[No
 
 
 @contextmanager
+def placed(accelerator: Accelerator, model: Any) -> Iterator[None]:
+    """While open, the first process's model is on its device; FSDP2 and DeepSpeed leave it on the CPU."""
+    before = model.device
+    is_moved = accelerator.is_main_process and before.type != accelerator.device.type
+    if is_moved:
+        model.to(accelerator.device)
+    yield
+    if is_moved:
+        model.to(before)
+
+
+@contextmanager
 def whole_weights(model: Any) -> Iterator[None]:
     """All weights in this process, so that it can sample at its own pace.
 

@@ -32,7 +32,7 @@ from partway.sampling.guided import Guide, sample_solutions
 from partway.training.account import Account, Learned
 from partway.training.best import settle_tie
 from partway.training.config import SelfSamplingConfig
-from partway.training.distributed import backward, maxima
+from partway.training.distributed import backward, maxima, placed
 from partway.training.engines import engine_of, explorer_of, sampling_mode
 from partway.training.evaluating import evaluated
 from partway.training.kept_targets import KeptTargets
@@ -98,14 +98,15 @@ class SelfSamplingTrainer(Trainer):  # type: ignore[misc]
             optimizers=optimizers,
             compute_metrics=compute_metrics,
         )
-        pad, tokens = self.codec.pad_id, args.tokens_per_pass
-        self.scorer = Scorer(self.model, pad, tokens_per_pass=tokens, learn_question=args.learn_question)
-        self.recorder = Recorder(self, self.account, given.remarks)
-        self.clock = self.recorder.clock
-        guides = args.partial_solutions != "targets"
-        self.guide = Guide(args.samples_per_problem, guides, self.kept_targets.has_room)
         self.replay = replay
-        self.engine = engine or engine_of(self, given.language_model)
+        with placed(self.accelerator, self.model):  # where layout and sampler are checked
+            pad, tokens = self.codec.pad_id, args.tokens_per_pass
+            self.scorer = Scorer(self.model, pad, tokens_per_pass=tokens, learn_question=args.learn_question)
+            self.recorder = Recorder(self, self.account, given.remarks)
+            self.clock = self.recorder.clock
+            guides = args.partial_solutions != "targets"
+            self.guide = Guide(args.samples_per_problem, guides, self.kept_targets.has_room)
+            self.engine = engine or engine_of(self, given.language_model)
 
     def training_step(self, model: Any, problems: list[Problem], num_items_in_batch: Any = None) -> Tensor:
         """Explore the problems, then learn from their buffers."""

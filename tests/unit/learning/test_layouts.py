@@ -19,6 +19,7 @@ from transformers import (
     MistralForCausalLM,
 )
 
+from partway.learning import layout_check, passes
 from partway.learning.layout_check import checked_layout, is_exact
 from partway.learning.layouts import LONGEST, Tree, TreeRows
 from partway.learning.scoring import Scorer
@@ -178,22 +179,32 @@ def test_a_fresh_adapter_whose_first_gradient_is_zero_does_not_hide_a_cache_with
     assert checked_layout(get_peft_model(made(IgnoresPositions), adapter)).name == "shared_prompt"
 
 
-def test_a_check_that_runs_out_of_memory_does_not_choose_a_slower_layout() -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory"),
+        RuntimeError("CUDA error: device-side assert triggered"),
+        RuntimeError("Expected all tensors to be on the same device, but got mat2 is on cpu"),
+        RuntimeError("cumsum_cuda_kernel does not have a deterministic implementation"),
+    ],
+    ids=str,
+)
+def test_what_is_not_about_masks_and_positions_does_not_choose_a_slower_layout(error: RuntimeError) -> None:
     model = tiny("llama")
 
-    def full(*_: object, **__: object) -> None:
-        raise torch.OutOfMemoryError("CUDA out of memory")
+    def failing(*_: object, **__: object) -> None:
+        raise error
 
-    model.forward = full
-    with pytest.raises(torch.OutOfMemoryError):
+    model.forward = failing
+    with pytest.raises(type(error), match=str(error)):
         checked_layout(model)
 
 
 def test_layouts_with_masks_of_queries_are_not_tried_with_flash_attention() -> None:
     model = tiny("llama")
     model.config._attn_implementation = "flash_attention_2"
-    assert not Tree().suits(model)
-    assert not TreeRows().suits(model)
+    assert Tree().hindrance(model) == "has the attention flash_attention_2"
+    assert TreeRows().hindrance(model) == "has the attention flash_attention_2"
 
 
 def test_shortened_products_are_known_however_they_were_asked_for() -> None:
@@ -206,3 +217,53 @@ def test_shortened_products_are_known_however_they_were_asked_for() -> None:
     assert not is_exact(model)
     torch.set_float32_matmul_precision("highest")
     assert is_exact(model)
+
+
+def test_an_error_of_ours_in_a_check_is_raised_and_not_taken_for_a_refusal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(passes, "ROWS_AT_ONCE", -1)
+    with pytest.raises(RuntimeError, match="split"):
+        checked_layout(tiny("llama"))
+
+
+class Sliced(LlamaForCausalLM):
+    """Cuts the mask it is given."""
+
+    def forward(self, *args: Any, attention_mask: Any = None, **inputs: Any) -> Any:
+        return super().forward(*args, attention_mask=attention_mask[..., :], **inputs)
+
+
+class OutOfBounds(LlamaForCausalLM):
+    """Looks for a token that it does not have: on a GPU nothing would run after it."""
+
+    def forward(self, input_ids: Any = None, **inputs: Any) -> Any:
+        return super().forward(input_ids=input_ids + self.config.vocab_size, **inputs)
+
+
+def test_a_mask_that_a_model_changes_is_a_reason_for_an_ordinary_one() -> None:
+    assert checked_layout(made(Sliced)) == TreeRows(LONGEST)
+
+
+def test_an_index_out_of_bounds_is_never_a_reason_for_another_layout() -> None:
+    with pytest.raises(IndexError):
+        checked_layout(made(OutOfBounds))
+
+
+def test_the_reason_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    checked_layout(tiny("mamba"))
+    (record,) = caplog.records
+    assert "keeps a running state with the layout tree; using flat" in record.getMessage()
+
+
+def test_of_several_processes_the_first_one_checks_and_tells_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def told(found: list[Any]) -> list[str]:
+        assert found == [None], "another than the first has checked"
+        return ["has gone wrong there"]
+
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_rank", lambda: 1)
+    monkeypatch.setattr(layout_check, "broadcast_object_list", told)
+    assert checked_layout(tiny("llama")).name == "flat", "the first found a flaw in everything else"

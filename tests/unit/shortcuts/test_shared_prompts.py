@@ -92,8 +92,9 @@ def test_a_prompt_is_kept_once_and_only_while_rows_continue_it(monkeypatch):
         seen.append((len(self.rows), self.live_prompts, *keys.shape[::2], self.cache.drawn.span))
         return logits
 
+    sharing = engine(exact_model("llama"), row_budget=12)
     monkeypatch.setattr(frontier.Frontier, "_forward", watched)
-    engine(exact_model("llama"), row_budget=12).complete(requests(9), SETTINGS, 3)
+    sharing.complete(requests(9), SETTINGS, 3)
     rows, live, kept, longest, drawn = zip(*seen, strict=True)
     assert max(rows) == 12 > max(live)
     assert max(kept) < len(PROMPTS), "the first prompts should be gone when the last are read"
