@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor, cat
+from torch import Tensor, cat, split
 from torch.nn.functional import pad, scaled_dot_product_attention
 
 from partway import registry
@@ -81,7 +81,7 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, *, attn_mask: TreeMask, *
     _, heads, length, features = query.shape
     counts = [len(keys) for keys, _ in attn_mask.stretches]
     padded = pad(query[0], (0, 0, 0, sum(counts) * BLOCK - length))
-    queries = padded.reshape(heads, sum(counts), BLOCK, features).transpose(0, 1).split(counts)
+    queries = split(padded.reshape(heads, sum(counts), BLOCK, features).transpose(0, 1), counts)
     results = [
         scaled_dot_product_attention(
             some, _seen(key, keys), _seen(value, keys), attn_mask=allowed, **settings
