@@ -66,7 +66,8 @@ def _language_table(name: str) -> str:
 
 def _default(f: Field[Any]) -> str:
     value = f.default if f.default is not MISSING else None
-    return "" if value is None else f"`{str(value).lower() if isinstance(value, bool) else value}`"
+    text = str(value).lower() if isinstance(value, bool) else str(value).replace("\n", "\\n")
+    return "" if value is None else f"`{text}`"
 
 
 def _choices(f: Field[Any]) -> str:

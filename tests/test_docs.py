@@ -2,12 +2,14 @@
 
 import doctest
 import importlib
+import os
 import re
 import runpy
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import fields
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 
 import click
@@ -116,6 +118,25 @@ def test_generated_pages_are_up_to_date(monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(ROOT / "docs" / "generate.py"), run_name="__main__")
     assert ended.value.code == 0, capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning(tmp_path: Path):
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len([*tmp_path.rglob("index.html")]) == sum(KINDS.values())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_lists_and_tables_begin_after_an_empty_line(page: Path):
+    lines = without_code(page.read_text(encoding="utf-8")).splitlines()
+    for before, line in pairwise(lines):
+        begins_list = re.match(r"([-*+]|\d+\.) ", line) and not re.match(r"([-*+]|\d+\.) |\s|$", before)
+        begins_table = line.startswith("|") and not re.match(r"\||$", before)
+        assert not begins_list, line
+        assert not begins_table, line
 
 
 @pytest.mark.slow
