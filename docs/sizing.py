@@ -17,8 +17,10 @@ class Size:
     """The numbers of a model's config.json that memory and time depend on.
 
     The last three are bytes that a pass holds per token and layer: in 32 bits, under autocast, and there
-    with checkpointing, when one layer is held as without. `docs/measure_memory.py` measured them, but
-    GPT-Neo-2.7B's are those of the small one by width, and Llama's last is four bytes a unit, as the others'.
+    with checkpointing, when one layer is held as without. `docs/measure_memory.py` measured them. GPT-Neo's
+    are 112 bytes a unit of width and 512 a head in 32 bits, 88 and 768 under autocast, and 16 more, since its
+    attention keeps its weights; of the large one, with fewer heads for its width, the first was measured.
+    With checkpointing the larger ones have four bytes a unit, as the others.
     """
 
     parameters: float
@@ -40,7 +42,7 @@ class Tokens:
 
 SIZES = {
     "EleutherAI/gpt-neo-125m": Size(125.2e6, 12, 768, 50_257, 92_176, 76_816, 3_072),
-    "EleutherAI/gpt-neo-2.7B": Size(2.65e9, 32, 2560, 50_257, 307_253, 256_053, 10_240),
+    "EleutherAI/gpt-neo-2.7B": Size(2.65e9, 32, 2560, 50_257, 296_976, 240_656, 10_240),
     "HuggingFaceTB/SmolLM2-360M": Size(362e6, 32, 960, 49_152, 87_620, 57_284, 3_840),
     "Qwen/Qwen3-0.6B-Base": Size(596e6, 28, 1024, 151_936, 148_136, 94_632, 4_096),
     "meta-llama/Llama-3.2-1B": Size(1.236e9, 16, 2048, 128_256, 230_024, 143_752, 8_192),

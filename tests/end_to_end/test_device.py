@@ -130,6 +130,133 @@ def test_tf32_keeps_the_fast_layout_and_sampler(partway, alone):
     assert told(run) == told(alone)
 
 
+LAUNCHED = """
+import os, sys
+import partway.learning.layout_check, partway.sampling.samplers
+from partway.cli import main
+
+def said(module):
+    check = module._flaw
+    def flaw(model, *settings):
+        print(f"CHECK on {model.device} by {os.environ['RANK']}", flush=True)
+        return check(model, *settings)
+    module._flaw = flaw
+
+said(partway.learning.layout_check)
+said(partway.sampling.samplers)
+main()
+"""
+
+
+@pytest.mark.parametrize("config", ["ddp", "fsdp2"])
+def test_two_processes_learn_what_one_does_and_the_first_checks_on_its_device(partway, alone, config):
+    (partway.folder / "launched.py").write_text(LAUNCHED)
+    given = SMALL | {"train_file": "train.jsonl", "eval_file": "dev.jsonl", "output_dir": config}
+    file = Path(__file__).parents[2] / "configs" / "accelerate" / f"{config}.yaml"
+    launcher = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", file]
+    words = [*launcher, "--num_processes", 2, "launched.py", "train"]
+    words += [word for key, value in given.items() for word in (f"--{key}", value)]
+    folder = Path(partway.environment["PYTHONPATH"])
+    more = {"SIMCUDA": "1", "SIMCUDA_DEVICES": "2", "PYTHONPATH": f"{folder / 'site'}:{folder}"}
+    done = subprocess.run(
+        list(map(str, words)),
+        env=partway.environment | more,
+        cwd=partway.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    run = Run(partway.folder / config)
+    assert (run.environment["processes"], run.environment["device"]) == (2, "cuda")
+    for found, expected in zip(told(run), told(alone), strict=True):
+        assert found == pytest.approx(expected, rel=1e-4)
+    checks = {line for line in done.stdout.splitlines() if line.startswith("CHECK")}
+    assert checks == {"CHECK on cuda:0 by 0"}
+
+
+# Run a command; the third step kills it, if it is to.
+KILLED = """
+import os, signal
+from partway.cli import main
+from partway.training import SelfSamplingTrainer
+explore = SelfSamplingTrainer.explore
+def killed(trainer, problems):
+    if trainer.step == 3 and "KILL" in os.environ:
+        os.kill(os.getpid(), signal.SIGKILL)
+    explore(trainer, problems)
+SelfSamplingTrainer.explore = killed
+main()
+"""
+
+
+def test_an_adapter_killed_and_resumed_ends_as_one_that_was_not(partway):
+    settings = SMALL | {"model_name_or_path": "neo", "use_peft": True, "lora_dropout": 0.1}
+    settings |= {"save_steps": 1, "eval_steps": 1}
+    (partway.folder / "killed.py").write_text(KILLED)
+    for name in ("whole", "killed"):
+        files = {"train_file": "train.jsonl", "eval_file": "dev.jsonl", "output_dir": name}
+        pairs = [str(word) for key, value in (settings | files).items() for word in (f"--{key}", value)]
+        words = [sys.executable, "-m", "simcuda", "killed.py", "train", *pairs]
+        kill = {"KILL": "1"} if name == "killed" else {}
+        status = subprocess.run(words, env=partway.environment | kill, cwd=partway.folder, check=False)
+        assert status.returncode == (-9 if kill else 0)
+    done = partway("train", "--output_dir", "killed", "--resume")
+    assert done.returncode == 0, done.stderr
+    whole, resumed = Run(partway.folder / "whole"), Run(partway.folder / "killed")
+    assert resumed.environment["resumed"][0]["step"] == 2
+    assert told(resumed) == told(whole)
+    for name in ("adapter_model.safetensors", "buffer.jsonl"):
+        assert (resumed.final / name).read_bytes() == (whole.final / name).read_bytes(), name
+
+
+# Run a command; say what learning needs beyond what is there before, or allow so much.
+LIMITED = """
+import os, simcuda, torch
+from partway.cli import main
+from partway.training import SelfSamplingTrainer
+learn = SelfSamplingTrainer.learn
+def limited(trainer, model, problems):
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    if room := int(os.environ.get("ROOM", 0)):
+        simcuda.native.set_limit(0, before + room)
+    try:
+        return learn(trainer, model, problems)
+    finally:
+        simcuda.native.set_limit(0, 1 << 40)
+        print("NEEDED", torch.cuda.max_memory_allocated() - before, flush=True)
+SelfSamplingTrainer.learn = limited
+main()
+"""
+
+
+def test_a_step_too_large_for_the_memory_is_learned_in_smaller_passes(partway):
+    (partway.folder / "limited.py").write_text(LIMITED)
+    runs, room, said = [], {}, ""
+    for name in ("roomy", "narrow"):
+        files = {"train_file": "train.jsonl", "eval_file": "dev.jsonl", "output_dir": name}
+        given = SMALL | files | {"model_name_or_path": "neo", "effective_batch_size": 8}
+        words = [sys.executable, "-m", "simcuda", "limited.py", "train"]
+        words += [str(word) for key, value in given.items() for word in (f"--{key}", value)]
+        done = subprocess.run(
+            words,
+            env=partway.environment | room,
+            cwd=partway.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        needed = [int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("NEEDED")]
+        room = {"ROOM": str(int(0.7 * max(needed)))}
+        runs.append(Run(partway.folder / name))
+        said = done.stdout + done.stderr
+    assert "tokens is too large for the GPU; from now on they have" in said
+    for found, expected in zip(told(runs[1]), told(runs[0]), strict=True):
+        assert found == pytest.approx(expected, rel=1e-4)
+
+
 def scripted(partway: Partway, code: str) -> None:
     """Run a script on a simulated device."""
     opening = "from partway.models.loading import load_model\n"
