@@ -21,6 +21,7 @@ ELSEWHERE = {  # pages whose blocks are run by other tests, or by nobody
     "api.md": "signatures, and examples of docstrings: tests/test_docs.py",
     "cli.md": "what --help prints: tests/test_docs.py",
     "extending.md": "tests/test_extending.py",
+    "gpus.md": "a GPU; on a simulated one: tests/end_to_end/test_device.py",
     "experiments.md": "hours, data sets that are not shipped, and commands of earlier versions",
     "reproduction.md": "hours, data sets that are not shipped; tests/unit/reports/test_shipped_runs.py",
 }
@@ -32,7 +33,6 @@ NOT_RUN = {  # how a command or an example begins
     "partway demo": "minutes: tests/end_to_end/test_demo_command.py",
     "partway data gsm8k": "a data set that is not shipped: tests/end_to_end/test_data_command.py",
     "partway data mathqa": "a data set that is not shipped: tests/end_to_end/test_data_command.py",
-    "partway train configs/modern": "a GPU",
     "partway evaluate --engine": "a server: tests/end_to_end/test_remote.py",
     "partway doctor --engine": "a server: tests/modelservers/test_http_engine.py",
     "partway train config.yaml --model_name_or_path Qwen": "a server: tests/end_to_end/test_servers.py",
