@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import fields
 from importlib.util import find_spec
@@ -20,7 +21,6 @@ MOST_SEEDS = 2**32  # what NumPy takes
 
 _COMPILING = "passes differ in size at every step, so the model would be compiled again and again"
 _EVALUATING = "an evaluation draws samples and runs them, many of a problem at a time; nothing is predicted"
-_EXACT = "a run could not be resumed exactly"
 # Keys of TrainingArguments that would have no effect, or a wrong one, and why: other values are refused.
 REFUSED = {
     "label_smoothing_factor": "objective: label_smoothing does it, with objective_args: {smoothing: 0.1}",
@@ -35,11 +35,9 @@ REFUSED = {
     **dict.fromkeys(("eval_do_concat_batches", "eval_use_gather_object"), _EVALUATING),
     **dict.fromkeys(("include_for_metrics", "batch_eval_metrics", "label_names"), _EVALUATING),
     "train_sampling_strategy": "the order of problems follows seed, data_seed and solved_share",
-    "length_column_name": "problems have no columns",
-    "remove_unused_columns": "problems have no columns",
+    **dict.fromkeys(("length_column_name", "remove_unused_columns"), "problems have no columns"),
     "dataloader_drop_last": "every problem is learned in every epoch",
-    "ignore_data_skip": _EXACT,
-    "save_only_model": _EXACT,
+    **dict.fromkeys(("ignore_data_skip", "save_only_model"), "a run could not be resumed exactly"),
     "save_on_each_node": "a run is one directory, which every node has to see",
     "enable_jit_checkpoint": "SIGTERM saves anyway",
     "resume_from_checkpoint": "--resume does that, or train(resume_from_checkpoint=True)",
@@ -74,9 +72,11 @@ def check_device(config: SelfSamplingConfig) -> None:
     if config.full_determinism and config.device.type == "cuda":
         reason = "drawing needs cumsum, which has no deterministic kernel on CUDA"
         raise ConfigError(f"full_determinism is true, but {reason}; leave it out, or set use_cpu to true")
-    if config.deepspeed_plugin is not None and config.deepspeed_plugin.zero_stage == 3:
+    version = (config.fsdp_plugin_args or {}).get("fsdp_version", os.environ.get("FSDP_VERSION"))
+    used = {"ZeRO-3": getattr(config.deepspeed_plugin, "zero_stage", 0) == 3, "FSDP1": str(version) == "1"}
+    for name in (name for name, is_used in used.items() if is_used):
         reason = "takes weights apart after each forward pass, and processes sample at their own pace"
-        raise ConfigError(f"ZeRO-3 {reason}; use configs/accelerate/zero2.yaml or fsdp2.yaml")
+        raise ConfigError(f"{name} {reason}; use configs/accelerate/zero2.yaml or fsdp2.yaml")
 
 
 def _check_refused(config: SelfSamplingConfig) -> None:

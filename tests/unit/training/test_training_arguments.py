@@ -86,3 +86,12 @@ def test_zero_3_is_refused_with_the_reason(tmp_path):
     args.deepspeed_plugin.zero_stage = 3
     with pytest.raises(ConfigError, match="ZeRO-3 takes weights apart after each forward pass"):
         check_device(args)
+
+
+def test_fsdp_of_the_first_version_is_refused_with_the_reason(tmp_path, monkeypatch):
+    args = config(tmp_path)
+    monkeypatch.setenv("FSDP_VERSION", "2")  # as accelerate launch sets it
+    check_device(args)
+    monkeypatch.setenv("FSDP_VERSION", "1")
+    with pytest.raises(ConfigError, match=r"FSDP1 takes weights apart .* fsdp2.yaml"):
+        check_device(args)
