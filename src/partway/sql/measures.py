@@ -27,8 +27,10 @@ def with_values(problems: Sequence[Problem]) -> Callable[[str, Problem, Random],
 
     Values are the texts in quotes of all references.
 
-    >>> ohio = Problem("o", "rivers in ohio", None, "SELECT r FROM t WHERE s = 'ohio' AND k = 'big'")
-    >>> york = Problem("y", "new york", None, "SELECT c FROM t WHERE s = 'new york' AND c <> 'york'")
+    >>> from partway.solution import Solution
+    >>> query = Solution(("SELECT r FROM t WHERE s = 'ohio' AND k = 'big'",))
+    >>> ohio = Problem("o", "rivers in ohio", None, query)
+    >>> york = Problem("y", "new york", None, Solution(("SELECT c FROM t WHERE s IN ('new york', 'york')",)))
     >>> with_values([ohio, york])("cities in New York?", ohio, Random(0))
     "SELECT r FROM t WHERE s = 'new york' AND k = 'big'"
     """
