@@ -3,9 +3,8 @@
     python tests/cases/removable.py [--all] [FOLDER ...]
 
 Packages beside partway are folders, too. With a folder go its tests, the tests of folders that need it, and
-test files that import any of these. All other test files must be importable. Of their quick tests, those run
-that ask the registry for a kind of thing that the folder adds; a first run of all tests finds out which. With
---all, every quick test runs. A test that fails because something says that it needs the missing part counts
+test files that import any of these. Of the other quick tests, those run that ask the registry for a kind of
+thing that the folder adds; a first run of all tests finds out which. With --all, every quick test runs. A test that fails because something says that it needs the missing part counts
 as skipped (tests/conftest.py). `partway --help` must work, and a command that needs the folder must say in
 one line that it is missing.
 """
@@ -20,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -95,7 +94,7 @@ class Recorder:
 
 
 class Chosen:
-    """A plugin of pytest that runs these tests only, and collects the others."""
+    """A plugin of pytest that runs these tests only."""
 
     def __init__(self, tests: set[str]) -> None:
         self.tests = tests
@@ -169,10 +168,10 @@ class Copy:
 
         return self.call(command)
 
-    def test(self, *plugins: object) -> tuple[int, list[str]]:
-        """What pytest says."""
+    def test(self, *plugins: object, files: Iterable[str] = ()) -> tuple[int, list[str]]:
+        """What pytest says of all tests, or of those in some files."""
         return self.call(
-            lambda: pytest.main(["-q", "-p", "no:cacheprovider", *IMPORTED, *QUICK], plugins=plugins)
+            lambda: pytest.main(["-q", "-p", "no:cacheprovider", *IMPORTED, *QUICK, *files], plugins=plugins)
         )
 
 
@@ -210,8 +209,15 @@ def is_removable(folder: str, copy: Copy, asked: Asked | None) -> bool:
     helped, help_text = copy.partway("--help")
     refused, answer = copy.partway(ASKS[folder]) if folder in ASKS else (1, [])
     gone = with_dependants(folder)
-    chosen = [] if asked is None else [Chosen(set().union(*(asked.get(one, set()) for one in gone)))]
-    code, said = copy.test(*chosen)
+    if asked is None:
+        code, said = copy.test()
+    else:
+        tests = set().union(*(asked.get(one, set()) for one in gone))
+        files = {test.partition("::")[0] for test in tests}
+        files = {name for name in files if (copy.directory / name).exists()}
+        code, said = (
+            copy.test(Chosen(tests), files=sorted(files)) if files else (0, ["no other test asks for it"])
+        )
     is_told = bool(refused) and len(answer) == 1 and says(answer[0], gone)
     wrong = {
         "partway --help": help_text if helped else [],
