@@ -153,9 +153,10 @@ def part(kind: Kind, name: str, *, built_in: Mapping[str, Any] | None = None) ->
     added = parts(kind)
     if name in added:
         return added[name].load()
-    known, lacking = [*own, *added], f"this needs the part {name!r} of the {kind}, which no folder adds"
-    told = f"{name!r} is not one of the {kind}: {', '.join(known)}" if known else lacking
-    raise ConfigError(told + suggestion(name, known) + missing_parts())
+    known, told = [*own, *added], f"this needs the part {name!r} of the {kind}, which no folder adds"
+    if kind in ("languages", "objectives", "rules"):  # names that users write
+        told = f"{name!r} is not one of the {kind}: {', '.join(known) or 'none'}{suggestion(name, known)}"
+    raise ConfigError(told + missing_parts())
 
 
 def view(of: str, thing: object) -> str | None:

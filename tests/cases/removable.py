@@ -4,9 +4,9 @@
 
 Packages beside partway are folders, too. With a folder go its tests, the tests of folders that need it, and
 test files that import any of these. Of the other quick tests, those run that ask the registry for a kind of
-thing that the folder adds; a first run of all tests finds out which. With --all, every quick test runs. A test that fails because something says that it needs the missing part counts
-as skipped (tests/conftest.py). `partway --help` must work, and a command that needs the folder must say in
-one line that it is missing.
+thing that the folder adds; a first run of all tests finds out which. With --all, every quick test runs. A
+test that fails because something says that it needs the missing part counts as skipped (tests/conftest.py).
+`partway --help` must work, and a command that needs the folder must say in one line that it is missing.
 """
 
 import os
