@@ -21,7 +21,7 @@ help:
 	@echo "make docs      build the documentation into site/"
 	@echo "make fuzz N=1000000   throw mutated programs at the sandbox; the memory curve is in fuzz-memory.csv"
 	@echo "make held-out  330,000 programs against CPython, 150,000 forged replies, 65 kills: an hour"
-	@echo "make test-device   train and sample on one and two simulated CUDA devices"
+	@echo "make test-device   train and sample on one and two simulated CUDA devices: ten minutes"
 	@echo "make test-integrations   call our rewards from TRL, verl, verifiers and others, in an environment of its own"
 	@echo "make test-release   build wheel and sdist; use them in empty environments of Python 3.11 to 3.13, oldest dependencies too"
 	@echo "make test-transformers   train and resume with the oldest and the newest transformers that pyproject.toml allows"
@@ -93,7 +93,7 @@ test-browser: $(READY)
 	$(BIN)/python -m pytest -m browser tests/end_to_end
 
 test-device: $(READY)  # PARTWAY_SIMCUDA is the folder of the simulated CUDA device, if not ../shared/simcuda
-	$(BIN)/python -m pytest tests/end_to_end/test_device.py
+	PARTWAY_DEVICE=1 $(BIN)/python -m pytest tests/end_to_end/test_device.py
 
 test-integrations: $(READY)
 	test -x .venv-integrations/bin/python || $(PYTHON) -m venv .venv-integrations

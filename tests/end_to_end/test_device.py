@@ -22,6 +22,8 @@ from partway.runs import Run
 
 STEPS = {"max_steps": 3, "effective_batch_size": 4, "num_generations": 3, "logging_steps": 1, "eval_steps": 3}
 SMALL = STEPS | {"save_steps": 3, "eval_samples": 2, "max_completion_length": 12, "warmup_steps": 0}
+ROOT = Path(__file__).parents[2]
+LONG = pytest.mark.skipif("PARTWAY_DEVICE" not in os.environ, reason="takes minutes: make test-device")
 Partway = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -148,19 +150,25 @@ main()
 """
 
 
+def everywhere(partway: Partway) -> dict[str, str]:
+    """The environment in which every Python process has two simulated devices."""
+    folder = Path(partway.environment["PYTHONPATH"])
+    more = {"SIMCUDA": "1", "SIMCUDA_DEVICES": "2", "PYTHONPATH": f"{folder / 'site'}:{folder}"}
+    return partway.environment | more
+
+
+@LONG
 @pytest.mark.parametrize("config", ["ddp", "fsdp2"])
 def test_two_processes_learn_what_one_does_and_the_first_checks_on_its_device(partway, alone, config):
     (partway.folder / "launched.py").write_text(LAUNCHED)
     given = SMALL | {"train_file": "train.jsonl", "eval_file": "dev.jsonl", "output_dir": config}
-    file = Path(__file__).parents[2] / "configs" / "accelerate" / f"{config}.yaml"
+    file = ROOT / "configs" / "accelerate" / f"{config}.yaml"
     launcher = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", file]
     words = [*launcher, "--num_processes", 2, "launched.py", "train"]
     words += [word for key, value in given.items() for word in (f"--{key}", value)]
-    folder = Path(partway.environment["PYTHONPATH"])
-    more = {"SIMCUDA": "1", "SIMCUDA_DEVICES": "2", "PYTHONPATH": f"{folder / 'site'}:{folder}"}
     done = subprocess.run(
         list(map(str, words)),
-        env=partway.environment | more,
+        env=everywhere(partway),
         cwd=partway.folder,
         capture_output=True,
         text=True,
@@ -190,6 +198,7 @@ main()
 """
 
 
+@LONG
 def test_an_adapter_killed_and_resumed_ends_as_one_that_was_not(partway):
     settings = SMALL | {"model_name_or_path": "neo", "use_peft": True, "lora_dropout": 0.1}
     settings |= {"save_steps": 1, "eval_steps": 1}
@@ -231,6 +240,7 @@ main()
 """
 
 
+@LONG
 def test_a_step_too_large_for_the_memory_is_learned_in_smaller_passes(partway):
     (partway.folder / "limited.py").write_text(LIMITED)
     runs, room, said = [], {}, ""
@@ -347,3 +357,10 @@ for name in ("mle", "mle_aug", "beta_mml"):
     assert waits <= 5, waits
 """,
     )
+
+
+@LONG
+def test_the_quick_tests_of_models_pass_with_trainings_on_the_device(partway):
+    words = ["-q", "-p", "simplugin", "-p", "no:cacheprovider", "-m", "models and not slow", "tests/unit"]
+    environment = everywhere(partway) | {"SIMCUDA_DEVICES": "1"}
+    subprocess.run([sys.executable, "-m", "pytest", *words], env=environment, cwd=ROOT, check=True)

@@ -58,7 +58,7 @@ def test_an_adapter_is_loaded_upon_its_base(saved, tmp_path):
                 weights.add_(1.0)
     adapter.save_pretrained(tmp_path / "adapter")
     loaded = load_model(tmp_path / "adapter")
-    prompt = torch.tensor([base.codec.prompt(APPLES.question)])
+    prompt = torch.tensor([base.codec.prompt(APPLES.question)], device=base.model.device)
     with torch.no_grad():
         logits = loaded.model(prompt).logits
         assert torch.allclose(logits, adapter(prompt).logits)
@@ -120,7 +120,7 @@ def test_an_adapter_on_the_tiny_model_loads_again(tmp_path):
     settings = config(tmp_path / "run", use_peft=True, lora_r=2)
     trainer = SelfSamplingTrainer("tiny", settings, apples(4), engine=ScriptedEngine())
     trainer.train()
-    ids = torch.tensor([[5, 6, 7]])
+    ids = torch.tensor([[5, 6, 7]], device=trainer.model.device)
     with torch.no_grad():
         expected = trainer.model.eval()(ids).logits
         found = load_model(tmp_path / "run").model(ids).logits
