@@ -144,8 +144,10 @@ def show_comparison(experiment: Experiment, outcomes: Sequence[Outcome]) -> None
         # pass@k is headed @k, so that it fits a terminal.
         headings = [column.heading.replace("pass@", "@") for column in table.columns]
         drawn = plain_table(*headings, title=table.caption)
-        for row in table.rows:
-            drawn.add_row(*(_cell(cell, column) for cell, column in zip(row, table.columns, strict=True)))
+        for number, row in enumerate(table.rows):
+            cells = (_cell(cell, column) for cell, column in zip(row, table.columns, strict=True))
+            marked = ((cell, (number, place) in table.marks) for place, cell in enumerate(cells))
+            drawn.add_row(*(f"[bold]{cell}[/bold]" if is_best else cell for cell, is_best in marked))
         Console().print(drawn)
         click.echo()
     for rule in experiment.rules():

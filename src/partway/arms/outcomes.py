@@ -105,6 +105,7 @@ def to_json(experiment: Experiment, outcomes: Sequence[Outcome]) -> dict[str, An
             table: {
                 "metrics": _plain(means(own, table)),
                 f"minus_{first.name}": _plain(gains(own, baseline, table)),
+                "by_seed": {outcome.seed: _plain(means([outcome], table)) for outcome in own},
                 "chosen": {outcome.seed: outcome.tables[table].chosen for outcome in own},
             }
             for table in own[0].tables

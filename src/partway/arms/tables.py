@@ -46,7 +46,50 @@ def scores_table(experiment: Experiment, outcomes: Sequence[Outcome], table: str
         differences = [None if arm == first else gain[name] for name in compared]
         unique = [mean.get(name) for name in [*(["unique"] if has_unique else []), *added]]
         rows.append([arm.label, *(mean[name] for name in experiment.metrics), *differences, *unique])
-    return Table(f"{TITLES[table].format(selects=experiment.selects)}; {size_of(experiment)}", columns, rows)
+    caption = f"{TITLES[table].format(selects=experiment.selects)}; {size_of(experiment)}"
+    return Table(caption, columns, rows, best_above_chance(experiment, rows))
+
+
+def best_above_chance(experiment: Experiment, rows: Sequence[Sequence[Cell]]) -> dict[tuple[int, int], str]:
+    """Bold is, of every pass@k, the best arm but the ceiling, where its interval is above chance."""
+    floor = [row for row, arm in zip(rows, experiment.arms, strict=True) if arm.method == "chance"]
+    marks: dict[tuple[int, int], str] = {}
+    for column in range(1, 1 + len(experiment.metrics)) if floor else ():
+        cells = {
+            number: cell
+            for number, (row, arm) in enumerate(zip(rows, experiment.arms, strict=True))
+            if isinstance(cell := row[column], Estimate) and not arm.sees_all
+        }
+        number = max(cells, key=lambda one: cells[one].value)
+        chance = floor[0][column]
+        assert isinstance(chance, Estimate), "every arm has every pass@k"
+        if cells[number].low > chance.value:
+            marks[number, column] = "best"
+    return marks
+
+
+def true_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table | None:
+    """pass@k without luck, where every test problem has a reference."""
+    names = [f"true_{metric}" for metric in experiment.metrics]
+    found = {arm.label: means(of_arm(outcomes, arm.name)) for arm in experiment.arms}
+    if not all(name in mean for mean in found.values() for name in names):
+        return None
+    columns = [Column("arm"), *(Column(name.replace("_", " "), is_share=True) for name in names)]
+    rows: list[list[Cell]] = [[label, *(mean[name] for name in names)] for label, mean in found.items()]
+    caption = "True pass@k: the same, answers that are right by luck (wrong with other numbers) not counted"
+    return Table(caption, columns, rows, best_above_chance(experiment, rows))
+
+
+def seeds_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
+    """Every seed by itself, at k=1 and where models are mostly above chance, with intervals over problems."""
+    names = list(dict.fromkeys(["pass@1", f"pass@{max((k for k in experiment.ks if k <= 10), default=1)}"]))
+    cells = [(name, seed) for name in names for seed in experiment.seeds]
+    columns = [Column("arm"), *(Column(f"{name}, seed {seed}", is_share=True) for name, seed in cells)]
+    rows: list[list[Cell]] = []
+    for arm in experiment.arms:
+        by_seed = {one.seed: means([one]) for one in of_arm(outcomes, arm.name)}
+        rows.append([arm.label, *(by_seed[seed][name] for name, seed in cells)])
+    return Table("Every seed by itself, 95% intervals over its problems", columns, rows)
 
 
 def size_of(experiment: Experiment) -> str:
@@ -114,7 +157,9 @@ def _found(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
 def all_tables(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Table]:
     """Everything there is to show, in the order of reading."""
     scored = [scores_table(experiment, outcomes, table) for table in outcomes[0].tables]
-    return [*scored, spent_table(experiment, outcomes)]
+    seeds = [seeds_table(experiment, outcomes)] if len(experiment.seeds) > 1 else []
+    true = true_table(experiment, outcomes)
+    return [*scored, *([] if true is None else [true]), *seeds, spent_table(experiment, outcomes)]
 
 
 def to_markdown(table: Table) -> str:
@@ -123,8 +168,11 @@ def to_markdown(table: Table) -> str:
         [column.title for column in table.columns],
         ["---" for _ in table.columns],
         *(
-            [shown(cell, column) for cell, column in zip(row, table.columns, strict=True)]
-            for row in table.rows
+            [
+                f"**{shown(cell, column)}**" if (number, place) in table.marks else shown(cell, column)
+                for place, (cell, column) in enumerate(zip(row, table.columns, strict=True))
+            ]
+            for number, row in enumerate(table.rows)
         ),
     ]
     return f"{table.caption}\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,8 @@ from partway.beyond.variation import Audit, audit, signature, strange_literals
 from partway.buffer import SolutionBuffer, Verdict
 from partway.buffer.rules import AddedRule, Candidate
 from partway.errors import ConfigError, clipped
-from partway.language import Language
+from partway.evaluation import Judged
+from partway.language import Language, Trace
 from partway.problem import Problem
 from partway.solution import Solution
 
@@ -42,6 +44,20 @@ def not_lucky(candidate: Candidate, known: SolutionBuffer, drops: bool) -> Candi
     if drops and reason:
         return candidate.beginnings(Verdict.SPURIOUS)
     return candidate._replace(doubt=reason)
+
+
+def audited(problem: Problem, samples: Sequence[tuple[Judged, Trace]], language: Language) -> list[Judged]:
+    """The samples of a problem, each told to be right by luck or not; nothing is told without a reference."""
+    if problem.reference is None or language.tests(problem) is not None:
+        return [one for one, _ in samples]
+    return [
+        replace(one, lucky=one.passed and _is_lucky(problem, trace.solution, language))
+        for one, trace in samples
+    ]
+
+
+def _is_lucky(problem: Problem, solution: Solution, language: Language) -> bool:
+    return solution != problem.reference and audit(problem, solution, language).verdict == "spurious"
 
 
 def outvoted(known: SolutionBuffer) -> Mapping[Solution, str]:

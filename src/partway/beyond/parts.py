@@ -4,6 +4,7 @@ from partway.registry import Part, Parts
 
 PARTS: Parts = {
     "rules": {"spurious": Part("partway.beyond.luck:rule", "Solutions that are right by luck.")},
+    "metrics": {"luck": Part("partway.beyond.luck:audited", "Which right samples are right by luck.")},
     "commands": {
         "buffer audit": Part("partway.beyond.audit:command", "Find solutions that are right by luck.")
     },

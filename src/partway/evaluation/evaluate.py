@@ -134,17 +134,16 @@ def _judged(
     """The samples of each problem, most frequent first; each distinct one is run once."""
     drawn = [(problem, _counts(samples)) for problem, samples in batch]
     traces = iter(language.trace_all([(problem, text) for problem, counts in drawn for text in counts]))
+    luck = registry.parts("metrics").get("luck")
     for problem, counts in drawn:
         found = {text: next(traces) for text in counts}
         # Equally frequent ones by text: files must not depend on the order in which samples came.
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-        yield (
-            problem,
-            tuple(
-                judge(problem, whole(problem.id, text, count), found[text], language)
-                for text, count in ranked
-            ),
-        )
+        pairs = [
+            (judge(problem, whole(problem.id, text, count), found[text], language), found[text])
+            for text, count in ranked
+        ]
+        yield problem, tuple(luck.load()(problem, pairs, language) if luck else (one for one, _ in pairs))
 
 
 def _counts(samples: Sequence[Sample]) -> Counter[str]:

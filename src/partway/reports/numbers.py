@@ -18,7 +18,10 @@ RUN = (SETTING, Column("run"), Column("seed"))
 
 def results_table(study: Study) -> Table | None:
     """pass@k of every setting and, at the smallest and the largest k, what it has over the baseline."""
-    table = _results(study, "pass@k", {f"pass@{k}": f"pass@{k}" for k in study.ks})
+    names = {f"pass@{k}": f"pass@{k}" for k in study.ks}
+    if any(f"true_pass@{study.ks[-1]}" in study.estimates[s.label] for s in study.evaluated):
+        names |= {f"true_pass@{k}": f"true pass@{k}" for k in study.ks}
+    table = _results(study, "pass@k", names)
     base = study.baseline
     if table is None or base is None:
         return table
@@ -35,7 +38,10 @@ def diversity_table(study: Study) -> Table | None:
     """What else the samples of the evaluation say."""
     names = {"unique": "distinct texts", "unique_canonical": "spelling aside", "unique_alpha": "names aside"}
     names |= {"executable": "executable"} | {f"maj@{k}": f"maj@{k}" for k in study.ks[-1:]}
-    what, known = "distinct samples, samples that run, majority votes that are right", [*names, "pass", "maj"]
+    what, known = (
+        "distinct samples, samples that run, majority votes that are right",
+        [*names, "pass", "true_pass", "maj"],
+    )
     found = dict.fromkeys(name for s in study.evaluated for name in study.estimates[s.label])
     own = [name for name in found if name not in names and name.partition("@")[0] not in known]
     what += ", metrics of your own" if own else ""
@@ -81,7 +87,9 @@ def objectives_table(study: Study) -> Table | None:
     columns = [Column("self-sampling"), Column("objective"), Column("FCS", digits=2), Column("PCS", digits=2)]
     columns += [Column(name, is_share=True) for name in names]
     caption = f"On {study.split}: bold is the best of its self-sampling, underlined is worse than MLE"
-    return Table(caption, columns, rows, _marks(rows))
+    chances = [run.chance.metrics for run in study.runs if run.chance is not None]
+    floor = [chances[0][name].value if chances and name in chances[0] else 0.0 for name in names]
+    return Table(f"{caption}, if above chance", columns, rows, _marks(rows, floor))
 
 
 def _kept(setting: Setting) -> tuple[float | None, float | None]:
@@ -92,8 +100,8 @@ def _kept(setting: Setting) -> tuple[float | None, float | None]:
     return kept[0].value, kept[1].value if setting.strategy == "fcs+pcs" else None
 
 
-def _marks(rows: Sequence[Sequence[Cell]]) -> dict[tuple[int, int], str]:
-    """Which pass@k is the best of its strategy, and which is worse than MLE."""
+def _marks(rows: Sequence[Sequence[Cell]], floor: Sequence[float]) -> dict[tuple[int, int], str]:
+    """Which pass@k is the best of its strategy and above the floor, and which is worse than MLE."""
     marks: dict[tuple[int, int], str] = {}
     for column in range(4, len(rows[0])):  # the first four say what is compared
         values = {
@@ -102,7 +110,7 @@ def _marks(rows: Sequence[Sequence[Cell]]) -> dict[tuple[int, int], str]:
         mle = [value for number, value in values.items() if rows[number][0] == STRATEGIES["none"]]
         for number, value in values.items():
             rivals = [values[other] for other in values if rows[other][0] == rows[number][0]]
-            is_best = len(rivals) > 1 and value == max(rivals)
+            is_best = len(rivals) > 1 and value == max(rivals) and value > floor[column - 4]
             is_worse = bool(mle) and value < max(mle)
             if is_best or is_worse:
                 marks[number, column] = " ".join(["best"] * is_best + ["worse"] * is_worse)

@@ -11,8 +11,8 @@ from partway.reports.number_tables import Table
 from partway.reports.study import Study
 
 INTERVALS = (
-    "Intervals are 95% bootstrap intervals over problems and, where a setting has several runs, over runs; "
-    "with few runs they are rather too narrow."
+    "Intervals are 95% intervals over problems and, where a setting has three runs or more, over trainings "
+    "(Student's t); two runs say nothing about others."
 )
 
 
@@ -90,7 +90,7 @@ SECTIONS = (
         "training_progress",
         "pass@k over training",
         "training progress",
-        "On dev, mean over runs; shade: 95% bootstrap interval over runs, where there are several. Of more "
+        "On dev, mean over runs; shade: 95% interval over runs, where there are three or more. Of more "
         f"than {FEW_POINTS} points the exponential moving average (weight {SMOOTHING:g}) is bold, the curve "
         "itself faint.",
         figures.training_progress,
@@ -103,7 +103,7 @@ SECTIONS = (
         "Growth of the buffers",
         "growth of the number of saved FCS and PCS",
         "Solutions per problem and, where some have no reference, problems with a solution, mean over runs; "
-        "shade: 95% bootstrap interval over runs, where there are several.",
+        "shade: 95% interval over runs, where there are three or more.",
         figures.buffer_growth,
         series=numbers.series("buffer/"),
         absent="No run samples.",

@@ -8,10 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 
 from partway.buffer.rules import SELF_SAMPLING
 from partway.errors import visible
 from partway.evaluation import Estimate, estimates
+from partway.evaluation.intervals import ENOUGH_RUNS
 from partway.evaluation.results import metric_estimates
 from partway.measuring.paired import gain_estimates
 from partway.objectives import label_of, objective_names
@@ -168,8 +170,13 @@ def _estimates(results: Sequence[Result]) -> dict[str, Estimate]:
     """From the scores of every problem; of evaluations without samples, from what they recorded."""
     if all(result.scores for result in results):
         return metric_estimates([r.scores for r in results], [r.task_ids for r in results])
-    if len(results) == 1:
-        return dict(results[0].metrics)
+    if len(results) < ENOUGH_RUNS:  # two say nothing about others: from the lowest to the highest end
+        names = [name for name in results[0].metrics if all(name in one.metrics for one in results)]
+        each = {name: [result.metrics[name] for result in results] for name in names}
+        return {
+            name: Estimate(fmean(e.value for e in own), min(e.low for e in own), max(e.high for e in own))
+            for name, own in each.items()
+        }
     return estimates([{name: [e.value] for name, e in result.metrics.items()} for result in results])
 
 

@@ -1,5 +1,6 @@
 """Arms and the rules by which their models are chosen."""
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -8,10 +9,10 @@ from training_cases import apples
 from partway.arms import running
 from partway.arms.arms import SHIPPED, Arm, load_arms, read_arm, shipped_arms
 from partway.arms.experiment import Experiment
-from partway.arms.outcomes import Outcome, Spent, gains, means
+from partway.arms.outcomes import Outcome, Spent, gains, means, to_json
 from partway.arms.selecting import BEST_PER_K, LAST, SELECTED, Choice, Contender, choices
 from partway.arms.side_by_side import _waits, arms_at_once, cells_of
-from partway.arms.tables import headline, scores_table
+from partway.arms.tables import all_tables, headline, scores_table, to_markdown
 from partway.arms.trials import Trial
 from partway.cli.parallel import cores
 from partway.errors import ConfigError, ProblemError
@@ -66,17 +67,68 @@ def outcome(arm, seed, scores, measured_on=tuple("abcd")) -> Outcome:
 
 
 def test_seeds_with_the_same_problems_know_less_than_seeds_with_their_own():
-    arm, scores = shipped_arms()["mle"], {"pass@1": [1.0, 0.0, 0.0, 0.0] * 9}
+    arm, rng = shipped_arms()["mle"], random.Random(1)
+    scores = [{"pass@1": [float(rng.random() < 0.3) for _ in range(200)]} for _ in range(2)]
+    less = [outcome(arm, seed, {"pass@1": [0.0] * 200}) for seed in range(2)]
     own, same = (
-        [outcome(arm, seed, scores, measured_on=tuple(f"{ids}{n}" for n in range(36))) for seed, ids in pairs]
-        for pairs in (enumerate("abcd"), enumerate("aaaa"))
+        [
+            outcome(arm, seed, of_seed, measured_on=tuple(f"{ids}{n}" for n in range(200)))
+            for seed, (ids, of_seed) in enumerate(zip(names, scores, strict=True))
+        ]
+        for names in ("ab", "aa")
     )
+    twice = [replace(same[0], seed=seed) for seed in range(2)]
     alone = means(same[:1])["pass@1"]
-    assert width(means(same)["pass@1"]) == pytest.approx(width(alone), rel=0.1)
-    assert width(means(own)["pass@1"]) == pytest.approx(width(alone) / 2, rel=0.1)
-    less = [outcome(arm, seed, {"pass@1": [0.0] * 36}) for seed in range(4)]
-    assert width(gains(same, less)["pass@1"]) == pytest.approx(width(alone), rel=0.1)
-    assert width(gains(own, less)["pass@1"]) == pytest.approx(width(alone) / 2, rel=0.1)
+    assert width(means(twice)["pass@1"]) == pytest.approx(width(alone), rel=0.01)
+    assert width(means(own)["pass@1"]) == pytest.approx(width(alone) / 2**0.5, rel=0.1)
+    assert width(gains(twice, less)["pass@1"]) == pytest.approx(width(alone), rel=0.01)
+    assert width(gains(own, less)["pass@1"]) == pytest.approx(width(alone) / 2**0.5, rel=0.1)
+
+
+def test_every_seed_is_shown_by_itself_with_its_interval_over_problems():
+    arms, rng = shipped_arms(), random.Random(5)
+    experiment = Experiment((arms["mle"], arms["fcs"]), seeds=(3, 7), test_samples=20)
+    outcomes = [
+        outcome(arm, seed, {name: [rng.random() for _ in range(4)] for name in experiment.metrics})
+        for arm in experiment.arms
+        for seed in experiment.seeds
+    ]
+    [table] = [one for one in all_tables(experiment, outcomes) if one.caption.startswith("Every seed")]
+    headings = [f"{name}, seed {seed}" for name in ("pass@1", "pass@10") for seed in (3, 7)]
+    assert [column.heading for column in table.columns] == ["arm", *headings]
+    alone = [means([one])["pass@10"] for one in outcomes[2:]]
+    assert table.rows[1][-2:] == alone
+    by_seed = to_json(experiment, outcomes)["arms"]["fcs"]["tables"][SELECTED]["by_seed"]
+    assert [by_seed[seed]["pass@10"]["low"] for seed in (3, 7)] == [one.low for one in alone]
+    single = replace(experiment, seeds=(3,))
+    assert not any("seed" in one.caption[:10] for one in all_tables(single, outcomes[::2]))
+
+
+def test_bold_is_the_best_arm_where_its_interval_is_above_chance():
+    arms = shipped_arms()
+    experiment = Experiment(
+        tuple(arms[name] for name in ("mle", "fcs", "oracle", "chance")), references=10, test_samples=5
+    )
+    solved = {"mle": (0.2, 0.5), "fcs": (0.3, 0.6), "oracle": (0.9, 0.9), "chance": (0.1, 0.6)}
+    outcomes = [
+        outcome(
+            arms[name],
+            seed=0,
+            scores={
+                metric: [mean - 0.01, mean + 0.01] * 2
+                for metric, mean in zip(
+                    ("pass@1", "pass@5", "true_pass@1", "true_pass@5"), two * 2, strict=True
+                )
+            },
+        )
+        for name, two in solved.items()
+    ]
+    scored, true, _ = all_tables(experiment, outcomes)
+    assert scored.marks == true.marks == {(1, 1): "best"}, "not at k=5, where random programs do as well"
+    assert [column.heading for column in true.columns] == ["arm", "true pass@1", "true pass@5"]
+    assert "| **30.0 (" in to_markdown(scored)
+    none = replace(experiment, arms=experiment.arms[:3])
+    assert not scores_table(none, outcomes[:3], SELECTED).marks, "without chance nobody knows"
 
 
 def width(estimate) -> float:

@@ -11,11 +11,13 @@ from mathdata.gsm8k import convert_gsm8k
 from mathdata.mathqa import convert_mathqa
 from mathdata.raw import GSM8K, MATHQA, read_raw
 from partway import PYTHON, Problem, Solution, SolutionBuffer, Verdict, trace
-from partway.beyond import variation
+from partway.beyond import luck, variation
 from partway.beyond.luck import audit_together
 from partway.beyond.variation import numbers_in, strange_literals
 from partway.buffer import Rules
+from partway.evaluation import EvaluationPlan, evaluate
 from partway.language.named import language_of
+from partway.models.engine import Engine
 
 PENS = "50 pens cost 3 dollars each and 8 books 4; what do the pens cost?"
 REFERENCE = "n0=50\nn1=3\nanswer=n0*n1"
@@ -202,3 +204,26 @@ def test_a_solution_that_never_ends_for_other_numbers_is_given_up_at_once():
 def test_numbers_of_a_question_may_have_any_number_of_digits():
     assert numbers_in(f"{'9' * 5000} or {'9' * 400}.5 or 7").counts == {7: 1}
     assert strange_literals(Solution.parse(f"answer={'9' * 400}"), "5% of 7") == (int("9" * 400),)
+
+
+class Scripted(Engine):
+    """Draws the same texts for every problem, each so often."""
+
+    def __init__(self, texts: dict[str, int]) -> None:
+        self.texts = texts
+
+    def complete(self, requests, settings, seed):
+        return [[request.sample(text, n) for text, n in self.texts.items()] for request in requests]
+
+
+def test_evaluations_tell_true_pass_at_k_and_audit_each_right_text_once(monkeypatch):
+    audits = []
+    monkeypatch.setattr(luck, "audit", lambda *of: audits.append(of[1].text) or variation.audit(*of))
+    drawn = {REFERENCE: 2, "n0=50\nn1=3\nanswer=n1*n0": 1, "answer=150": 4, "answer=1": 3}
+    problem = Problem("p", PENS, 150, REFERENCE)
+    plan = EvaluationPlan(samples=10, ks=(1, 10), pass1_samples=0)
+    found = {name: one.value for name, one in evaluate(Scripted(drawn), [problem], plan).metrics.items()}
+    assert (found["pass@1"], found["true_pass@1"]) == pytest.approx((0.7, 0.3))
+    assert sorted(audits) == ["answer = 150", "n0 = 50\nn1 = 3\nanswer = n1 * n0"], "not the reference itself"
+    without = Problem("p", PENS, 150)
+    assert not any("true" in name for name in evaluate(Scripted(drawn), [without], plan).metrics)

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from evaluation_cases import CRASH, RIGHT, SILENT, WRONG, DiceEngine, problems
@@ -38,6 +39,22 @@ def test_metrics_of_known_samples_are_what_they_should_be():
     assert scores["pass@5"] == pass_at_k(10, 6, 5)
     assert scores["executable"] == 0.9
     assert [scores[f"unique{way}"] for way in ("", "_canonical", "_alpha")] == [0.5, 0.4, 0.3]
+
+
+def test_true_pass_at_k_counts_no_answer_that_is_right_by_luck():
+    samples = (
+        Judged(whole("p", "answer = a", 1), True, "passed", True, "6", lucky=False),
+        Judged(whole("p", "answer = 6", 5), True, "passed", True, "6", lucky=True),
+        Judged(whole("p", "answer = 7", 4), False, "failed", True, "7", lucky=False),
+    )
+    pass1 = (Judged(whole("p", "answer = 6"), True, "passed", True, "6", lucky=True),)
+    scores = ProblemResult("p", samples, pass1).scores([1, 5])
+    assert (scores["pass@1"], scores["true_pass@1"]) == (1.0, 0.0)
+    assert (scores["pass@1_at_temperature"], scores["true_pass@1_at_temperature"]) == (0.6, 0.1)
+    assert (scores["pass@5"], scores["true_pass@5"]) == (pass_at_k(10, 6, 5), pass_at_k(10, 1, 5))
+    unknown = (replace(samples[0], lucky=None), *samples[1:])
+    assert not any("true" in name for name in ProblemResult("p", unknown, pass1).scores([1, 5]))
+    assert [Judged.from_json(one.to_json()) for one in (*samples, *unknown)] == [*samples, *unknown]
 
 
 def test_every_sample_of_every_problem_counts_whatever_the_batch_size():

@@ -1,83 +1,81 @@
-"""The one bootstrap: against all resamples written out, at the edges, in pairs."""
+"""Intervals: against many resamples, over trainings, at the edges, in pairs."""
 
 import random
-from itertools import product
 
+import numpy as np
 import pytest
 
-from partway.evaluation import Estimate, differences, estimates
+from partway.evaluation import Estimate, differences, estimates, pass_at_k
+from partway.evaluation.intervals import student
 
 
-def quantile_of_all_resamples(runs, share):
-    """The slow, obvious twin: every choice of runs and, for each of them, every choice of problems."""
-    means = []
-    for chosen in product(runs, repeat=len(runs)):
-        draws = list(product(*(list(product(run, repeat=len(run))) for run in chosen)))
-        means += [(sum(sum(d) / len(d) for d in draw) / len(draw), 1 / len(draws)) for draw in draws]
-    below, total = 0.0, sum(weight for _, weight in means)
-    for mean, weight in sorted(means):
-        below += weight
-        if below >= share * total:
-            return mean
-    return mean
+def scores_of(count, seed=0):
+    """Scores as pass@5 gives them: many problems at 0, some at 1, some between."""
+    rng = random.Random(seed)
+    return [pass_at_k(10, min(10, int(rng.expovariate(0.5))), 5) for _ in range(count)]
 
 
-@pytest.mark.parametrize(
-    "runs",
-    [
-        [[0.0, 0.25, 0.5, 0.75, 1.0]],
-        [[0.0, 0.5, 1.0], [0.2, 0.2, 0.9]],
-        [[0.1, 0.4], [0.9, 0.3], [0.5, 0.6]],
-        [[0.0, 0.1, 0.8], [1.0, 0.7]],
-    ],
-)
-def test_the_ends_are_those_of_all_resamples(runs):
+def drawn_ends(runs, places, draws=40_000):
+    """The slow, obvious twin: problems are drawn again and again, for all runs that have them."""
+    rng, count = np.random.default_rng(7), 1 + max(map(max, places))
+    means = np.zeros(draws)
+    for start in range(0, draws, 4_000):
+        times = rng.multinomial(count, np.full(count, 1 / count), size=4_000)
+        for scores, own in zip(runs, places, strict=True):
+            means[start : start + 4_000] += times[:, own] @ scores / times[:, own].sum(axis=1) / len(runs)
+    return np.quantile(means, [0.025, 0.975])
+
+
+@pytest.mark.parametrize("shared", [0, 50, 100])
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_ends_of_one_or_two_runs_are_those_of_many_resamples(count, shared):
+    runs = [scores_of(100, seed) for seed in range(count)]
+    places = [range(run * (100 - shared), run * (100 - shared) + 100) for run in range(count)]
+    found = estimates([{"x": run} for run in runs], problems=[list(map(str, own)) for own in places])["x"]
+    assert (found.low, found.high) == pytest.approx(drawn_ends(runs, places), abs=2e-3)
+    assert found.value == pytest.approx(sum(map(sum, runs)) / 100 / count)
+
+
+def test_no_digit_hangs_on_a_draw_or_on_the_order_of_problems():
+    scores = scores_of(200)
+    found = estimates([{"x": scores}])["x"]
+    for seed in range(5):
+        again = estimates([{"x": random.Random(seed).sample(scores, 200)}])["x"]
+        assert (again.low, again.high) == pytest.approx((found.low, found.high), abs=1e-12)
+
+
+def test_from_three_runs_up_an_interval_is_over_trainings_with_one_degree_of_freedom_less():
+    runs = [[mean - 0.1, mean + 0.1] * 10 for mean in (0.4, 0.5, 0.6)]
     found = estimates([{"x": run} for run in runs])["x"]
-    for end, share in ((found.low, 0.025), (found.high, 0.975)):
-        # 2,000 resamples tell a quantile to about half a percent.
-        low, high = (quantile_of_all_resamples(runs, share + slack) for slack in (-0.012, 0.012))
-        assert low - 1e-9 <= end <= high + 1e-9
-    assert found.value == pytest.approx(sum(sum(run) / len(run) for run in runs) / len(runs))
-
-
-def test_runs_with_the_same_problems_draw_the_same_ones():
-    runs = [[0.0, 0.5, 1.0], [0.2, 0.2, 0.9]]
-    means = sorted(
-        (runs[a][i] + runs[a][j] + runs[a][k] + runs[b][i] + runs[b][j] + runs[b][k]) / 6
-        for a, b in product(range(2), repeat=2)
-        for i, j, k in product(range(3), repeat=3)
+    assert found.high - found.value == pytest.approx(4.302653 * 0.1 / 3**0.5)
+    assert [student(n) for n in (2, 4, 5, 10, 30)] == pytest.approx(
+        [4.302653, 2.776445, 2.570582, 2.228139, 2.042272], abs=1e-3
     )
-    found = estimates([{"x": run} for run in runs], problems=["abc"] * 2)["x"]
-    for end, share in ((found.low, 0.025), (found.high, 0.975)):
-        low, high = (means[round((share + slack) * (len(means) - 1))] for slack in (-0.02, 0.02))
-        assert low - 1e-9 <= end <= high + 1e-9
-    assert found.value == pytest.approx(2.8 / 6)
 
 
-def test_a_run_seen_twice_is_no_second_witness():
+def test_such_an_interval_holds_the_mean_of_all_trainings_as_often_as_it_says():
+    rng = random.Random(3)
+    held = 0
+    for _ in range(400):
+        found = estimates([{"x": [rng.gauss(0.5, 0.1)]} for _ in range(3)])["x"]
+        held += found.low < 0.5 < found.high
+    assert 0.92 < held / 400 < 0.98
+
+
+def test_two_runs_say_nothing_about_other_trainings():
+    alike, unlike = ([{"x": [mean, mean + 0.2] * 20} for mean in means] for means in ((0.5, 0.5), (0.3, 0.7)))
+    widths = [found.high - found.low for found in (estimates(runs)["x"] for runs in (alike, unlike))]
+    assert widths[0] == pytest.approx(widths[1])
+
+
+def test_what_runs_share_because_their_problems_are_the_same_is_not_averaged_away():
     run = {"x": [float(random.Random(n).random() < 0.3) for n in range(200)], "y": [0.1] * 200}
     ids = [str(n) for n in range(200)]
     five, one = (estimates(runs, problems=[ids] * len(runs))["x"] for runs in ([run] * 5, [run]))
     assert (five.low, five.high) == pytest.approx((one.low, one.high), abs=0.011)
     assert estimates([run], problems=[ids]) == estimates([run])
-
-
-def test_a_problem_that_some_runs_share_is_drawn_for_all_that_have_it():
-    runs, problems = [[0.0, 0.5, 1.0], [1.0, 0.1, 0.3]], ["abc", "cde"]
-    means = []
-    for draw in product("abcde", repeat=5):
-        drawn = [
-            [run[ids.index(one)] for one in draw if one in ids] or run
-            for run, ids in zip(runs, problems, strict=True)
-        ]
-        of_runs = [sum(scores) / len(scores) for scores in drawn]
-        means += [(first + second) / 2 for first, second in product(of_runs, repeat=2)]
-    found = estimates([{"x": run} for run in runs], problems=problems)["x"]
-    for end, share in ((found.low, 0.025), (found.high, 0.975)):
-        low, high = (sorted(means)[round((share + slack) * (len(means) - 1))] for slack in (-0.01, 0.01))
-        assert low - 1e-9 <= end <= high + 1e-9
-    assert found != estimates([{"x": run} for run in runs], problems=["abc", "def"])["x"]
-    assert found == estimates([{"x": runs[0]}, {"x": [0.3, 1.0, 0.1]}], problems=["abc", "ecd"])["x"]
+    own = estimates([run] * 5)["x"]
+    assert own.high - own.low < 1e-9, "problems of their own, and the same mean every time"
 
 
 def test_an_interval_holds_the_mean_and_narrows_with_problems():
@@ -88,12 +86,6 @@ def test_an_interval_holds_the_mean_and_narrows_with_problems():
     assert narrow.high - narrow.low == pytest.approx(2 * 1.96 * (0.3 * 0.7 / 1000) ** 0.5, rel=0.1)
     assert wide.high - wide.low > 3 * (narrow.high - narrow.low)
     assert estimates([{"x": many}]) == estimates([{"x": many}])
-
-
-def test_several_runs_bring_their_own_chance():
-    assert estimates([{"x": [0.5] * 50}, {"x": [0.5] * 20}]) == {"x": Estimate(0.5, 0.5, 0.5)}
-    runs = estimates([{"x": [0.0] * 100}, {"x": [1.0] * 100}])["x"]
-    assert (runs.value, runs.low, runs.high) == (0.5, 0.0, 1.0)
 
 
 def test_the_same_problems_are_drawn_for_every_column():

@@ -226,7 +226,9 @@ def test_a_band_is_the_mean_of_the_runs_that_have_the_step():
     band = mean_band([{1: 0.0, 2: 1.0}, {2: 3.0, 3: 5.0}])
     assert (band.steps, band.means) == ((1, 2, 3), (0.0, 2.0, 5.0))
     assert (band.lows[0], band.highs[0]) == (0.0, 0.0)
-    assert (band.lows[1], band.highs[1]) == (1.0, 3.0)
+    assert (band.lows[1], band.highs[1]) == (2.0, 2.0), "two runs say nothing about others"
+    three = mean_band([{1: 0.0}, {1: 1.0}, {1: 2.0}])
+    assert three.highs[0] - three.means[0] == pytest.approx(4.302653 / 3**0.5)
     assert not mean_band([{1: 0.0, 2: 1.0}]).has_width
 
 
