@@ -18,6 +18,7 @@ from partway.buffer.rules import AddedRule, Candidate
 from partway.errors import ConfigError, clipped
 from partway.evaluation import Judged
 from partway.language import Language, Trace
+from partway.language.language import tests_of
 from partway.problem import Problem
 from partway.solution import Solution
 
@@ -48,7 +49,7 @@ def not_lucky(candidate: Candidate, known: SolutionBuffer, drops: bool) -> Candi
 
 def audited(problem: Problem, samples: Sequence[tuple[Judged, Trace]], language: Language) -> list[Judged]:
     """The samples of a problem, each told to be right by luck or not; nothing is told without a reference."""
-    if problem.reference is None or language.tests(problem) is not None:
+    if problem.reference is None or tests_of(problem, language) is not None:
         return [one for one, _ in samples]
     return [
         replace(one, lucky=one.passed and _is_lucky(problem, trace.solution, language))
