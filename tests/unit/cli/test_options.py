@@ -161,12 +161,15 @@ def test_help_begins_with_four_commands_and_lists_the_others_in_sections():
     assert CliRunner().invoke(app, []).output == shown
 
 
-def test_a_server_is_asked_by_the_tokenizer_of_a_model_that_has_a_name_of_ours():
+def test_a_server_is_asked_by_the_tokenizer_of_a_model_that_has_a_name_of_ours(monkeypatch):
+    models = {"ours": registry.Part("no_such_package:directory")}
+    monkeypatch.setattr(registry, "parts", lambda kind: models if kind == "models" else {})
+
     def asked(model):
         given = dict.fromkeys(EvaluateOptions.__dataclass_fields__)
         return EvaluateOptions(**given | {"model": model, "engine": "http://localhost:1"}).asks_as
 
-    assert (asked("smollm2"), asked("some-name"), asked(None)) == ("smollm2", None, None)
+    assert (asked("ours"), asked("some-name"), asked(None)) == ("ours", None, None)
 
 
 def test_a_language_that_lacks_its_package_takes_nothing_from_the_others(monkeypatch):
