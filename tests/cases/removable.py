@@ -41,7 +41,7 @@ ASKS = {
     "mathdata": "data gsm8k --out data",
     "measuring": "evaluate tiny --problems problems.jsonl",
     "modelservers": f"{TRAIN} --engine http://localhost:9/v1",
-    "replay": f"{TRAIN} --replay run",
+    "replay": f"{TRAIN} --replay other",
     "reports": "report run",
     "runexplorer": "explore run",
     "sandbox": "trace program.py",
@@ -55,6 +55,7 @@ ASKS = {
 }  # `rewards` is for Python only; without `shortcuts` everything works, if slower
 FILES = {
     "problems.jsonl": '{"id": "p", "question": "2 and 2?", "answer": 4, "solution": "answer = 2 + 2"}\n',
+    "other/config.yaml": "self_sampling: fcs\n",  # a run, as far as that is looked at
     "program.py": "for i in [1]:\n    answer = i\n",
 }
 Asked = dict[str, set[str]]  # by folder: the tests that ask for something of the kinds it adds to
@@ -127,6 +128,7 @@ class Copy:
                 there.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / path, there)  # with its time: what was compiled of it is used again
         for name, text in FILES.items():
+            (self.directory / name).parent.mkdir(exist_ok=True)
             (self.directory / name).write_text(text)
         for own in (folder, f"partway/{folder}") if folder else ():
             # What was compiled of it would be a package still, if an empty one.

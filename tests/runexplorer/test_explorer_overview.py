@@ -6,6 +6,7 @@ from report_cases import write_run
 
 from partway.buffer import Rules, seed_buffers
 from partway.problem import Problem
+from partway.reports.writing import read_study, write_explorer
 from runexplorer.explorer import Explorer
 
 RIGHT = {"eggs": [("answer = 4\n", 6)], "cats": [("answer = 0\n", 6)]}
@@ -64,3 +65,11 @@ def test_what_is_right_by_luck_is_counted(tmp_path):
     explorer = Explorer(writer.run)
     assert explorer.facts()["totals"]["doubted"] == 1
     assert [entry.standing.kept.doubted for entry in explorer.index.entries if entry.has_buffer] == [1]
+
+
+def test_too_many_problems_get_no_copy_beside_a_report(tmp_path, monkeypatch):
+    study = read_study([write_run(tmp_path / "run")])
+    assert write_explorer(study, tmp_path / "whole")
+    monkeypatch.setattr("runexplorer.export.MOST_IN_REPORT", 3)
+    assert not write_explorer(study, tmp_path / "explorer")
+    assert not (tmp_path / "explorer").exists()

@@ -59,16 +59,6 @@ def test_a_conversation_in_words_gives_its_answer_only() -> None:
     assert (problem.answer, problem.reference) == (42, None)
 
 
-def test_gsm8k_markup_in_a_conversation_becomes_a_reference() -> None:
-    turns = [
-        {"role": "user", "content": "A box has 6 rows of 7 eggs. How many eggs?"},
-        {"role": "assistant", "content": "It has 6*7 = <<6*7=42>>42 eggs.\n#### 42"},
-    ]
-    problem = only({"messages": turns})
-    assert problem.answer == 42
-    assert problem.reference is not None
-
-
 def test_a_conversation_that_ends_with_the_question_needs_an_answer_beside_it() -> None:
     turns = [{"role": "user", "content": "Six times seven?"}]
     assert only({"messages": turns, "ground_truth": "42"}).answer == 42

@@ -144,18 +144,6 @@ def test_verl_columns_are_read_and_the_rest_is_kept() -> None:
     assert load_problems([{**row, "prompt": "how much?"}])[0].question == "how much?"
 
 
-def test_the_bare_question_and_markup_of_verls_gsm8k_are_used() -> None:
-    question = "48 clips in April, half as many in May?"
-    row = {
-        "prompt": [{"role": "user", "content": f"{question} Let's think step by step."}],
-        "reward_model": {"style": "rule", "ground_truth": "24"},
-        "extra_info": {"index": 0, "question": question, "answer": "48/2 = <<48/2=24>>24\n#### 24"},
-    }
-    problem = load_problems([row])[0]
-    assert (problem.question, problem.answer) == (question, 24)
-    assert problem.reference is not None
-
-
 def test_open_instruct_columns_are_read() -> None:
     turns = [
         {"role": "user", "content": "first"},
@@ -165,21 +153,6 @@ def test_open_instruct_columns_are_read() -> None:
     for ground_truth in ("3/4", ["3/4"]):
         problem = load_problems([{"messages": turns, "ground_truth": ground_truth, "dataset": "gsm8k"}])[0]
         assert (problem.question, problem.answer, problem.meta) == ("last", 0.75, {"dataset": "gsm8k"})
-
-
-def test_gsm8k_markup_becomes_a_reference_where_it_can() -> None:
-    marked, bare = load_problems(
-        [
-            {
-                "question": "48 clips in April, half as many in May?",
-                "answer": "48/2 = <<48/2=24>>24\n#### 24",
-            },
-            {"question": "How many?", "answer": "Nobody knows why.\n#### $1,000"},
-        ]
-    )
-    assert marked.answer == 24
-    assert marked.reference is not None
-    assert (bare.answer, bare.reference) == (1000, None)
 
 
 @pytest.mark.parametrize(

@@ -189,12 +189,6 @@ def test_figures_of_one_setting_and_figures_that_repeat_another_are_left_out(stu
     assert 'id="objectives"' not in text
 
 
-def test_too_many_problems_get_no_copy_of_the_explorer(study, tmp_path, monkeypatch):
-    monkeypatch.setattr("runexplorer.export.MOST_IN_REPORT", 3)
-    assert not write_explorer(study, tmp_path / "explorer")
-    assert not (tmp_path / "explorer").exists()
-
-
 def test_without_the_explorer_a_report_has_no_copy_of_it(study, tmp_path, monkeypatch):
     monkeypatch.setattr("partway.registry.parts", lambda kind: {})
     assert not write_explorer(study, tmp_path / "explorer")
