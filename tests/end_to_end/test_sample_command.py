@@ -42,7 +42,9 @@ def wide(monkeypatch):
 
 def test_solutions_are_shown_with_counts_traces_and_verdicts(model, partway):
     code, out, err = partway("sample", model, QUESTION, "--answer", "15", "-n", 40)
-    assert (code, err) == (0, f"partway: loading {model}\n")
+    loads, then = err.splitlines()
+    assert (code, loads) == (0, f"partway: loading {model}")
+    assert then == f"partway: next: partway train --model_name_or_path {model} --train_file PROBLEMS.jsonl"
     for shown in ("of 40, new fully correct", "answer = n0 + n1", "{3, 12, 15}", "answer 15"):
         assert shown in out
 

@@ -105,7 +105,10 @@ def command(
         given["arms"] = [name.strip() for name in arms.split(",")]
     experiment = read_experiment(file, given)
     check(experiment)
-    run_comparison(experiment, Path(out), jobs, as_json, quiet=ctx.obj["quiet"])
+    outcomes = run_comparison(experiment, Path(out), jobs, as_json, quiet=ctx.obj["quiet"])
+    sampled = max(outcomes, key=lambda one: one.spent.samples)
+    if not as_json and sampled.run is not None:
+        say_next(f"partway explore {sampled.run.directory}")
 
 
 def run_comparison(
@@ -128,8 +131,6 @@ def run_comparison(
         return outcomes
     show_comparison(experiment, outcomes)
     click.echo(f"\nThe page: {page}")
-    if labels:
-        say_next(f"partway explore {[*labels][-1]}")
     return outcomes
 
 
@@ -143,6 +144,7 @@ def show_comparison(experiment: Experiment, outcomes: Sequence[Outcome]) -> None
     for table in all_tables(experiment, outcomes):
         # pass@k is headed @k, so that it fits a terminal.
         headings = [column.heading.replace("pass@", "@") for column in table.columns]
+        headings = [one if " - " in one else one.replace(" ", "\n") for one in headings]
         drawn = plain_table(*headings, title=table.caption)
         for number, row in enumerate(table.rows):
             cells = (_cell(cell, column) for cell, column in zip(row, table.columns, strict=True))

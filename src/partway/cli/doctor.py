@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import platform
 import re
 import sys
@@ -94,6 +95,7 @@ def command(engine: str | None, as_json: bool) -> None:
         urls = [url.strip() for url in engine.split(",") if url.strip()]
         registry.part("checkups", "servers")(urls, as_json)
         return
+    logging.getLogger(__name__).info("looking at packages, devices and the sandbox, which is attacked")
     found = examine()
     if as_json:
         click.echo(json.dumps({**asdict(found), "problems": found.problems}, indent=2))

@@ -110,7 +110,8 @@ def command(show: int, as_json: bool, **options: Any) -> None:
             show_solutions(solutions, show, language)
     if not as_json:
         run = Run(Path(chosen.model))
-        say_next(f"partway explore {run.directory}" if run.is_started else "partway train --help")
+        trains = f"partway train --model_name_or_path {chosen.model} --train_file PROBLEMS.jsonl"
+        say_next(f"partway explore {run.directory}" if run.is_started else trains)
 
 
 def _loaded(options: SampleOptions, prefix: Solution, language: Language) -> Solve:

@@ -178,7 +178,8 @@ def rejudge(run: str, changes: tuple[str, ...], as_json: bool) -> None:
 @declared("--most", type=click.IntRange(1), default=10, show_default=True, help="How many problems to show.")
 @AS_JSON
 @reads_runs
-def slowest(run: str, most: int, as_json: bool) -> None:
+@click.pass_context
+def slowest(ctx: click.Context, run: str, most: int, as_json: bool) -> None:
     """Find the problems whose programs take most time and memory.
 
     Every distinct sample is run once more, by itself. The table shows the slowest program of each problem,
@@ -189,10 +190,12 @@ def slowest(run: str, most: int, as_json: bool) -> None:
       partway buffer slowest runs/gsm8k
       partway buffer slowest runs/gsm8k --most 3 --json
     """
+    from partway.cli.progress import Bar
     from partway.reports.slow_programs import costs
     from partway.runs import Run
 
-    found = costs(Run.at(run))
+    with Bar("running the programs", "problems", quiet=ctx.obj["quiet"]) as bar:
+        found = costs(Run.at(run), on_progress=bar.show)
     if as_json:
         rows = [{**vars(cost), "stopped": dict(cost.stopped)} for cost in found[:most]]
         click.echo(json.dumps({"run": run, "slowest": rows}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from partway.reports.study import Study
     from partway.runs import Run
     from partway.sample import Sample
+
+logger = logging.getLogger(__name__)
 
 
 @click.command()
@@ -49,6 +52,7 @@ def report(
     study = read_study([Path(run) for run in runs])
     # The report of one run lies in it; one of several belongs to none of them.
     folder = Path(out) if out else Path(runs[0], "report") if len(study.runs) == 1 else Path("report")
+    logger.info("drawing the figures of %s", ", ".join(runs))
     page = write_study(study, folder, title=title)
     if as_json:
         click.echo(json.dumps(as_object(study, page), ensure_ascii=False))
@@ -85,7 +89,8 @@ def as_object(study: Study, page: Path) -> dict[str, Any]:
 @declared(
     "--verdict",
     type=click.Choice([*map(str, Verdict)]),
-    help="Only samples with this verdict.",
+    metavar="VERDICT",
+    help="Only samples with this verdict, such as new_partially_correct.",
 )
 @declared("--problem", default="", metavar="TEXT", help="Only problems whose id or question has this text.")
 @declared("--page", type=click.IntRange(1), default=1, show_default=True, help="Which page.")

@@ -27,7 +27,11 @@ class Cost:
     peak_bytes: int = 0  # the most that one held in a process of its own; 0 if none needed one
 
 
-def costs(run: Run, clock: Callable[[], float] = time.perf_counter) -> list[Cost]:
+def costs(
+    run: Run,
+    clock: Callable[[], float] = time.perf_counter,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[Cost]:
     """The costs of every problem that was sampled, the highest first."""
     problems = {problem.id: problem for problem in run.problems("train")}
     drawn: dict[str, Counter[str]] = {}
@@ -37,7 +41,7 @@ def costs(run: Run, clock: Callable[[], float] = time.perf_counter) -> list[Cost
     for problem in [*problems.values()][:1]:
         run.language.trace_all([(problem, WARM_UP)])  # starts the workers, which is not a program's cost
     gauge = registry.parts("rooms").get("peaks")
-    for key, texts in drawn.items():
+    for done, (key, texts) in enumerate(drawn.items(), 1):
         cost = Cost(key, drawn=texts.total())
         for text, count in texts.items():
             with gauge.load()() if gauge else nullcontext(()) as peaks:
@@ -50,4 +54,5 @@ def costs(run: Run, clock: Callable[[], float] = time.perf_counter) -> list[Cost
             if trace.failure is not None and trace.failure.kind in LIMITS:
                 cost.stopped[trace.failure.kind] += count
         found.append(cost)
+        on_progress(done, len(drawn))
     return sorted(found, key=lambda cost: -cost.seconds)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import click
 
 from partway.cli.options import RUN, declared, reads_runs, say_next
 from partway.errors import ConfigError
+
+logger = logging.getLogger(__name__)
 
 
 @click.command()
@@ -28,6 +31,7 @@ def export(run: str, merged: str) -> None:
     directory = Path(merged)
     if directory.exists():
         raise ConfigError(f"--merged {merged}: it exists already; name a new directory")
+    logger.info("loading %s", run)
     from partway.tracking.publishing import write_merged  # brings torch
 
     write_merged(Path(run), directory)

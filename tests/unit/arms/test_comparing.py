@@ -8,6 +8,7 @@ from training_cases import apples
 
 from partway.arms import running
 from partway.arms.arms import SHIPPED, Arm, load_arms, read_arm, shipped_arms
+from partway.arms.compare import show_comparison
 from partway.arms.experiment import Experiment
 from partway.arms.outcomes import Outcome, Spent, gains, means, to_json
 from partway.arms.selecting import BEST_PER_K, LAST, SELECTED, Choice, Contender, choices
@@ -60,6 +61,19 @@ def test_what_came_out_is_told_first_in_words_and_differences_have_their_sign():
     assert second.endswith("The interval includes 0: these runs do not show which of the two is better.")
     table = scores_table(experiment, outcomes, SELECTED)
     assert table.columns[-1].shown(table.rows[1][-1].value) == "+75.0"
+
+
+def test_tables_of_a_comparison_are_not_cut_at_eighty_columns(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    arms = load_arms(["mle", "fcs+pcs", "oracle", "base", "chance"])
+    experiment = Experiment(arms, references=16, test_samples=20)
+    scores = {name: [0.5, 0.25, 0.0, 1.0] for name in (*experiment.metrics, "unique")}
+    spent = Spent(30, 3_840, 100_398, 39_212, 282.0)
+    chosen = {SELECTED: Choice("first weights", scores)}
+    show_comparison(experiment, [Outcome(arm, 0, None, chosen, spent, tuple("abcd")) for arm in arms])
+    shown = capsys.readouterr().out
+    assert "…" not in shown
+    assert "references" in shown.split("What an arm spends")[1].split("selected:")[0], "a word is not broken"
 
 
 def outcome(arm, seed, scores, measured_on=tuple("abcd")) -> Outcome:

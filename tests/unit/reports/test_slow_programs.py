@@ -30,7 +30,9 @@ def run_of(directory) -> Run:
 
 
 def test_time_and_limits_are_counted_by_problem_and_the_slowest_program_is_named(tmp_path):
-    slow, quick = costs(run_of(tmp_path))
+    told = []
+    slow, quick = costs(run_of(tmp_path), on_progress=lambda done, total: told.append((done, total)))
+    assert told == [(1, 2), (2, 2)]
     assert (slow.problem, slow.drawn, dict(slow.stopped)) == ("slow", 6, {"timeout": 3, "memory": 2})
     assert slow.slowest[1] == FOREVER
     assert slow.seconds > 0.5
@@ -51,7 +53,7 @@ def test_the_command_shows_them(tmp_path):
     asked = ["buffer", "slowest", str(run.directory)]
     shown = CliRunner().invoke(app, [*asked, "--most", "1", "--json"], catch_exceptions=False)
     assert shown.exit_code == 0, shown.output
-    told = json.loads(shown.output)["slowest"]
+    told = json.loads(shown.stdout)["slowest"]
     assert [(one["problem"], one["stopped"]) for one in told] == [("slow", {"timeout": 3, "memory": 2})]
     table = CliRunner().invoke(app, asked, env={"COLUMNS": "150"})
     assert "while True" in table.output
