@@ -100,7 +100,8 @@ class Together(Engine):
             counts = [(one.count + len(self.engines) - 1 - place) // len(self.engines) for one in requests]
             asked = [index for index, count in enumerate(counts) if count]
             own = [replace(requests[index], count=counts[index]) for index in asked]
-            for index, samples in zip(asked, engine.complete(own, settings, seed), strict=True):
+            # Of equal models one seed would draw the same samples twice.
+            for index, samples in zip(asked, engine.complete(own, settings, seed + place), strict=True):
                 drawn[index] += samples
         return drawn
 

@@ -86,13 +86,17 @@ def test_an_ensemble_draws_half_of_the_samples_from_each_of_two_trainings_on_the
 
 
 def test_engines_together_draw_equal_shares_of_every_request():
+    seeds = []
+
     class Counting(Engine):
         def complete(self, requests, settings, seed):
+            seeds.append(seed)
             return [[request.sample("answer = 1", request.count)] for request in requests]
 
     requests = [Request(problem, EMPTY, count) for problem, count in zip(apples(3), (20, 5, 1), strict=True)]
     drawn = deriving.Together([Counting(), Counting()]).complete(requests, SamplingSettings(), 0)
     assert [[sample.count for sample in samples] for samples in drawn] == [[10, 10], [3, 2], [1]]
+    assert len(set(seeds)) == 2, "of equal models one seed would draw the same samples twice"
 
 
 def test_chance_has_the_references_that_arms_may_see_and_no_model(asked, tmp_path):
