@@ -122,6 +122,7 @@ EXPERIMENTS, RESULTS = "docs/experiments.md", "docs/results.md"
         ),
         ("quarter_mle", "quarter_fcs", {EXPERIMENTS: (1, 5, 10, 20), RESULTS: (1, 5, 10, 20)}),
         ("quarter_mle", "quarter_rft", {EXPERIMENTS: (1, 5, 10, 20), RESULTS: (1,)}),
+        ("five_mle", "five_rft", {EXPERIMENTS: (1, 5, 10, 20), RESULTS: (1, 20)}),
     ],
 )
 def test_differences_in_the_documentation_are_those_of_the_shipped_counts(counts, first, second, told):
