@@ -169,5 +169,5 @@ def test_impossible_settings_are_refused_with_a_hint(wrong):
 
 def test_a_model_that_the_tree_is_wrong_for_is_refused_where_nothing_else_is_there(monkeypatch):
     monkeypatch.setattr(registry, "_found", lambda: ((), ("shortcuts",)))
-    with pytest.raises(ConfigError, match=r"'own_cache' is not one of .*; not here: shortcuts"):
+    with pytest.raises(ConfigError, match=r"part 'own_cache' of the samplers.*; not here: shortcuts"):
         LocalEngine(stateful_model("mamba"))
