@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from partway.arms import run_arm
+from partway.arms.running import run_arm
 from partway.arms.side_by_side import cells_of
 from partway.runs import Run
 
@@ -29,7 +29,9 @@ import signal, sys, time
 from pathlib import Path
 from partway.arms import side_by_side
 from partway.cli import _terminate
-from partway.arms import Experiment, Stage, shipped_arms
+from partway.arms.arms import shipped_arms
+from partway.arms.experiment import Experiment
+from partway.arms.trials import Stage
 
 def slow_arm(experiment, arm, seed, directory, tell):
     tell(Stage("training", 1, 1, "has begun"))

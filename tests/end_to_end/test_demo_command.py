@@ -11,8 +11,11 @@ from click.testing import CliRunner
 from report_cases import leave_unpainted
 from rich.console import Console
 
-from partway.arms import Experiment, Stage, load_arms, run_arm
+from partway.arms.arms import load_arms
+from partway.arms.experiment import Experiment
+from partway.arms.running import run_arm
 from partway.arms.side_by_side import Bars, cells_of
+from partway.arms.trials import Stage
 from partway.cli import app
 from partway.demo import sizes
 from partway.demo.commands import shown_before

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from partway.arms import run_arm
+from partway.arms.running import run_arm
 from partway.arms.side_by_side import cells_of
 from partway.demo.storyproblems import generate_problems
 from partway.problems import write_problems

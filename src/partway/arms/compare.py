@@ -15,7 +15,8 @@ from partway.cli.options import AS_JSON, Callback, declared, out, samples, say_n
 from partway.errors import ProblemError
 
 if TYPE_CHECKING:
-    from partway.arms import Experiment, Outcome
+    from partway.arms.experiment import Experiment
+    from partway.arms.outcomes import Outcome
     from partway.reports.number_tables import Cell, Column
 
 logger = logging.getLogger(__name__)
@@ -94,7 +95,7 @@ def command(
       partway compare --arms mle,my_arm.yaml --data data/gsm8k --model MODEL
       partway compare arms.yaml --seeds 5
     """
-    from partway.arms import read_experiment
+    from partway.arms.experiment import read_experiment
 
     if lists:
         list_arms()
@@ -185,7 +186,7 @@ def list_arms() -> None:
     """Every shipped arm: its name, its label, its source."""
     from rich.console import Console
 
-    from partway.arms import shipped_arms
+    from partway.arms.arms import shipped_arms
     from partway.cli.table_style import plain_table
 
     table = plain_table("arm", "in tables", "what it is, or whose")

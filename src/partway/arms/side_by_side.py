@@ -19,7 +19,11 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from partway.arms import Arm, Experiment, Outcome, Stage, run_arm
+from partway.arms.arms import Arm
+from partway.arms.experiment import Experiment
+from partway.arms.outcomes import Outcome
+from partway.arms.running import run_arm
+from partway.arms.trials import Stage
 from partway.cli.interruptions import interruptions_wait
 from partway.cli.progress import SECONDS_BETWEEN_LINES
 

@@ -38,10 +38,9 @@ _SMALL = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
     "sixteen seventeen eighteen nineteen"
 )
-UNITS = {word: number for number, word in enumerate(_SMALL.split())}
+WORDS = {word: number for number, word in enumerate(_SMALL.split())}
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-TENS = {word: 10 * number for number, word in enumerate(_TENS.split(), 2)}
-WORDS = UNITS | TENS
+WORDS |= {word: 10 * number for number, word in enumerate(_TENS.split(), 2)}
 _NUMBER = re.compile(
     r"(?<![\w.])(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?(\s?%| percent)?|([A-Za-z]+)(?:-([A-Za-z]+))?"
 )
@@ -226,12 +225,8 @@ class _Smooth(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        match node:
-            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[rounded]) if (
-                name in ROUNDING
-            ):
-                return rounded
-        return node
+        name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+        return node.args[0] if name in ROUNDING and len(node.args) == 1 else node
 
 
 def _rounds(solution: Solution) -> bool:

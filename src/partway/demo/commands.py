@@ -20,7 +20,8 @@ from partway.data.commands import OUT, finish
 from partway.files import atomic_writer
 
 if TYPE_CHECKING:
-    from partway.arms import Experiment, Outcome
+    from partway.arms.experiment import Experiment
+    from partway.arms.outcomes import Outcome
     from partway.demo.storyproblems import Level
 
 COUNT = click.IntRange(min=0)
@@ -42,7 +43,6 @@ SHOWN = "shown.json"
 )
 @seeds("1, with --full 3")
 @JOBS
-@declared("--pretrain", is_flag=True, help="Train the model that partway ships once more, into --out.")
 @AS_JSON
 @click.pass_context
 def command(
@@ -53,7 +53,6 @@ def command(
     full: bool,
     seeds: int | None,
     jobs: int | None,
-    pretrain: bool,
     as_json: bool,
 ) -> None:
     """Train a tiny model where few problems have a written solution and many an answer only, in minutes.
@@ -75,9 +74,6 @@ def command(
 
     if full and (quick or paper):
         raise click.UsageError("--full is a size of its own; leave out --quick and --paper")
-    if pretrain:  # the shipped model took minutes to make
-        sizes.pretrain(Path(out or "tiny-storyproblems"))
-        return
     chosen = {"paper": paper, "quick": quick, "full": full}
     size = "-".join(word for word, is_chosen in chosen.items() if is_chosen) or "normal"
     experiment = sizes.experiment_named(size)

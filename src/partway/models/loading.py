@@ -28,7 +28,7 @@ from partway.models.prompts import AS_TRAINED, Asking
 from partway.models.text import Codec
 from partway.runs import Run
 
-PRETRAINED_TINY = "tiny-storyproblems"  # made by `partway demo --pretrain`
+PRETRAINED_TINY = "tiny-storyproblems"  # made by `partway.demo.sizes.pretrain`
 HUB_TIMEOUT = 10.0
 HUB_ERRORS = (OSError, HTTPError)  # no network, no such name, no right to it
 UNLIMITED = 1 << 20  # the context of models that state none
