@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 WITHOUT = os.environ.get("PARTWAY_WITHOUT", "")
-MISSING = rf"not here: .*\b{WITHOUT}\b|no module {WITHOUT}\b"
+MISSING = rf"not here: .*\b{WITHOUT}\b|no module (partway\.)?{WITHOUT}\b"
 PROCESSES = {"end_to_end", "benchmarks", "test_docs.py"}
 PROCESSES |= {"test_pool.py", "test_walls.py", "test_takeover.py", "test_doctor.py", "sql"}
 CLOCKS = PROCESSES | {

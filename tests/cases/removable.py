@@ -238,7 +238,7 @@ def is_removable(folder: str, copy: Copy, asked: Asked | None) -> bool:
 def says(line: str, folders: list[str]) -> bool:
     """Whether a message names a missing folder."""
     names = "|".join(folders)
-    return bool(re.search(rf"not here: .*\b({names})\b|no module ({names})\b", line))
+    return bool(re.search(rf"not here: .*\b({names})\b|no module (partway\.)?({names})\b", line))
 
 
 def belongs_to(path: Path, gone: list[str]) -> bool:
