@@ -158,8 +158,7 @@ def sampling_step(
 
     from partway.models.engine import SamplingSettings
     from partway.sampling.drawing import streams
-    from partway.sampling.samplers import checked_sampler
-    from partway.sampling.sampling_task import SamplingTask
+    from partway.sampling.samplers import SamplingTask, checked_sampler
 
     rng, size = random.Random(1), language_model.model.config.vocab_size
     prompts = [[rng.randrange(2, size) for _ in range(prompt)] for _ in range(batch)]

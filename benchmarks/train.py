@@ -184,7 +184,7 @@ def seconds_without_drafts(trainer: SelfSamplingTrainer) -> float:
     from partway.models.loading import LanguageModel
     from partway.sampling.guided import sample_solutions
     from partway.sampling.local_engine import LocalEngine
-    from partway.training.engines import sampling_mode
+    from partway.training.distributed import sampling_mode
 
     model = LanguageModel(trainer.model, trainer.codec, trainer.kept_targets.context_length)
     engine = LocalEngine(model, language=trainer.language)

@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 
 from partway.evaluation import Estimate
-from partway.evaluation.metrics import pass_at_k
 from partway.evaluation.results import metric_estimates
 from partway.measuring.paired import gain_estimates
 from partway.measuring.result_files import read_results
+from passatk import pass_at_k
 
 COUNTS = Path(__file__).with_name("counts.json")
 KS = (1, 5, 10, 20, 50, 80)

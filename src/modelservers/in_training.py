@@ -10,9 +10,9 @@ from modelservers.http_engine import HttpEngine
 from partway.errors import ConfigError
 from partway.models.engine import Asked, Engine
 from partway.models.loading import LanguageModel
+from partway.sampling.drawing import step_seed
 from partway.sampling.local_engine import end_ids
 from partway.training.distributed import from_first
-from partway.training.order import step_seed
 
 if TYPE_CHECKING:
     from partway.training import SelfSamplingTrainer

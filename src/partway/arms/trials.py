@@ -11,13 +11,13 @@ from partway.arms.arms import Arm
 from partway.arms.experiment import Experiment
 from partway.errors import RunError
 from partway.evaluation import EvaluationPlan
-from partway.evaluation.intervals import Scores
 from partway.evaluation.results import scores_of
 from partway.measuring.journal import evaluate_into
 from partway.measuring.result_files import read_results
 from partway.models.engine import SamplingSettings
 from partway.problem import Problem
 from partway.runs import Run
+from passatk import Scores
 
 if TYPE_CHECKING:
     from partway.models.engine import Engine

@@ -15,13 +15,13 @@ from typing import Any
 
 from partway import registry
 from partway.errors import ConfigError
-from partway.evaluation.intervals import CONFIDENCE, Estimate, Scores, estimates
 from partway.evaluation.samples import Judged, ProblemResult, is_share_of_problems
 from partway.files import atomic_writer
 from partway.language import PYTHON, Language
 from partway.language.named import settings_of
 from partway.models.engine import SamplingSettings
 from partway.runs.rows import samples_beside
+from passatk import CONFIDENCE, Estimate, Scores, estimates
 
 USUAL_KS = (1, 5, 10, 20, 50)
 PAPER_SETTINGS = SamplingSettings(temperature=0.8)

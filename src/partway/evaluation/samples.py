@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from partway.evaluation.metrics import maj_at_k, pass_at_k
 from partway.language import PYTHON, Language, Trace
 from partway.language.language import form_of
 from partway.problem import Problem
 from partway.sample import Sample
 from partway.solution import Solution
+from passatk import maj_at_k, pass_at_k
 from straightline import FailureKind, canonical
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from partway.errors import RunError
-from partway.evaluation.intervals import Estimate, Scores, differences, estimates
 from partway.evaluation.results import metric_estimates, score_columns
 from partway.evaluation.samples import is_share_of_problems
 from partway.measuring.result_files import read_results
+from passatk import Estimate, Scores, differences, estimates
 
 
 @dataclass(frozen=True)

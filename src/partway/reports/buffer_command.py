@@ -156,8 +156,8 @@ def rejudge(run: str, changes: tuple[str, ...], as_json: bool) -> None:
     """
     from partway.reports.rejudging import parse_changes
     from partway.reports.rejudging import rejudge as judged_again
+    from partway.reports.summaries import lost_logs
     from partway.runs import Run
-    from partway.runs.checkpoints import lost_logs
 
     parsed = [{}, *map(parse_changes, changes)]  # the run's own rules first
     found = [judged_again(Run.at(run), settings) for settings in parsed]

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING
 
-from partway.evaluation.intervals import Estimate
 from partway.reports.trace_html import shown_text
+from passatk import Estimate
 
 if TYPE_CHECKING:
     from partway.evaluation.results import Evaluation

@@ -13,7 +13,7 @@ from statistics import fmean
 from partway.buffer.rules import SELF_SAMPLING
 from partway.errors import visible
 from partway.evaluation import Estimate, estimates
-from partway.evaluation.intervals import ENOUGH_RUNS
+from passatk import ENOUGH_RUNS
 from partway.evaluation.results import metric_estimates
 from partway.measuring.paired import gain_estimates
 from partway.objectives import label_of, objective_names

@@ -13,12 +13,12 @@ from functools import cached_property
 from pathlib import Path
 
 from partway.evaluation import Estimate
-from partway.evaluation.intervals import Scores
 from partway.evaluation.results import scores_of
 from partway.language.named import flat
 from partway.measuring.result_files import has_samples, plan_of, read_results, read_summary
 from partway.runs import Row, Run, read_rows
-from partway.runs.checkpoints import lost_logs
+from partway.runs.checkpoints import PROGRESS, RunProgress
+from passatk import Scores
 
 SPANS = ("exploring", "executing", "learning", "evaluating", "saving", "other")
 
@@ -248,3 +248,16 @@ def work_of(run: Run, curves: Mapping[str, Curve]) -> dict[str, Effort]:
     if len(drawn_in_evaluations) == len(evaluations):
         known["evaluating"]["tokens"] = round(sum(drawn_in_evaluations))
     return {span: Effort(seconds[span], **known.get(span, {})) for span in SPANS}
+
+
+def lost_logs(run: Run) -> list[str]:
+    """Growing files that have lost lines: found when the run was resumed, or since its last checkpoint."""
+    lives = run.environment.get("resumed", []) if run.environment_file.exists() else []
+    lost = {name for life in lives for name in life.get("lost", [])}
+    *_, last = run.directory, *run.checkpoints().values()
+    lengths = RunProgress.read(last).files if (last / PROGRESS).is_file() else {}
+    return sorted(lost | {name for name, length in lengths.items() if _size(run.directory / name) < length})
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0

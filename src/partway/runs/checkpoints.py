@@ -138,19 +138,6 @@ def _advice(unchecked: Sequence[Path]) -> str:
     return f"{advice}, or --force to go on from {unchecked[0].name} as it is" if unchecked else advice
 
 
-def lost_logs(run: Run) -> list[str]:
-    """Growing files that have lost lines: found when the run was resumed, or since its last checkpoint."""
-    lives = run.environment.get("resumed", []) if run.environment_file.exists() else []
-    lost = {name for life in lives for name in life.get("lost", [])}
-    *_, last = run.directory, *run.checkpoints().values()
-    lengths = RunProgress.read(last).files if (last / PROGRESS).is_file() else {}
-    return sorted(lost | {name for name, length in lengths.items() if _size(run.directory / name) < length})
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.is_file() else 0
-
-
 LOCK = ".lock"
 
 

@@ -24,6 +24,11 @@ MAX_CELLS = 4096  # longest cumulative distribution held in float64 per row
 Integers = NDArray[np.int64]
 
 
+def step_seed(seed: int, step: int, purpose: str) -> int:
+    """The seed of one purpose in one step: none of them shares its random numbers with another."""
+    return int.from_bytes(blake2b(f"{seed}/{step}/{purpose}".encode(), digest_size=7).digest())
+
+
 def streams(seed: int, key: str, count: int) -> NDArray[np.uint64]:
     """The streams of a prompt's samples 0 .. count-1; the first ones are the same whatever the count."""
     digest = blake2b(f"{seed}:{key}".encode("utf-8", "surrogatepass"), digest_size=8).digest()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -20,7 +20,9 @@ from partway.learning.passes import logits_at, uploaded
 from partway.learning.tree_attention import blocks, tree_mask
 from partway.sampling.cache import place
 from partway.sampling.drawing import draw, fetched, to_draw_from, uniforms
-from partway.sampling.sampling_task import TOKEN, SamplingTask
+
+if TYPE_CHECKING:
+    from partway.sampling.samplers import SamplingTask
 
 PREFILL_TOKENS = 8192  # prompts are read in batches of at most this many tokens, padding included
 WORTH_READING_APART = 32  # tokens with which all of them begin
@@ -73,7 +75,7 @@ class Frontier:
         self.unread = False  # whether the rows are prompts which the next forward reads whole
         self.cache = cache
         self.rows = np.zeros(0, ROW)
-        self.tokens_RL = np.zeros((task.budget, task.settings.max_completion_length), TOKEN)
+        self.tokens_RL = np.zeros((task.budget, task.settings.max_completion_length), np.int32)
         self.rows_S: Integers = np.zeros(0, np.int64)
         self.streams_S: Streams = np.zeros(0, np.uint64)
         self.admitted = 0

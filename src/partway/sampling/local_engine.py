@@ -25,8 +25,7 @@ from partway.models.loading import LanguageModel, as_list
 from partway.sample import Sample
 from partway.sampling.drawing import streams
 from partway.sampling.frontier import Ended
-from partway.sampling.samplers import Sampler, checked_sampler
-from partway.sampling.sampling_task import AnswerWatch, SamplingTask, token_bytes
+from partway.sampling.samplers import AnswerWatch, Sampler, SamplingTask, checked_sampler, token_bytes
 
 GIB = 1 << 30  # bytes of keys, values and logits on a CPU, if nothing else is said
 MAX_DEFAULT_ROWS = 1024
@@ -63,6 +62,8 @@ class LocalEngine(Engine):
         # What lets a tree be scored in one row lets a row be read with guesses: positions and masks count.
         self.longest = layout.longest if isinstance(layout, Tree | TreeRows) else 0
         self.longest_packed = layout.longest if isinstance(layout, Tree) else 0
+        reading_ahead = registry.parts("samplers").get("guesses") if self.longest else None
+        self._reading_ahead = None if reading_ahead is None else reading_ahead.load()
         self.check()
         vocabulary = self.model.config.get_text_config(decoder=True).vocab_size
         self.is_end = np.zeros(vocabulary, bool)
@@ -125,10 +126,9 @@ class LocalEngine(Engine):
         That gives 2.8 times the samples per second at one sample a problem, and 1.3 times at a hundred
         (`python -m benchmarks sample`).
         """
-        reading_ahead = registry.parts("samplers").get("guesses") if self.longest else None
-        if reading_ahead is None:
+        if self._reading_ahead is None:
             return self.sampler
-        sampler: Sampler = reading_ahead.load()(self.sampler, requests, self.codec, self.longest)
+        sampler: Sampler = self._reading_ahead(self.sampler, requests, self.codec, self.longest)
         return sampler
 
     def _samples(self, request: Request, ended: Ended) -> list[Sample]:

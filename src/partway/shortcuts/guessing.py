@@ -30,8 +30,7 @@ from partway.models.text import Codec
 from partway.sampling.cache import RowCache
 from partway.sampling.drawing import draw, fetched, to_draw_from
 from partway.sampling.frontier import Children, Frontier, Integers, Streams
-from partway.sampling.samplers import Drawn, Sampler, TreeSampler, complete_on
-from partway.sampling.sampling_task import AnswerWatch, SamplingTask
+from partway.sampling.samplers import AnswerWatch, Drawn, Sampler, SamplingTask, TreeSampler, complete_on
 from partway.shortcuts.gaps import GappedRowCache
 
 LONGEST_GUESS = 8

@@ -19,8 +19,7 @@ from transformers import Cache, PreTrainedModel
 from partway.learning.passes import logits_at, uploaded
 from partway.sampling.drawing import draw, fetched, to_draw_from, uniforms
 from partway.sampling.frontier import Ended, Integers, Streams
-from partway.sampling.samplers import Drawn, Sampler
-from partway.sampling.sampling_task import SamplingTask
+from partway.sampling.samplers import Drawn, Sampler, SamplingTask
 
 KEPT = ("past_key_values", "cache_params", "state")  # what models call what they keep of a text
 

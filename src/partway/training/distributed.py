@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 import torch.distributed
@@ -14,7 +14,12 @@ from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 from torch.nn.utils import get_total_norm
 
+from partway.learning.passes import evaluating
 from partway.learning.scoring import PassLoss
+from partway.models.engine import Engine
+
+if TYPE_CHECKING:
+    from partway.training.trainer import SelfSamplingTrainer
 
 T = TypeVar("T")
 
@@ -109,3 +114,11 @@ def whole_weights(model: Any) -> Iterator[None]:
         for part in parts:
             part.reshard()
             part.set_reshard_after_forward(True)
+
+
+@contextmanager
+def sampling_mode(trainer: SelfSamplingTrainer, engine: Engine) -> Iterator[None]:
+    """No dropout, no checkpointing of activations; all weights here, and told to the engine."""
+    with evaluating(trainer.model), whole_weights(trainer.model):
+        engine.update(trainer.model, trainer.state.global_step)
+        yield

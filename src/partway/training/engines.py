@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from partway import registry
-from partway.learning.passes import evaluating
 from partway.models.engine import Engine
 from partway.models.loading import LanguageModel
 from partway.sampling.local_engine import LocalEngine
-from partway.training.distributed import whole_weights
 
 if TYPE_CHECKING:
     from partway.training.trainer import SelfSamplingTrainer
@@ -39,11 +35,3 @@ def explorer_of(trainer: SelfSamplingTrainer, engine: Engine) -> tuple[Engine, E
     elif trainer.args.weight_sync_steps > 1 or trainer.args.explore_ahead:
         pair = engine, registry.part("explorers", "ahead")(trainer, engine)
     return pair
-
-
-@contextmanager
-def sampling_mode(trainer: SelfSamplingTrainer, engine: Engine) -> Iterator[None]:
-    """No dropout, no checkpointing of activations; all weights here, and told to the engine."""
-    with evaluating(trainer.model), whole_weights(trainer.model):
-        engine.update(trainer.model, trainer.state.global_step)
-        yield

@@ -14,9 +14,9 @@ from partway.models.loading import LanguageModel
 from partway.objectives import Objective
 from partway.problem import Problem
 from partway.sample import Sample
+from partway.sampling.drawing import step_seed
 from partway.solution import Solution
 from partway.training.config import SelfSamplingConfig
-from partway.training.order import step_seed
 
 
 class KeptTargets:

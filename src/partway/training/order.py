@@ -6,7 +6,6 @@ for any number of processes.
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -20,11 +19,6 @@ from partway.training.config import SelfSamplingConfig
 from partway.training.shared_buffers import Buffers
 
 T = TypeVar("T")
-
-
-def step_seed(seed: int, step: int, purpose: str) -> int:
-    """The seed of one purpose in one step: none of them shares its random numbers with another."""
-    return int.from_bytes(hashlib.blake2b(f"{seed}/{step}/{purpose}".encode(), digest_size=7).digest())
 
 
 class BatchOrder:

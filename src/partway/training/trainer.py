@@ -28,15 +28,15 @@ from partway.problem import Problem
 from partway.problems import ProblemSource
 from partway.runs import Run
 from partway.sample import Sample
+from partway.sampling.drawing import step_seed
 from partway.sampling.guided import Guide, sample_solutions
 from partway.training.account import Account, Learned
-from partway.training.best import settle_tie
 from partway.training.config import SelfSamplingConfig
-from partway.training.distributed import backward, maxima, placed
-from partway.training.engines import engine_of, explorer_of, sampling_mode
-from partway.training.evaluating import evaluated
+from partway.training.distributed import backward, maxima, placed, sampling_mode
+from partway.training.engines import engine_of, explorer_of
+from partway.training.evaluating import evaluated, settle_tie
 from partway.training.kept_targets import KeptTargets
-from partway.training.order import Batches, ProblemLoader, step_seed
+from partway.training.order import Batches, ProblemLoader
 from partway.training.preparation import material
 from partway.training.recording import Recorder
 from partway.training.resuming import group_settings
@@ -98,6 +98,9 @@ class SelfSamplingTrainer(Trainer):  # type: ignore[misc]
             optimizers=optimizers,
             compute_metrics=compute_metrics,
         )
+        self.sampling = args.sampling
+        added = registry.parts("learning").get("smaller_passes")
+        self.smaller_passes: Callable[..., Tensor] | None = None if added is None else added.load()
         self.replay = replay
         with placed(self.accelerator, self.model):  # where layout and sampler are checked
             pad, tokens = self.codec.pad_id, args.tokens_per_pass
@@ -113,8 +116,9 @@ class SelfSamplingTrainer(Trainer):  # type: ignore[misc]
         problems = self.batches.parts.pop(0)  # not those of the loader, which reads ahead of what is solved
         if self.explores:
             self.explore(problems)  # Algorithm 3, lines 1-9
-        smaller = registry.parts("learning").get("smaller_passes")  # where memory does not suffice
-        return smaller.load()(self, model, problems) if smaller else self.learn(model, problems)  # line 10
+        if self.smaller_passes is not None:  # `learn`, where memory may not suffice
+            return self.smaller_passes(self, model, problems)
+        return self.learn(model, problems)  # line 10
 
     @property
     def step(self) -> int:
@@ -128,7 +132,7 @@ class SelfSamplingTrainer(Trainer):  # type: ignore[misc]
 
     def explore(self, problems: Sequence[Problem]) -> None:
         """Sample solutions of each problem, run them, and keep what is right in them."""
-        how = self.guide, self.args.sampling, step_seed(self.args.seed, self.step, "explore")
+        how = self.guide, self.sampling, step_seed(self.args.seed, self.step, "explore")
         with self.clock.span("exploring"), self.recorder.in_good_order(), sampling_mode(self, self.explorer):
             samples = sample_solutions(self.explorer, problems, self.buffers, *how)  # Algorithm 2
         with self.clock.span("executing"):

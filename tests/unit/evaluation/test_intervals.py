@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from partway.evaluation import Estimate, differences, estimates, pass_at_k
-from partway.evaluation.intervals import student
+from passatk.intervals import student
 
 
 def scores_of(count, seed=0):

@@ -19,7 +19,7 @@ from partway.models.prompts import FENCE, Asking, TemplatePrompt, plain_prompt, 
 from partway.models.text import Codec
 from partway.models.tiny import train_tokenizer
 from partway.sampling.local_engine import LocalEngine
-from partway.sampling.sampling_task import AnswerWatch
+from partway.sampling.samplers import AnswerWatch
 from partway.solution import EMPTY, Solution
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 

@@ -8,7 +8,7 @@ from transformers import PreTrainedTokenizerFast
 from partway.language import PYTHON, PythonLanguage
 from partway.models.text import Codec
 from partway.models.tiny import train_tokenizer
-from partway.sampling.sampling_task import AnswerWatch
+from partway.sampling.samplers import AnswerWatch
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,7 @@ from partway.learning.layouts import Tree
 from partway.models.engine import SamplingSettings
 from partway.sampling import frontier
 from partway.sampling.local_engine import LocalEngine
-from partway.sampling.samplers import TreeSampler, checked_sampler
-from partway.sampling.sampling_task import token_bytes
+from partway.sampling.samplers import TreeSampler, checked_sampler, token_bytes
 from partway.shortcuts import shared_prompts
 from partway.shortcuts.marching import OWN_CACHE
 from partway.shortcuts.shared_prompts import SharedPromptCache

@@ -17,7 +17,7 @@ from partway.problem import Problem
 from partway.runs import Run
 from partway.solution import EMPTY
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
-from partway.training.engines import sampling_mode
+from partway.training.distributed import sampling_mode
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*TypedStorage is deprecated:UserWarning")
 

@@ -7,8 +7,6 @@ from fractions import Fraction
 from functools import lru_cache
 from math import comb
 
-from partway.errors import ConfigError
-
 
 @lru_cache(maxsize=65_536)
 def pass_at_k(n: int, c: int, k: int) -> float:
@@ -18,7 +16,7 @@ def pass_at_k(n: int, c: int, k: int) -> float:
     (0.5, 0.0, 1.0)
     """
     if not (0 <= c <= n and 1 <= k <= n):
-        raise ConfigError(f"pass@{k} with {c} of {n} samples right, expected 1 <= k <= n and 0 <= right <= n")
+        raise ValueError(f"pass@{k} with {c} of {n} samples right, expected 1 <= k <= n and 0 <= right <= n")
     # On integers: the product form in floats loses digits for large n, and this is exact.
     subsets = comb(n, k)
     return (subsets - comb(n - c, k)) / subsets
