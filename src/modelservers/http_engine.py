@@ -23,7 +23,7 @@ from modelservers.pool import AT_ONCE, Endpoint, Pool, Reply
 from partway.errors import ConfigError
 from partway.language import PYTHON, Language
 from partway.models.engine import Engine, Request, SamplingSettings
-from partway.models.prompts import Prompt, plain_prompt
+from partway.models.text import Prompt, plain_prompt
 from partway.sample import Sample
 
 if TYPE_CHECKING:

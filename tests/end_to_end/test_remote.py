@@ -11,7 +11,7 @@ from transformers.utils.import_utils import is_serve_available
 from benchmarks.serving import transformers_serve
 from partway import cli
 from partway.measuring.few_shot import few_shot_prompt
-from partway.models.prompts import PlainPrompt
+from partway.models.text import PlainPrompt
 from partway.problem import Problem
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 

@@ -24,7 +24,7 @@ from modelservers.weights import merged_weights, write_weights
 from partway.cli.doctor import command as doctor
 from partway.errors import ConfigError, EngineError
 from partway.models.engine import Request, SamplingSettings
-from partway.models.prompts import PlainPrompt
+from partway.models.text import PlainPrompt
 from partway.problem import Problem
 from partway.sampling.local_engine import end_ids
 from partway.solution import EMPTY, Solution

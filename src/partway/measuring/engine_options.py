@@ -37,8 +37,7 @@ from partway.errors import ConfigError, ModelError, ProblemError
 if TYPE_CHECKING:
     from partway.language import Language
     from partway.models.engine import Engine
-    from partway.models.prompts import PlainPrompt
-    from partway.models.text import Codec
+    from partway.models.text import Codec, PlainPrompt
     from partway.problem import Problem
 
 logger = logging.getLogger(__name__)

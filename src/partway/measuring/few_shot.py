@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from partway.errors import ProblemError
 from partway.language import PYTHON, Language
-from partway.models.prompts import PlainPrompt, plain_prompt
+from partway.models.text import PlainPrompt, plain_prompt
 from partway.problem import Problem
 
 SHOTS = 4

@@ -1,4 +1,4 @@
-"""Prompts: what a model reads before a solution, and what it writes around one.
+"""How a model comes to be asked: its tokenizer with a template that words questions as the settings say.
 
 A chat model is asked through its tokenizer's chat template, which carries the whole format: to the original
 we add what the system says, an answer that opens as a block of code, and a mark that says how it closes. A
@@ -12,89 +12,15 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
-from jinja2 import TemplateError
-
-from partway.errors import ConfigError, ModelError, ProblemError, shown
+from partway.errors import ConfigError, ModelError, shown
 from partway.language import PYTHON, Language
+from partway.models.text import COMMENT, MARK, PLAIN, rendered
 
 FENCE = "```"
-ANSWER = "Q6T1"  # stands for an answer while a template is tried; no template writes it itself
 
 ChatTemplate = Literal["auto", "none"]
-
-_MARK = re.compile(r"\{#- partway: an answer closes with (\S*) -#\}")
-_COMMENT = re.compile(r"\{#- partway: a question is a comment, (.+?)-#\}")
-
-
-class Prompt(Protocol):
-    """How a question is put to a model."""
-
-    @property
-    def closing(self) -> str:
-        """What stands between the last step and the end-of-text token of a finished answer."""
-
-    @property
-    def is_markup(self) -> bool:
-        """Whether special tokens spelled in the text are meant as such."""
-
-    def text(self, question: str) -> str:
-        """What the model is to continue with a solution of `question`."""
-
-
-@dataclass(frozen=True)
-class PlainPrompt:
-    """The question as a comment, after `beginning`: what a model without a chat template is trained on.
-
-    >>> print(PlainPrompt().text("And  for\\n4?"), end="")
-    # And for 4?
-    """
-
-    beginning: str = ""
-    comment: str = PYTHON.instruction.comment
-    closing: str = ""
-    is_markup: bool = False
-
-    def text(self, question: str) -> str:
-        return f"{self.beginning}{self.comment}{' '.join(question.split())}\n"
-
-
-PLAIN = PlainPrompt()
-
-
-def plain_prompt(language: Language) -> PlainPrompt:
-    """The question as a comment of the language, and nothing else."""
-    return PlainPrompt(comment=language.instruction.comment)
-
-
-@dataclass(frozen=True)
-class TemplatePrompt:
-    """A template that bears our mark, as the tokenizer renders it."""
-
-    tokenizer: Any
-    closing: str
-    is_markup: bool = True
-
-    def text(self, question: str) -> str:
-        chat = [{"role": "user", "content": question.strip()}]
-        try:
-            rendered: str = self.tokenizer.apply_chat_template(
-                chat, tokenize=False, add_generation_prompt=True
-            )
-        except Exception as error:  # a template is a program, which can fail with anything
-            raise ProblemError(f"the chat template fails for {shown(question)}: {error}") from error
-        return rendered
-
-
-def prompt_of(tokenizer: Any) -> Prompt:
-    """How the model of this tokenizer is asked: through a template that bears our mark, else plainly."""
-    template = getattr(tokenizer, "chat_template", None)
-    template = template if isinstance(template, str) else ""
-    if comment := _COMMENT.search(template):
-        return PlainPrompt(comment=comment.group(1))
-    mark = _MARK.search(template)
-    return PLAIN if mark is None else TemplatePrompt(tokenizer, mark.group(1))
 
 
 @dataclass(frozen=True)
@@ -118,7 +44,7 @@ class Asking:
         asked, original = self.language.instruction, _chat_template(tokenizer)
         if self.chat_template == "none" or original is None:
             return without_chat(tokenizer, asked.comment)
-        if _MARK.search(original):  # it asks for a program already
+        if MARK.search(original):  # it asks for a program already
             return tokenizer
         asks = _asking(tokenizer, original, self.system_prompt or asked.words, f"{FENCE}{asked.fence}\n")
         return _with_template(tokenizer, f"{_mark(FENCE)}{asks}")
@@ -131,7 +57,7 @@ def _chat_template(tokenizer: Any) -> str | None:
     """The template of a chat model, None if the tokenizer has none."""
     template = tokenizer.chat_template
     template = template.get("default") if isinstance(template, dict) else template
-    return None if not template or _COMMENT.search(template) else str(template)
+    return None if not template or COMMENT.search(template) else str(template)
 
 
 def with_template(tokenizer: Any, template: str) -> Any:
@@ -158,19 +84,6 @@ def without_chat(tokenizer: Any, comment: str = PLAIN.comment) -> Any:
     return tokenizer if tokenizer.chat_template == template else _with_template(tokenizer, template)
 
 
-def end_of_turn(tokenizer: Any) -> int | None:
-    """The token that ends an answer in the tokenizer's template; None if it has none of its own."""
-    if not isinstance(prompt_of(tokenizer), TemplatePrompt):
-        return None
-    chat = [{"role": "user", "content": "?"}, {"role": "assistant", "content": ANSWER}]
-    if (rendered := _rendered(tokenizer, chat)) is None:
-        return None
-    after = tokenizer.encode(rendered.partition(ANSWER)[2], add_special_tokens=False)
-    # Only a token that means nothing else can end a turn.
-    special = {*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder}
-    return after[0] if after and after[0] in special else None
-
-
 def _mark(closing: str) -> str:
     return f"{{#- partway: an answer closes with {closing} -#}}"
 
@@ -193,20 +106,12 @@ def _asking(tokenizer: Any, original: str, system_prompt: str, opening: str) -> 
         is_needed = "{%- if messages[0]['role'] != 'system' -%}"
         asks = f"{is_needed}{system}{{%- endif -%}}{thinks_not}{original.removesuffix(chr(10))}{opens}"
         question = [{"role": "user", "content": "?"}]
-        rendered = _rendered(tokenizer, question, chat_template=asks, add_generation_prompt=True)
-        if rendered is not None and system_prompt in rendered and rendered.endswith(opening):
+        tried = rendered(tokenizer, question, chat_template=asks, add_generation_prompt=True)
+        if tried is not None and system_prompt in tried and tried.endswith(opening):
             return asks
     raise ModelError(
         "its chat template cannot be given a system prompt and a question; set chat_template to none"
     )
-
-
-def _rendered(tokenizer: Any, chat: list[dict[str, str]], **settings: Any) -> str | None:
-    try:
-        rendered: str = tokenizer.apply_chat_template(chat, tokenize=False, **settings)
-    except (TemplateError, TypeError):  # templates refuse chats that they do not know
-        return None
-    return rendered
 
 
 def _with_template(tokenizer: Any, template: str | None) -> Any:

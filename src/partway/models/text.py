@@ -1,4 +1,4 @@
-"""Text to tokens and back: a prompt that `prompts` words, then one step per line.
+"""Text to tokens and back: a question as the model is asked it, then one step per line.
 
 Solutions are tokenised step by step and concatenated, so the tokens of a prefix are a prefix of the tokens,
 whatever a tokenizer would merge across lines.
@@ -6,13 +6,16 @@ whatever a tokenizer would merge across lines.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
-from partway.errors import ModelError, shown
-from partway.models.prompts import PLAIN, Prompt, end_of_turn, prompt_of
+from jinja2 import TemplateError
+
+from partway.errors import ModelError, ProblemError, shown
+from partway.language import PYTHON, Language
 from partway.solution import Solution
 
 _ENCODING = Lock()  # a tokenizer keeps `split_special_tokens` of the last call; servers are asked in threads
@@ -21,6 +24,80 @@ MAX_REMEMBERED = 1 << 16
 PROBE = Solution(
     ("n0 = 10", "n1 = 2.5", "if n0 > 9:\n    n1 = n1 * 2", "t0 = (n0 - n1) ** 2 // 3", "answer = round(t0)")
 )
+
+
+ANSWER = "Q6T1"  # stands for an answer while a template is tried; no template writes it itself
+MARK = re.compile(r"\{#- partway: an answer closes with (\S*) -#\}")
+COMMENT = re.compile(r"\{#- partway: a question is a comment, (.+?)-#\}")
+
+
+class Prompt(Protocol):
+    """How a question is put to a model."""
+
+    @property
+    def closing(self) -> str:
+        """What stands between the last step and the end-of-text token of a finished answer."""
+
+    @property
+    def is_markup(self) -> bool:
+        """Whether special tokens spelled in the text are meant as such."""
+
+    def text(self, question: str) -> str:
+        """What the model is to continue with a solution of `question`."""
+
+
+@dataclass(frozen=True)
+class PlainPrompt:
+    """The question as a comment, after `beginning`: what a model without a chat template is trained on.
+
+    >>> print(PlainPrompt().text("And  for\\n4?"), end="")
+    # And for 4?
+    """
+
+    beginning: str = ""
+    comment: str = PYTHON.instruction.comment
+    closing: str = ""
+    is_markup: bool = False
+
+    def text(self, question: str) -> str:
+        return f"{self.beginning}{self.comment}{' '.join(question.split())}\n"
+
+
+PLAIN = PlainPrompt()
+
+
+def plain_prompt(language: Language) -> PlainPrompt:
+    """The question as a comment of the language, and nothing else."""
+    return PlainPrompt(comment=language.instruction.comment)
+
+
+@dataclass(frozen=True)
+class TemplatePrompt:
+    """A template that bears our mark, as the tokenizer renders it."""
+
+    tokenizer: Any
+    closing: str
+    is_markup: bool = True
+
+    def text(self, question: str) -> str:
+        chat = [{"role": "user", "content": question.strip()}]
+        try:
+            rendered: str = self.tokenizer.apply_chat_template(
+                chat, tokenize=False, add_generation_prompt=True
+            )
+        except Exception as error:  # a template is a program, which can fail with anything
+            raise ProblemError(f"the chat template fails for {shown(question)}: {error}") from error
+        return rendered
+
+
+def prompt_of(tokenizer: Any) -> Prompt:
+    """How the model of this tokenizer is asked: through a template that bears our mark, else plainly."""
+    template = getattr(tokenizer, "chat_template", None)
+    template = template if isinstance(template, str) else ""
+    if comment := COMMENT.search(template):
+        return PlainPrompt(comment=comment.group(1))
+    mark = MARK.search(template)
+    return PLAIN if mark is None else TemplatePrompt(tokenizer, mark.group(1))
 
 
 @dataclass(frozen=True)
@@ -159,3 +236,24 @@ class Codec:
                 f"its tokenizer makes token {largest}, but the model knows {vocabulary_size} tokens; "
                 "use the tokenizer the model was trained with"
             )
+
+
+def end_of_turn(tokenizer: Any) -> int | None:
+    """The token that ends an answer in the tokenizer's template; None if it has none of its own."""
+    if not isinstance(prompt_of(tokenizer), TemplatePrompt):
+        return None
+    chat = [{"role": "user", "content": "?"}, {"role": "assistant", "content": ANSWER}]
+    if (text := rendered(tokenizer, chat)) is None:
+        return None
+    after = tokenizer.encode(text.partition(ANSWER)[2], add_special_tokens=False)
+    # Only a token that means nothing else can end a turn.
+    special = {*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder}
+    return after[0] if after and after[0] in special else None
+
+
+def rendered(tokenizer: Any, chat: list[dict[str, str]], **settings: Any) -> str | None:
+    try:
+        text: str = tokenizer.apply_chat_template(chat, tokenize=False, **settings)
+    except (TemplateError, TypeError):  # templates refuse chats that they do not know
+        return None
+    return text

@@ -13,7 +13,8 @@ from transformers import PreTrainedTokenizerBase
 import tinymodel
 from partway.errors import ConfigError
 from partway.models.loading import LanguageModel, no_progress_bar
-from partway.models.prompts import AS_TRAINED, PLAIN, Asking
+from partway.models.prompts import AS_TRAINED, Asking
+from partway.models.text import PLAIN
 from partway.problem import Problem
 
 # What `config_overrides` may change, by the names that a Hugging Face config has for them.

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from partway.models.prompts import ANSWER, FENCE, Prompt, plain_prompt
+from partway.models.prompts import FENCE
+from partway.models.text import ANSWER, Prompt, plain_prompt
 from partway.runs import Run
 
 Said = str | list[dict[str, str]]  # text, or messages

@@ -14,6 +14,7 @@ from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 from torch.nn.utils import get_total_norm
 
+from partway.errors import EngineError
 from partway.learning.passes import evaluating
 from partway.learning.scoring import PassLoss
 from partway.models.engine import Engine
@@ -122,3 +123,19 @@ def sampling_mode(trainer: SelfSamplingTrainer, engine: Engine) -> Iterator[None
     with evaluating(trainer.model), whole_weights(trainer.model):
         engine.update(trainer.model, trainer.state.global_step)
         yield
+
+
+@contextmanager
+def stopping_together(trainer: SelfSamplingTrainer) -> Iterator[None]:
+    """If servers are gone for good, all processes save what they have and stop."""
+    failure: EngineError | None = None
+    try:
+        yield
+    except EngineError as error:
+        failure = error
+    reason = None if failure is None else str(failure)
+    # Saving takes all processes, also those whose own requests were answered.
+    is_shared = trainer.engine.is_shared
+    for said in gathered(trainer.accelerator, reason) if is_shared else [reason]:
+        if said is not None:
+            raise EngineError(f"{said}; {trainer.recorder.save_now()}") from failure

@@ -21,7 +21,7 @@ from transformers.trainer_callback import ExportableState
 from transformers.trainer_utils import rotate_checkpoints
 
 from partway import registry
-from partway.errors import EngineError, RunError
+from partway.errors import RunError
 from partway.evaluation import EvaluationProgress
 from partway.files import atomic_directory, remove_remains
 from partway.models.loading import no_progress_bar
@@ -31,7 +31,7 @@ from partway.runs.rows import now
 from partway.training import resuming
 from partway.training.account import Account, Clock
 from partway.training.callbacks import RESUME, Interrupted, StopSignals, Turns, Watcher
-from partway.training.distributed import from_first, gathered
+from partway.training.distributed import from_first
 
 if TYPE_CHECKING:
     from partway.training.trainer import SelfSamplingTrainer
@@ -257,22 +257,7 @@ class Recorder(TrainerCallback):  # type: ignore[misc]
         if self.stop_signal:
             raise Interrupted(self.stop_signal, path.name)
 
-    @contextmanager
-    def in_good_order(self) -> Iterator[None]:
-        """If servers are gone for good, all processes save what they have and stop."""
-        failure: EngineError | None = None
-        try:
-            yield
-        except EngineError as error:
-            failure = error
-        reason = None if failure is None else str(failure)
-        # Saving takes all processes, also those whose own requests were answered.
-        is_shared, accelerator = self.trainer.engine.is_shared, self.trainer.accelerator
-        for said in gathered(accelerator, reason) if is_shared else [reason]:
-            if said is not None:
-                raise EngineError(f"{said}; {self._saved()}") from failure
-
-    def _saved(self) -> str:
+    def save_now(self) -> str:
         """Save a checkpoint, unless a part of the step was explored already; says how to go on."""
         trainer, step = self.trainer, self.trainer.state.global_step
         if trainer.explored_step == trainer.step or not step:

@@ -32,7 +32,7 @@ from partway.sampling.drawing import step_seed
 from partway.sampling.guided import Guide, sample_solutions
 from partway.training.account import Account, Learned
 from partway.training.config import SelfSamplingConfig
-from partway.training.distributed import backward, maxima, placed, sampling_mode
+from partway.training.distributed import backward, maxima, placed, sampling_mode, stopping_together
 from partway.training.engines import engine_of, explorer_of
 from partway.training.evaluating import evaluated, settle_tie
 from partway.training.kept_targets import KeptTargets
@@ -133,7 +133,7 @@ class SelfSamplingTrainer(Trainer):  # type: ignore[misc]
     def explore(self, problems: Sequence[Problem]) -> None:
         """Sample solutions of each problem, run them, and keep what is right in them."""
         how = self.guide, self.sampling, step_seed(self.args.seed, self.step, "explore")
-        with self.clock.span("exploring"), self.recorder.in_good_order(), sampling_mode(self, self.explorer):
+        with self.clock.span("exploring"), stopping_together(self), sampling_mode(self, self.explorer):
             samples = sample_solutions(self.explorer, problems, self.buffers, *how)  # Algorithm 2
         with self.clock.span("executing"):
             traces = self.language.trace_all([(problem, sample.text) for problem, sample in samples])

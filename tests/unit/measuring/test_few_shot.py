@@ -6,7 +6,7 @@ from partway.errors import ProblemError
 from partway.language import PythonLanguage
 from partway.language.language import Instruction
 from partway.measuring.few_shot import few_shot_prompt
-from partway.models.prompts import PlainPrompt
+from partway.models.text import PlainPrompt
 from partway.problem import Problem
 from partway.solution import Solution
 
