@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 import pytest
 import yaml
+from transformers import TrainingArguments
 
 from partway import trace
 from partway.cli import app
@@ -223,3 +224,15 @@ def test_what_the_page_on_the_algorithm_names_is_what_runs():
     for name in {name for name in names if name != "py"}:
         users = [path for path, text in files.items() if re.search(rf"(?<!def )\b{name}\b", text)]
         assert users or name == "training_step", f"{name} is used by nobody"  # which Trainer calls
+
+
+def test_every_key_of_ours_is_used_by_a_page_an_example_or_an_experiment():
+    """Of a key that nothing shows or needs, nobody knows why it is there; their number may only fall."""
+    keys = SelfSamplingConfig.__annotations__.keys() - {f.name for f in fields(TrainingArguments)}
+    lists = {"keys.md", "cli.md", "api.md", "coming_from.md"}  # which have all of them, or others' names
+    shown = [page for page in PAGES if page.name not in lists]
+    tried = chain(*((ROOT / folder).rglob("*.*") for folder in ("configs", "examples", "benchmarks")))
+    shown += [path for path in tried if path.suffix in (".yaml", ".py")]
+    words = {word for path in shown for word in re.findall(r"\w+", path.read_text(encoding="utf-8"))}
+    assert sorted(keys - words) == []
+    assert len(keys) <= 60

@@ -355,7 +355,7 @@ def test_a_closed_pipe_is_no_error(folder, words):
         ("partway evaluate --te", {"--temperature", "--temperatures"}),
         (
             "partway train config.yaml --lora_",
-            {"--lora_r", "--lora_alpha", "--lora_dropout", "--lora_target_modules"},
+            {"--lora_r", "--lora_alpha", "--lora_target_modules"},
         ),
         ("partway train config.yaml --gradient_acc", {"--gradient_accumulation_steps"}),
         ("partway train config.yaml --self_sampling f", {"fcs", "fcs+pcs"}),

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from partway.training import SelfSamplingConfig
 
 
+DROPOUT = 0.05  # as TRL has it; `peft_config` sets any other
+
+
 def lora_config(config: SelfSamplingConfig) -> PeftConfig:
     """The adapter that the `lora_*` settings describe."""
     try:
@@ -32,7 +35,7 @@ def lora_config(config: SelfSamplingConfig) -> PeftConfig:
     return LoraConfig(
         r=config.lora_r,
         lora_alpha=config.lora_alpha,
-        lora_dropout=config.lora_dropout,
+        lora_dropout=DROPOUT,
         target_modules=config.lora_target_modules,
         task_type="CAUSAL_LM",
     )

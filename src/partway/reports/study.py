@@ -13,13 +13,13 @@ from statistics import fmean
 from partway.buffer.rules import SELF_SAMPLING
 from partway.errors import visible
 from partway.evaluation import Estimate, estimates
-from passatk import ENOUGH_RUNS
 from partway.evaluation.results import metric_estimates
 from partway.measuring.paired import gain_estimates
 from partway.objectives import label_of, objective_names
 from partway.reports.averages import Band, Shares, mean_band, pooled_shares
 from partway.reports.summaries import Effort, Result, RunSummary
 from partway.runs import Row
+from passatk import ENOUGH_RUNS
 
 STRATEGIES = {strategy: label for strategy, (label, _) in SELF_SAMPLING.items()}
 

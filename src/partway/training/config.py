@@ -255,7 +255,6 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     use_peft: bool = _key(False, "Train a LoRA adapter instead of all weights.")
     lora_r: int = _key(16, "Rank of the adapter.", least=1)
     lora_alpha: int = _key(32, "Scale of the adapter.")
-    lora_dropout: float = _key(0.05, "Dropout of the adapter.")
     lora_target_modules: str | list[str] | None = field(
         default=None, metadata={"help": "Modules to adapt; by default those usual for the model."}
     )

@@ -174,7 +174,7 @@ def test_no_problems_and_equal_ids_are_refused():
 
 
 def test_pass_at_k_refuses_more_than_there_are():
-    with pytest.raises(ConfigError, match="pass@3 with 1 of 2"):
+    with pytest.raises(ValueError, match="pass@3 with 1 of 2"):
         pass_at_k(2, 1, 3)
 
 
