@@ -1,4 +1,4 @@
-"""What a run begins with: problems that its model can learn from, and their first buffers."""
+"""What a run begins with: its model, problems that the model can learn from, and their first buffers."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from partway import registry
 from partway.buffer import reconsider, reference_traces
-from partway.errors import ConfigError, ProblemError
+from partway.errors import ConfigError, ModelError, ProblemError, one_line
 from partway.language import Language, Trace
 from partway.language.language import flaw_of
 from partway.language.named import settings_of
-from partway.models.loading import LanguageModel
+from partway.models.loading import LanguageModel, load_model
+from partway.models.tiny import build_tiny_model, sizes_of
 from partway.problem import Problem
 from partway.problems import ProblemSource, collecting_later, load_problems
 from partway.runs import read_rows
 from partway.training.config import SelfSamplingConfig
 from partway.training.resuming import check_writable
 from partway.training.shared_buffers import Buffers
-from partway.training.starting_model import prepared_model
 
 if TYPE_CHECKING:
     from peft import PeftConfig
@@ -210,3 +211,54 @@ def _surely_fits(question: str, problem: Problem, language_model: LanguageModel)
     most = MOST_TOKENS * sum(map(len, texts)) + SPARE_TOKENS
     # An anchored codec refuses some texts when it reads them: those are to be found before training.
     return most <= language_model.context_length and not codec.anchor and all(map(str.isascii, texts))
+
+
+def prepared_model(
+    model: str | PreTrainedModel | LanguageModel,
+    tokenizer: PreTrainedTokenizerBase | None,
+    config: SelfSamplingConfig,
+    problems: Sequence[Problem],
+    peft_config: PeftConfig | None = None,
+) -> LanguageModel:
+    """The model to train, from a name, a model with its tokenizer, or one already loaded."""
+    has_adapter = config.use_peft or peft_config is not None
+    base_name = None  # the name an adapter is to remember; a model made or given here has none
+    if isinstance(model, str):
+        if config.bits and not has_adapter:
+            raise ConfigError(
+                f"load_in_{config.bits}bit is true but use_peft is false: quantised weights cannot be "
+                "trained; set use_peft to true"
+            )
+        base_name = None if model == "tiny" else model
+        model = named_model(model, config, problems)
+    elif not isinstance(model, LanguageModel):
+        if tokenizer is None:
+            raise ModelError("a model without its tokenizer cannot be trained; pass processing_class")
+        model = LanguageModel.of(model, tokenizer, config.asking)
+    if config.attn_implementation is not None:
+        set_attention(model.model, config.attn_implementation, config.device)
+    if has_adapter:
+        model = registry.part("adapters", "add")(model, config, peft_config, base_name)
+    return model
+
+
+def set_attention(model: PreTrainedModel, name: str, device: torch.device) -> None:
+    """Have the model compute attention so; layouts and samplers that it is not right for are not used."""
+    if name == "flex_attention" and device.type == "cpu":  # PyTorch 2.13 dies of it, without an error
+        raise ConfigError(f"attn_implementation is {name}, which ends the process on a CPU; leave it out")
+    try:
+        model.set_attn_implementation(name)
+    except (ValueError, ImportError, KeyError) as error:
+        raise ConfigError(f"attn_implementation is {name}, which fails here: {one_line(error)}") from error
+
+
+def named_model(name: str, config: SelfSamplingConfig, problems: Sequence[Problem]) -> LanguageModel:
+    """The model that `name` stands for; `tiny` is made for the problems."""
+    if name == "tiny":
+        if config.bits:
+            raise ConfigError(f"load_in_{config.bits}bit is true, but the tiny model has nothing to save")
+        sizes = sizes_of(config.config_overrides) if config.config_overrides else {}
+        return build_tiny_model(problems, seed=config.seed, directory=None, asking=config.asking, **sizes)
+    dtype = getattr(torch, config.dtype)
+    device = config.device if config.bits else "cpu"  # Trainer moves it, unless it is quantised
+    return load_model(name, dtype=dtype, device=device, asking=config.asking, bits=config.bits)

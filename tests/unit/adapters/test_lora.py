@@ -18,7 +18,7 @@ from partway.models.tiny import build_tiny_model
 from partway.sampling.local_engine import LocalEngine
 from partway.solution import EMPTY
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
-from partway.training.starting_model import prepared_model
+from partway.training.preparation import prepared_model
 
 needs_peft = pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed")
 

@@ -8,7 +8,7 @@ from training_cases import SMALL, ScriptedEngine, apples, small_trainer
 from partway.errors import ConfigError
 from partway.learning.layouts import TreeRows
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
-from partway.training.starting_model import prepared_model
+from partway.training.preparation import prepared_model
 
 needs_peft = pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed")
 

@@ -53,7 +53,7 @@ def shallow(language_model: LanguageModel, tmp_path_factory) -> Path:
 def test_the_example_trains_an_adapter(shallow: Path, monkeypatch, capsys) -> None:
     pytest.importorskip("peft")
     monkeypatch.setattr(
-        "partway.training.starting_model.load_model", lambda name, **options: load_model(shallow, **options)
+        "partway.training.preparation.load_model", lambda name, **options: load_model(shallow, **options)
     )
     monkeypatch.setattr("sys.argv", ["lora_smollm2.py", "1"])
     runpy.run_path(str(EXAMPLES / "lora_smollm2.py"), run_name="__main__")

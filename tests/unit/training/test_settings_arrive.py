@@ -33,7 +33,7 @@ from partway.solution import EMPTY, Solution
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 from partway.training.config import own_fields
 from partway.training.impossible import REFUSED
-from partway.training.starting_model import named_model, prepared_model
+from partway.training.preparation import named_model, prepared_model
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*TypedStorage is deprecated:UserWarning")
 
