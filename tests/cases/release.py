@@ -24,7 +24,7 @@ DIST = ROOT / "dist"
 PYTHONS = ("3.11", "3.12", "3.13")
 TORCH = "torch==2.13.0+cpu" if sys.platform == "linux" else "torch==2.13.0"
 PROGRAM = "n0 = 2\nn1 = 10\nanswer = n0 * n1\n"
-WITHOUT_TORCH = ["click", "rich", "pyyaml", "httpx", "jinja2", "numpy", "filelock"]
+WITHOUT_TORCH = ["click", "rich", "pyyaml", "httpx", "jinja2", "numpy", "filelock", "huggingface_hub"]
 TESTS = ["pytest", "pytest-rerunfailures", "pytest-xdist", "hypothesis", "gguf"]
 QUICK = ["-q", "-n", "2", "-m", "not slow and not volume and not processes and not models"]
 QUICK += ["--hypothesis-profile", "quick", "-p", "no:cacheprovider", "--dist", "loadfile"]
