@@ -14,7 +14,7 @@ from partway.problems import load_problems
 from partway.sql import workers
 from partway.sql.databases import Database
 from partway.sql.queries import _read_line, read
-from partway.sql.sql import SQLLanguage, forget
+from partway.sql.sql import SQLLanguage, _known
 from partway.sql.sqlite_worker import Allowance
 
 HEAVY = (
@@ -46,14 +46,14 @@ def main(path: str) -> None:
 
     def cold() -> None:
         for _ in range(3):
-            forget()
+            _known.clear()
             read.cache_clear()
             _read_line.cache_clear()
             language.trace_all(pairs)
 
     def warm() -> None:
         for _ in range(5):
-            forget()  # texts are known, rows are not
+            _known.clear()  # texts are known, rows are not
             language.trace_all(pairs)
 
     def remembered() -> None:

@@ -14,5 +14,5 @@ PARTS: Parts = {
             "partway.sql.commands:sql", "Make problems of GeoQuery, Spider or BIRD, with their databases."
         )
     },
-    "engines": {"chance sql": Part("partway.sql.measures:with_values", "References with other values.")},
+    "engines": {"chance sql": Part("partway.sql.views:with_values", "References with other values.")},
 }

@@ -15,8 +15,7 @@ from partway.solution import Solution
 from partway.sql import workers
 from partway.sql.databases import Database, database_of
 from partway.sql.row_sets import ColumnOrder, Rows, rows_of, state_of, text_of
-from partway.sql.schemas import SchemaStyle, question_with_schema
-from partway.sql.views import rows_by_step
+from partway.sql.views import SchemaStyle, question_with_schema, rows_by_step
 from partway.sql.workers import Answered, Query
 from straightline import BoundedCache
 
@@ -47,7 +46,7 @@ class SQLLanguage(Language):
     (('3', "'eve'"), [['eve']], True)
     """
 
-    metrics: ClassVar[tuple[str, ...]] = ("partway.sql.measures:execution_accuracy",)
+    metrics: ClassVar[tuple[str, ...]] = ("partway.sql.views:execution_accuracy",)
 
     database: str = field(
         default="", metadata={"help": "Folder of the databases that problems name, or one file for all."}
@@ -89,10 +88,7 @@ class SQLLanguage(Language):
         found: ParsedQuery = _queries().read(text, self.dialect)
         return found
 
-    def trace_all(self, pairs: Sequence[Attempt]) -> list[Trace]:
-        return self._traces(pairs)
-
-    def _traces(self, pairs: Sequence[Attempt], whole: bool = False) -> list[Trace]:
+    def trace_all(self, pairs: Sequence[Attempt], whole: bool = False) -> list[Trace]:
         parsed = [self._read(text) for _, text in pairs]
         queries = [self._query(problem, one) for (problem, _), one in zip(pairs, parsed, strict=True)]
         found = _answers([query for query in queries if isinstance(query, Query)], whole)
@@ -142,7 +138,7 @@ class SQLLanguage(Language):
 
     def confirms(self, problem: Problem, trace: Trace) -> bool:
         """Whether each beginning gives the same rows when it is run whole, as SQL means it."""
-        (again,) = self._traces([(problem, trace.solution.text)], whole=True)
+        (again,) = self.trace_all([(problem, trace.solution.text)], whole=True)
         if again.states[: len(trace.states)] != trace.states:
             return False
         return not trace.has_answer or (
@@ -161,14 +157,7 @@ class SQLLanguage(Language):
     def variations(self, problem: Problem) -> list[Problem]:
         """The same problem on databases with other rows of the same tables."""
         return [
-            Problem(
-                problem.id,
-                problem.question,
-                problem.answer,
-                problem.reference,
-                problem.meta,
-                {"database": problem.context, "changed": seed},
-            )
+            replace(problem, context={"database": problem.context, "changed": seed})
             for seed in range(1, VARIATIONS + 1)
         ]
 
@@ -189,14 +178,8 @@ class SQLLanguage(Language):
         if self.schema == "none":
             return problem.question
         database = self.database_for(problem).original
-        return question_with_schema(
-            problem.question,
-            database,
-            self.schema,
-            self.schema_values,
-            self.schema_template,
-            self.schema_limit,
-        )
+        how = self.schema, self.schema_values, self.schema_template, self.schema_limit
+        return question_with_schema(problem.question, database, *how)
 
     def fitted(self, context_length: int) -> SQLLanguage:
         """With schemas that take half of a context at most, at four characters a token."""
@@ -227,8 +210,3 @@ def _answers(queries: Sequence[Query], whole: bool) -> dict[Query, Answered]:
         if not whole and (answered.failure is None or answered.failure.kind in ("error", "forbidden")):
             _known.put(query, answered)
     return found
-
-
-def forget() -> None:
-    """Drop what is remembered of earlier queries."""
-    _known.clear()

@@ -1,15 +1,74 @@
-"""Traces of queries as tables of rows, for whoever shows states."""
+"""What is shown of queries: schemas in prompts, traces as tables of rows, execution accuracy, and chance."""
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from random import Random
+from typing import TYPE_CHECKING, Literal
 
 from partway.errors import clipped
 from partway.language import Trace
+from partway.problem import Problem
+from partway.sql.databases import Database, TableInfo
 from partway.sql.row_sets import Rows, text_of
+from partway.sql.workers import describe
 
+if TYPE_CHECKING:
+    from partway.evaluation import Judged
+
+SchemaStyle = Literal["columns", "ddl", "none"]
+MAX_VALUE = 30  # characters of a value in a prompt
 MOST_ROWS = 10
+
+_TEXT = re.compile(r"'((?:[^']|'')+)'")
+_WORD = re.compile(r"[\w.]*\w")
+
+
+@lru_cache(maxsize=1 << 16)
+def question_with_schema(
+    question: str, database: Database, style: SchemaStyle, values: int, template: str, limit: int
+) -> str:
+    """The question as `template` puts it beside the schema."""
+    schema = schema_of(database, style, values, limit)
+    return template.replace("{question}", question).replace("{schema}", schema)
+
+
+@lru_cache(maxsize=1 << 10)
+def schema_of(database: Database, style: SchemaStyle, values: int, limit: int) -> str:
+    """The tables of a database, as many as `limit` characters hold; a warning says which are left out."""
+    tables = describe(database, max(values, 1))
+    texts = [_ddl(table) if style == "ddl" else _line(table, values) for table in tables]
+    kept, length = 0, 0
+    while kept < len(texts) and length + len(texts[kept]) + 1 <= limit:
+        length += len(texts[kept]) + 1
+        kept += 1
+    if kept < len(texts):
+        left = ", ".join(table.name for table in tables[kept:])
+        name = database.path or "a script"
+        left = f"prompts do not show {left}"
+        warnings.warn(
+            f"the schema of {name} has {sum(map(len, texts)):,} characters, {limit:,} are shown "
+            f"(schema_limit, or half of the model's context): {left}",
+            stacklevel=2,
+        )
+    return "\n".join(texts[:kept])
+
+
+def _ddl(table: TableInfo) -> str:
+    return f"{' '.join(table.sql.split())};"
+
+
+def _line(table: TableInfo, values: int) -> str:
+    """A table as `state(state_name text, area double)`, with values as `text: 'ohio', 'texas'`."""
+    shown = [f"{name} {kind.lower()}".strip() for name, kind in table.columns]
+    if values:
+        cut = [", ".join(repr(value)[:MAX_VALUE] for value in some[:values]) for some in table.values]
+        shown = [f"{column}: {some}" if some else column for column, some in zip(shown, cut, strict=True)]
+    return f"{table.name}({', '.join(shown)})"
 
 
 def rows_by_step(trace: Trace, against: Trace | None = None) -> Iterator[list[tuple[str, bool]]]:
@@ -41,3 +100,38 @@ def _counted(table: Rows) -> Counter[str]:
 
 def _cell(value: object) -> str:
     return "NULL" if value is None else str(value)
+
+
+def execution_accuracy(problem: Problem, samples: Sequence[Judged]) -> float:
+    """A metric under the name it has in text-to-SQL: the share of samples that give the right rows."""
+    drawn = sum(one.sample.count for one in samples)
+    return sum(one.sample.count for one in samples if one.passed) / drawn
+
+
+def with_values(problems: Sequence[Problem]) -> Callable[[str, Problem, Random], str]:
+    """What puts values that a question says into a reference, where those of its own question stand.
+
+    Values are the texts in quotes of all references.
+
+    >>> from partway.solution import Solution
+    >>> query = Solution(("SELECT r FROM t WHERE s = 'ohio' AND k = 'big'",))
+    >>> ohio = Problem("o", "rivers in ohio", None, query)
+    >>> york = Problem("y", "new york", None, Solution(("SELECT c FROM t WHERE s IN ('new york', 'york')",)))
+    >>> with_values([ohio, york])("cities in New York?", ohio, Random(0))
+    "SELECT r FROM t WHERE s = 'new york' AND k = 'big'"
+    """
+    texts = [problem.reference.text for problem in problems if problem.reference is not None]
+    known = sorted({value for text in texts for value in _TEXT.findall(text)})
+
+    def said(question: str) -> list[str]:
+        asked = f" {' '.join(_WORD.findall(question.lower()))} "
+        found = [value for value in known if f" {value.lower()} " in asked]
+        return [one for one in found if not any(one != other and one in other for other in found)]
+
+    def filled(question: str, problem: Problem, rng: Random) -> str:
+        assert problem.reference is not None, "only a reference has places to fill"
+        given = said(question)
+        into = {value: rng.choice(given) for value in said(problem.question)} if given else {}
+        return _TEXT.sub(lambda found: f"'{into.get(found[1], found[1])}'", problem.reference.text)
+
+    return filled

@@ -6,9 +6,9 @@ pytest.importorskip("sqlglot", reason="SQL needs sqlglot: pip install partway[sq
 
 from partway.errors import SolutionError
 from partway.solution import Solution
-from partway.sql.lifting import lifted
 from partway.sql.queries import alpha_query, is_ordered, read
 from partway.sql.sql import SQLLanguage
+from partway.sql.text2sql import lifted
 
 STEPS = (
     "WITH t1 AS (SELECT MAX(area) FROM state)",

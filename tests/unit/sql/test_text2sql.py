@@ -82,5 +82,5 @@ def test_geoquery_is_converted_with_its_rows_unchanged():
     assert all(language.is_correct(*pair) for pair in zip(problems, traces, strict=True))
     assert all(trace.solution == problem.reference for problem, trace in zip(problems, traces, strict=True))
     # Each beginning gives the same rows when it is run whole.
-    again = language._traces([(problem, problem.reference.text) for problem in problems], whole=True)
+    again = language.trace_all([(problem, problem.reference.text) for problem in problems], whole=True)
     assert [trace.states for trace in again] == [trace.states for trace in traces]
