@@ -164,10 +164,10 @@ def first_buffers(
     if config.buffer_file is not None:
         path = Path(config.buffer_file)
         if not path.is_file():
-            raise ConfigError(
-                f"buffer_file is {path}, expected a file; `partway buffer import RUN NEW` makes one"
-            )
+            raise ConfigError(f"buffer_file is {path}, expected a file that `partway buffer import` makes")
         reconsider(buffers, read_rows(path))
+        for key in buffers.made:
+            buffers.measure(key)
     return buffers
 
 

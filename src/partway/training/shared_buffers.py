@@ -48,8 +48,7 @@ class Buffers(Mapping[str, SolutionBuffer]):
         self._problems = {problem.id: problem for problem in problems}
         self.made, self._seeded = dict(made), seeded
         self._sizes = {key: _sizes(buffer) for key, buffer in self.made.items()}
-        sizes = (self._sizes_of(key) for key in self)
-        self._totals = [sum(column) for column in zip(*sizes, strict=True)]
+        self._totals = [sum(column) for column in zip(*map(self._sizes_of, self), strict=True)]
         self._findings = _Findings()
         self._changed: set[str] = set()
         self._places: dict[str, int] = {}  # in the batch that is being explored
@@ -103,7 +102,7 @@ class Buffers(Mapping[str, SolutionBuffer]):
                 judged.append(replace(seen, log_prob=log_prob, weights=weights))
                 if verdict.is_new:
                     self._changed.add(key)
-                    self._measure(key)
+                    self.measure(key)
         self._findings.samples += [(step, self._places[key], one) for one in judged]
         return judged
 
@@ -172,9 +171,9 @@ class Buffers(Mapping[str, SolutionBuffer]):
         language = next(iter(self.values())).language
         for key, row in rows.items():
             self.made[key] = SolutionBuffer.from_json(self._problems[key], row, language)
-            self._measure(key)
+            self.measure(key)
 
-    def _measure(self, key: str) -> None:
+    def measure(self, key: str) -> None:
         """Count a buffer that changed again, and only that: there may be a million of them."""
         before, now = self._sizes_of(key), _sizes(self[key])
         self._sizes[key] = now

@@ -43,3 +43,11 @@ def test_a_buffer_is_made_at_once_if_only_it_can_tell_what_it_will_hold():
     assert list(seeded([OIL], Rules(length_limit=2)).made) == ["oil"]
     several = Problem("loop", "?", 3, "n0=0\nfor i in range(3):\n    n0 += i\nanswer=n0")
     assert list(seeded([several, OIL], Rules()).made) == ["loop"]
+
+
+def test_a_problem_whose_first_solution_was_imported_is_solved():
+    buffers = seeded([OIL, Problem("weak", "?", 1)], Rules())
+    assert buffers["weak"].consider(trace("answer = 1")) is Verdict.NEW_FULLY_CORRECT
+    buffers.measure("weak")
+    assert buffers.is_solved("weak")
+    assert buffers.metrics()["buffer/problems_with_a_solution"] == 2
