@@ -246,7 +246,8 @@ def test_a_typed_program_that_fails_says_why(explorer, text, verdict, message):
 def test_a_typed_loop_goes_through_the_workers(explorer):
     view = explorer.trace("train/1", "answer = 5\nfor i in range(2):\n    answer = answer + 10")
     assert view["steps"][0]["text"] == "answer = 5"
-    assert explorer.trace("train/1", "t = 5\nfor i in range(2):\n    t += 10\nanswer = t")["is_right"]
+    view = explorer.trace("train/1", "t = 5\nfor i in range(2):\n    t += 10\nanswer = t")
+    assert view["is_right"], view["failure"]
 
 
 def values_at(length, found, language):
