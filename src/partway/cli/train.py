@@ -232,8 +232,7 @@ def rehearsal(trainer: SelfSamplingTrainer) -> str:
     trainer.model.zero_grad()
     ledger = trainer.account.ledger
     return (
-        f"{len(trainer.train_dataset)} problems, {trainer.args.problems_per_step} per step; "
-        f"first batch: loss {loss.item():.3f}, {ledger.drawn} samples drawn, "
+        f"first batch: {len(trainer.batch)} problems, loss {loss.item():.3f}, {ledger.drawn} samples drawn, "
         f"{ledger.tokens} tokens learned from in layout {trainer.scorer.layout.name}"
     )
 
