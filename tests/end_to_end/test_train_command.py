@@ -289,7 +289,7 @@ def test_accelerate_understands_its_settings(path):
 def test_the_quick_config_is_one_that_trains(tmp_path, folder):
     words = ["--train_file", folder / "train.jsonl", "--eval_file", folder / "dev.jsonl", "--dry-run"]
     output = invoke(ROOT / "configs" / "storyproblems_tiny.yaml", *words)
-    assert "8 problems, 32 per step" in output
+    assert "first batch: 8 problems" in output
 
 
 def test_a_launcher_that_started_one_process_only_is_pointed_out(folder, tmp_path, monkeypatch):
