@@ -14,9 +14,8 @@ HERE = Path(__file__).parent
 COUNTS = runpy.run_path(str(HERE.parent / "runs/counts.py"))
 MLE, OURS, GREY = "#8a5a00", "#0b6b8f", "#5b6470"
 GEO = {
-    10: (["geo_tenth_mle", "geo_tenth_mle_s1"], ["geo_tenth_fcs_pcs", "geo_tenth_fcs_pcs_s1"]),
-    25: (["geo_quarter_mle", "geo_quarter_mle_s1"], ["geo_quarter_fcs_pcs", "geo_quarter_fcs_pcs_s1"]),
-    100: (["geo_mle", "geo_mle_s1"], ["geo_fcs_pcs"]),
+    share: tuple([f"geo_again_{part}{arm}{seed}" for seed in ("", "_s1")] for arm in ("mle", "fcs"))
+    for share, part in ((10, "tenth_"), (25, "quarter_"), (100, ""))
 }
 MATHQA = {5: (["five_mle"], ["five_rft"]), 25: (["quarter_mle"], ["quarter_fcs"]), 100: (["full_mle"], [])}
 
@@ -25,13 +24,13 @@ def main() -> None:
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "few", "font.size": 11})
     figure = Figure(figsize=(9, 3.9), layout="constrained")
     left, right = figure.subplots(1, 2)
-    draw(left, GEO, "SQL on GeoQuery, two seeds", "with the other answers too (FCS+PCS)")
+    draw(left, GEO, "SQL on GeoQuery, two seeds", "with the other answers too (FCS)")
     draw(right, MATHQA, "Programs for MathQA, one seed", "with the other answers too (RFT; FCS)")
     left.set_ylabel("% of test problems solved\nat the first try")
     figure.savefig(HERE / "few.svg", metadata={"Date": None})
 
 
-def draw(axes: Axes, arms: dict[int, tuple[list[str], list[str]]], title: str, ours: str) -> None:
+def draw(axes: Axes, arms: dict[int, tuple[list[str], ...]], title: str, ours: str) -> None:
     """A line through the means of each side; a dot is a seed."""
     for side, (colour, label) in enumerate([(MLE, "the written solutions alone (MLE)"), (OURS, ours)]):
         dots = {

@@ -122,6 +122,16 @@ EXPERIMENTS, RESULTS = "docs/experiments.md", "docs/results.md"
         ),
         ("quarter_mle", "quarter_fcs", {EXPERIMENTS: (1, 5, 10, 20), RESULTS: (1, 5, 10, 20)}),
         ("quarter_mle", "quarter_rft", {EXPERIMENTS: (1, 5, 10, 20), RESULTS: (1,)}),
+        (
+            "geo_again_tenth_mle geo_again_tenth_mle_s1",
+            "geo_again_tenth_fcs geo_again_tenth_fcs_s1",
+            {EXPERIMENTS: (1, 5, 10, 20), RESULTS: (1, 5, 10, 20)},
+        ),
+        (
+            "geo_again_quarter_mle geo_again_quarter_mle_s1",
+            "geo_again_quarter_fcs geo_again_quarter_fcs_s1",
+            {EXPERIMENTS: (1, 5, 10, 20), RESULTS: (1, 5, 10, 20)},
+        ),
         ("five_mle", "five_rft", {EXPERIMENTS: (1, 5, 10, 20), RESULTS: (1, 20)}),
     ],
 )
