@@ -32,7 +32,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 hypothesis.settings.register_profile("partway", deadline=None)  # no property is stopped for being slow
-hypothesis.settings.register_profile("quick", deadline=None, max_examples=20)  # for --hypothesis-profile
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=10)  # for --hypothesis-profile
 hypothesis.settings.register_profile("twice", deadline=None, max_examples=2)
 hypothesis.settings.load_profile("partway")
 
