@@ -16,6 +16,7 @@ WITHOUT = os.environ.get("PARTWAY_WITHOUT", "")
 MISSING = rf"not here: .*\b{WITHOUT}\b|no module (partway\.)?{WITHOUT}\b"
 PROCESSES = {"end_to_end", "benchmarks", "test_docs.py"}
 PROCESSES |= {"test_pool.py", "test_walls.py", "test_takeover.py", "test_doctor.py", "sql"}
+PROCESSES |= {"test_judging.py", "test_slow_programs.py", "test_http_engine.py"}
 CLOCKS = PROCESSES | {
     "runexplorer",
     "modelservers",
@@ -32,7 +33,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 hypothesis.settings.register_profile("partway", deadline=None)  # no property is stopped for being slow
-hypothesis.settings.register_profile("quick", deadline=None, max_examples=10)  # for --hypothesis-profile
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=20)  # for --hypothesis-profile
 hypothesis.settings.register_profile("twice", deadline=None, max_examples=2)
 hypothesis.settings.load_profile("partway")
 
