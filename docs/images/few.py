@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 COUNTS = runpy.run_path(str(HERE.parent / "runs/counts.py"))
 MLE, OURS, GREY = "#8a5a00", "#0b6b8f", "#5b6470"
 GEO = {
-    share: tuple([f"geo_again_{part}{arm}{seed}" for seed in ("", "_s1")] for arm in ("mle", "fcs"))
+    share: tuple([f"geo_again_{part}{arm}{seed}" for seed in ("", "_s1")] for arm in ("mle", "fcs_pcs"))
     for share, part in ((10, "tenth_"), (25, "quarter_"), (100, ""))
 }
 MATHQA = {5: (["five_mle"], ["five_rft"]), 25: (["quarter_mle"], ["quarter_fcs"]), 100: (["full_mle"], [])}
@@ -24,8 +24,8 @@ def main() -> None:
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "few", "font.size": 11})
     figure = Figure(figsize=(9, 3.9), layout="constrained")
     left, right = figure.subplots(1, 2)
-    draw(left, GEO, "SQL on GeoQuery, two seeds", "with the other answers too (FCS)")
-    draw(right, MATHQA, "Programs for MathQA, one seed", "with the other answers too (RFT; FCS)")
+    draw(left, GEO, "SQL on GeoQuery, two seeds", "with the other answers too (FCS+PCS)")
+    draw(right, MATHQA, "Programs for MathQA, one seed", "with the other answers too (RFT; best of 4)")
     left.set_ylabel("% of test problems solved\nat the first try")
     figure.savefig(HERE / "few.svg", metadata={"Date": None})
 
