@@ -125,8 +125,9 @@ class Experiment:
 
     def tried(self, arm: Arm) -> list[float]:
         """The learning rates of which dev chooses one for an arm; none, if it has one of its own."""
-        is_open = isinstance(self.learning_rates, list) and "learning_rate" not in arm.settings
-        return self.learning_rates if is_open and arm.trains else []  # type: ignore[return-value]
+        rates = self.learning_rates
+        is_open = arm.trains and "learning_rate" not in arm.settings
+        return rates if is_open and isinstance(rates, list) else []
 
     def arm(self, name: str) -> Arm:
         """The arm of that name."""
