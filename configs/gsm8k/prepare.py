@@ -4,6 +4,8 @@
 
 - train200.jsonl: 200 problems of train.jsonl that have a reference, a seeded choice.
 - short100.jsonl: 100 of those whose reference has two steps beside the question's numbers, a seeded choice.
+- short.jsonl: all of that kind, in the order of that choice.
+- few.jsonl: the same; only the first 100 keep their reference.
 - dev_short.jsonl, test_short.jsonl: all problems of dev and test of that kind.
 """
 
@@ -19,7 +21,13 @@ SHORT_STEPS = 2
 def main(directory: Path) -> None:
     train = with_reference(directory / "train.jsonl")
     write(directory / "train200.jsonl", shuffled(train)[:LEARNED])
-    write(directory / "short100.jsonl", shuffled(filter(is_short, train))[:SHORT_LEARNED])
+    short = shuffled(filter(is_short, train))
+    write(directory / "short100.jsonl", short[:SHORT_LEARNED])
+    write(directory / "short.jsonl", short)
+    write(
+        directory / "few.jsonl",
+        short[:SHORT_LEARNED] + [without_reference(line) for line in short[SHORT_LEARNED:]],
+    )
     for split in ["dev", "test"]:
         write(
             directory / f"{split}_short.jsonl", filter(is_short, with_reference(directory / f"{split}.jsonl"))
@@ -35,6 +43,10 @@ def is_short(line: str) -> bool:
     """Whether the reference has two steps that compute; its others copy a number (`n0 = 80`)."""
     steps = json.loads(line)["solution"].split("\n")
     return sum(not step.startswith("n") for step in steps) == SHORT_STEPS
+
+
+def without_reference(line: str) -> str:
+    return json.dumps({**json.loads(line), "solution": None, "meta": {}})
 
 
 def shuffled(lines) -> list[str]:

@@ -98,6 +98,20 @@ def test_a_models_samples_do_not_depend_on_batches_or_order(folder):
     assert (backwards.results[::-1], backwards.metrics) == (one.results, one.metrics)
 
 
+def test_weights_are_of_the_type_that_is_asked_for(partway, folder, tmp_path, monkeypatch):
+    types, complete = set(), LocalEngine.complete
+
+    def seen(self, requests, settings, seed):
+        types.add(str(self.model.dtype))
+        return complete(self, requests, settings, seed)
+
+    monkeypatch.setattr(LocalEngine, "complete", seen)
+    code, _, remarks = evaluate_tiny(partway, folder, tmp_path, "--dtype", "bfloat16")
+    assert code == 0, remarks
+    assert types == {"torch.bfloat16"}
+    assert json.loads((tmp_path / "tiny-test.json").read_text())["dtype"] == "bfloat16"
+
+
 def test_finished_results_are_shown_again_and_others_are_not_overwritten(partway, folder, tmp_path):
     first = evaluate_tiny(partway, folder, tmp_path, "--json")
     written = (tmp_path / "tiny-test.jsonl").stat().st_mtime_ns

@@ -108,6 +108,7 @@ def _evaluate(options: EvaluateOptions, *, quiet: bool) -> list[dict[str, Any]]:
     about = {
         "model": options.model,
         "engine": options.engine,
+        "dtype": options.dtype,
         "tokenizer": options.asks_as if options.engine else None,
         "few_shot": options.few_shot,
         "chance": options.chance,

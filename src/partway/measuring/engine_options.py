@@ -72,6 +72,13 @@ class EvaluateOptions:
     seed: int = given(SEED)
     chat_template: Literal["auto", "none"] = given(CHAT_TEMPLATE)
     device: str | None = given(DEVICE)
+    dtype: Literal["float32", "bfloat16", "float16"] | None = option(
+        "--dtype",
+        type=click.Choice(["float32", "bfloat16", "float16"]),
+        not_with=["engine", "chance"],
+        help="Type of the weights; bfloat16 is faster where the processor computes with it.  "
+        "[default: float32 on a CPU, else as they are stored]",
+    )
     engine: str | None = given(ENGINE)
     chance: str | None = option(
         "--chance",
@@ -184,6 +191,8 @@ def _local_engine(options: EvaluateOptions, problems: list[Problem]) -> tuple[En
         raise click.UsageError("which model? Name a directory, a run, or a server with --engine URL")
     logger.info("loading %s", options.model)  # before torch is imported, which takes seconds
     check_device(options.device)
+    import torch
+
     from partway.models.loading import load_model
     from partway.models.prompts import Asking
     from partway.runs.rows import key_of
@@ -191,7 +200,8 @@ def _local_engine(options: EvaluateOptions, problems: list[Problem]) -> tuple[En
     from partway.training.resuming import model_digest
 
     asking = Asking(options.chat_template, language=options.language)
-    loaded = load_model(options.model, device=options.device, asking=asking)
+    dtype = None if options.dtype is None else getattr(torch, options.dtype)
+    loaded = load_model(options.model, dtype=dtype, device=options.device, asking=asking)
     if (prompt := _few_shot_prompt(options, problems)) is not None:  # in place of the model's own
         loaded = replace(loaded, codec=replace(loaded.codec, question=prompt))
     engine = LocalEngine(loaded, language=options.language)
