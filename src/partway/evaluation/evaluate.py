@@ -21,7 +21,7 @@ from partway.problem import Problem
 from partway.sample import Sample
 from partway.solution import EMPTY, Solution
 
-BATCH = 16  # problems drawn together
+BATCH = 16  # problems drawn together, at least
 ROWS = 64  # samples worth drawing together: with fewer, a forward pass mostly reads weights
 
 
@@ -61,7 +61,7 @@ def evaluate(
     plan: EvaluationPlan,
     *,
     journal: Journal | None = None,
-    batch_size: int | None = None,
+    batch_size: int = BATCH,
     on_progress: Callable[[EvaluationProgress], None] = lambda progress: None,
     drafts_for: Callable[[Problem], tuple[Solution, ...]] = lambda problem: (),
 ) -> Evaluation:
@@ -107,14 +107,14 @@ def check_problems(problems: Sequence[Problem]) -> None:
 
 
 def _drawn(
-    engine: Engine, requests: Sequence[Request], phase: Phase, batch_size: int | None
+    engine: Engine, requests: Sequence[Request], phase: Phase, batch_size: int
 ) -> Iterator[list[tuple[Problem, list[Sample]]]]:
     """The samples of every problem, in batches as they come."""
     if isinstance(engine, StreamingEngine):
         for index, samples in engine.stream(requests, phase.settings, phase.seed):
             yield [_checked(requests[index], samples)]
         return
-    size = batch_size or max(BATCH, ROWS // phase.count)
+    size = max(batch_size, ROWS // phase.count)
     for start in range(0, len(requests), size):
         batch = requests[start : start + size]
         answers = engine.complete(batch, phase.settings, phase.seed)

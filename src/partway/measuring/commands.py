@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from partway.runs import Run
 
 logger = logging.getLogger(__name__)
-FEW = 4  # problems drawn together on a CPU: little is lost when it is killed
+FEW = 4  # problems drawn together on a CPU, at least: little is lost when it is killed
 MEANINGS = {
     "executable": "runs to its end",
     "unique": "distinct texts",
@@ -97,7 +97,7 @@ def command(ctx: click.Context, /, compare: Sequence[tuple[str, str]], as_json: 
 def _evaluate(options: EvaluateOptions, *, quiet: bool) -> list[dict[str, Any]]:
     """A summary for each temperature; all that can be wrong is found before the long work."""
     from partway.cli.progress import Bar
-    from partway.evaluation.evaluate import check_problems
+    from partway.evaluation.evaluate import BATCH, check_problems
     from partway.measuring.journal import evaluate_into, journal_beside
     from partway.runs.rows import samples_beside
 
@@ -131,7 +131,7 @@ def _evaluate(options: EvaluateOptions, *, quiet: bool) -> list[dict[str, Any]]:
                         about=about,
                         overwrite=options.overwrite,
                         expand=not options.counts,
-                        batch_size=FEW if _is_here(engine) else None,
+                        batch_size=FEW if _is_here(engine) else BATCH,
                         on_progress=_shown_in(bar, engine),
                     )
             except (KeyboardInterrupt, EngineError):  # what a user may want to try again

@@ -10,6 +10,7 @@ from typing import Any
 
 from partway.errors import RunError
 from partway.evaluation import EvaluationPlan, EvaluationProgress, Judged, evaluate
+from partway.evaluation.evaluate import BATCH
 from partway.evaluation.results import Phase
 from partway.language import Language
 from partway.language.named import settings_of
@@ -78,7 +79,7 @@ def evaluate_into(
     about: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     expand: bool = True,
-    batch_size: int | None = None,
+    batch_size: int = BATCH,
     on_progress: Callable[[EvaluationProgress], None] = lambda progress: None,
 ) -> dict[str, Any]:
     """The summary in `path`: read if this evaluation is finished, continued if it was begun, else made.

@@ -57,7 +57,8 @@ def test_true_pass_at_k_counts_no_answer_that_is_right_by_luck():
     assert [Judged.from_json(one.to_json()) for one in (*samples, *unknown)] == [*samples, *unknown]
 
 
-def test_every_sample_of_every_problem_counts_whatever_the_batch_size():
+def test_every_sample_of_every_problem_counts_whatever_the_batch_size(monkeypatch):
+    monkeypatch.setattr("partway.evaluation.evaluate.ROWS", 1)
     plan = EvaluationPlan(samples=7, ks=(1, 7))
     for batch_size in (1, 2, 3, 100):
         evaluation = evaluate(DiceEngine(), problems(), plan, batch_size=batch_size)
@@ -66,7 +67,8 @@ def test_every_sample_of_every_problem_counts_whatever_the_batch_size():
         assert [sum(one.sample.count for one in result.pass1) for result in evaluation.results] == [1] * 5
 
 
-def test_results_depend_on_the_seed_but_not_on_batch_size_or_order():
+def test_results_depend_on_the_seed_but_not_on_batch_size_or_order(monkeypatch):
+    monkeypatch.setattr("partway.evaluation.evaluate.ROWS", 1)
     plan = EvaluationPlan(samples=7, ks=(1, 7), seed=3)
     one = evaluate(DiceEngine(), problems(), plan, batch_size=2)
     two = evaluate(DiceEngine(), problems()[::-1], plan, batch_size=5)
@@ -118,6 +120,13 @@ def test_pass_at_1_is_drawn_apart_at_the_low_temperature():
     engine = DiceEngine()
     evaluate(engine, problems(3), EvaluationPlan(samples=5), batch_size=3)
     assert engine.calls == [(3, 0.2), (3, 0.8)]
+
+
+def test_more_problems_are_drawn_together_where_each_has_few_samples():
+    engine = DiceEngine()
+    evaluate(engine, problems(70), EvaluationPlan(samples=20), batch_size=35)
+    assert [count for count, temperature in engine.calls if temperature == 0.2] == [64, 6]
+    assert [count for count, temperature in engine.calls if temperature == 0.8] == [35, 35]
 
 
 def test_a_cheap_evaluation_can_leave_either_kind_of_samples_out():
