@@ -92,7 +92,7 @@ def test_a_models_samples_do_not_depend_on_batches_or_order(folder, monkeypatch)
 
     engine = LocalEngine(load_model(folder / "tiny"))
     plan = EvaluationPlan(samples=9, settings=SamplingSettings(temperature=2.0, max_completion_length=12))
-    monkeypatch.setattr("partway.evaluation.evaluate.ROWS", 1)
+    monkeypatch.setattr(sys.modules["partway.evaluation.evaluate"], "ROWS", 1)
     one = evaluate(engine, PROBLEMS, plan, batch_size=1)
     assert evaluate(engine, PROBLEMS, plan, batch_size=5) == one
     backwards = evaluate(engine, PROBLEMS[::-1], plan)
@@ -328,7 +328,7 @@ def test_a_cpu_draws_few_problems_at_a_time_so_that_little_is_lost(partway, fold
         return complete(self, requests, settings, seed)
 
     monkeypatch.setattr(LocalEngine, "complete", counted)
-    monkeypatch.setattr("partway.evaluation.evaluate.ROWS", 1)
+    monkeypatch.setattr(sys.modules["partway.evaluation.evaluate"], "ROWS", 1)
     code, _, err = evaluate_tiny(partway, folder, tmp_path / "out")
     assert code == 0, err
     assert max(sizes) <= FEW

@@ -191,8 +191,6 @@ def _local_engine(options: EvaluateOptions, problems: list[Problem]) -> tuple[En
         raise click.UsageError("which model? Name a directory, a run, or a server with --engine URL")
     logger.info("loading %s", options.model)  # before torch is imported, which takes seconds
     check_device(options.device)
-    import torch
-
     from partway.models.loading import load_model
     from partway.models.prompts import Asking
     from partway.runs.rows import key_of
@@ -200,8 +198,7 @@ def _local_engine(options: EvaluateOptions, problems: list[Problem]) -> tuple[En
     from partway.training.resuming import model_digest
 
     asking = Asking(options.chat_template, language=options.language)
-    dtype = None if options.dtype is None else getattr(torch, options.dtype)
-    loaded = load_model(options.model, dtype=dtype, device=options.device, asking=asking)
+    loaded = load_model(options.model, dtype=options.dtype, device=options.device, asking=asking)
     if (prompt := _few_shot_prompt(options, problems)) is not None:  # in place of the model's own
         loaded = replace(loaded, codec=replace(loaded.codec, question=prompt))
     engine = LocalEngine(loaded, language=options.language)

@@ -93,7 +93,7 @@ def _stop_at(model: PreTrainedModel, end: int, vocabulary_size: int) -> None:
 def load_model(
     name: str | Path,
     *,
-    dtype: torch.dtype | None = None,
+    dtype: torch.dtype | str | None = None,
     device: str | torch.device | None = None,
     asking: Asking = AS_TRAINED,
     bits: Bits = None,
@@ -105,7 +105,8 @@ def load_model(
     an adapter on them can.
     """
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    precision: Precision = dtype or (torch.float32 if device.type == "cpu" else "auto")
+    precision: Precision = torch.float32 if device.type == "cpu" else "auto"
+    precision = getattr(torch, dtype) if isinstance(dtype, str) else dtype or precision
     with _naming(name), no_progress_bar():
         packed = registry.part("adapters", "pack")(bits, device, precision) if bits else {}
         model, tokenizer = _load(str(name), precision, packed)

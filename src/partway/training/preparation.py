@@ -259,6 +259,5 @@ def named_model(name: str, config: SelfSamplingConfig, problems: Sequence[Proble
             raise ConfigError(f"load_in_{config.bits}bit is true, but the tiny model has nothing to save")
         sizes = sizes_of(config.config_overrides) if config.config_overrides else {}
         return build_tiny_model(problems, seed=config.seed, directory=None, asking=config.asking, **sizes)
-    dtype = getattr(torch, config.dtype)
     device = config.device if config.bits else "cpu"  # Trainer moves it, unless it is quantised
-    return load_model(name, dtype=dtype, device=device, asking=config.asking, bits=config.bits)
+    return load_model(name, dtype=config.dtype, device=device, asking=config.asking, bits=config.bits)

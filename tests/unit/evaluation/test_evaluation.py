@@ -1,6 +1,7 @@
 """Evaluation with a scripted engine: the numbers, their independence of batches, stopping and comparing."""
 
 import json
+import sys
 from collections import Counter
 from dataclasses import replace
 
@@ -58,7 +59,7 @@ def test_true_pass_at_k_counts_no_answer_that_is_right_by_luck():
 
 
 def test_every_sample_of_every_problem_counts_whatever_the_batch_size(monkeypatch):
-    monkeypatch.setattr("partway.evaluation.evaluate.ROWS", 1)
+    monkeypatch.setattr(sys.modules["partway.evaluation.evaluate"], "ROWS", 1)
     plan = EvaluationPlan(samples=7, ks=(1, 7))
     for batch_size in (1, 2, 3, 100):
         evaluation = evaluate(DiceEngine(), problems(), plan, batch_size=batch_size)
@@ -68,7 +69,7 @@ def test_every_sample_of_every_problem_counts_whatever_the_batch_size(monkeypatc
 
 
 def test_results_depend_on_the_seed_but_not_on_batch_size_or_order(monkeypatch):
-    monkeypatch.setattr("partway.evaluation.evaluate.ROWS", 1)
+    monkeypatch.setattr(sys.modules["partway.evaluation.evaluate"], "ROWS", 1)
     plan = EvaluationPlan(samples=7, ks=(1, 7), seed=3)
     one = evaluate(DiceEngine(), problems(), plan, batch_size=2)
     two = evaluate(DiceEngine(), problems()[::-1], plan, batch_size=5)

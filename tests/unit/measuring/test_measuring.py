@@ -23,7 +23,9 @@ def journal_in(path, plan, model="one"):
 
 
 def test_an_interrupted_evaluation_continues_where_it_stopped_with_the_same_numbers(tmp_path, monkeypatch):
-    monkeypatch.setattr("partway.evaluation.evaluate.ROWS", 1)  # so that every batch has two problems
+    monkeypatch.setattr(
+        sys.modules["partway.evaluation.evaluate"], "ROWS", 1
+    )  # so that every batch has two problems
     plan = EvaluationPlan(samples=9, ks=(1, 5))
     whole = evaluate(DiceEngine(), problems(10), plan, batch_size=2)
     path = tmp_path / "partial.jsonl"
