@@ -8,7 +8,7 @@ class, which has defaults for all but two methods.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -155,8 +155,8 @@ class Language(Protocol):
         """What a model reads of a problem: its question, with what else it needs to know of the context."""
         return problem.question
 
-    def fitted(self, context_length: int) -> Self:
-        """The language that shortens, where it can, what models with so many tokens of context read."""
+    def fitted(self, context_length: int, prompt: Callable[[str], Sequence[int]]) -> Self:
+        """The language that shortens, where it can, what a model reads: `prompt` gives a text's tokens."""
         return self
 
     def end(self, text: str) -> int | None:

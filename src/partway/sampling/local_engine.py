@@ -56,7 +56,7 @@ class LocalEngine(Engine):
         self.model, self.codec = language_model.model, language_model.codec
         self.context_length = language_model.context_length
         self._question = lru_cache(maxsize=1 << 16)(self.codec.prompt)  # a run asks the same ones again
-        self._language = (language or PYTHON).fitted(self.context_length)
+        self._language = (language or PYTHON).fitted(self.context_length, self.codec.prompt)
         self.row_budget = row_budget
         self.bytes = None if memory is None else int(memory * GIB)
         # What lets a tree be scored in one row lets a row be read with guesses: positions and masks count.

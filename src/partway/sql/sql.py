@@ -15,7 +15,7 @@ from partway.solution import Solution
 from partway.sql import workers
 from partway.sql.databases import Database, database_of
 from partway.sql.row_sets import ColumnOrder, Rows, rows_of, state_of, text_of
-from partway.sql.views import SchemaStyle, question_with_schema, rows_by_step
+from partway.sql.views import Prompt, SchemaStyle, rows_by_step, schema_text
 from partway.sql.workers import Answered, Query
 from straightline import BoundedCache
 
@@ -47,6 +47,9 @@ class SQLLanguage(Language):
     """
 
     metrics: ClassVar[tuple[str, ...]] = ("partway.sql.views:execution_accuracy",)
+    _room: ClassVar[
+        tuple[int, Prompt] | tuple[()]
+    ] = ()  # tokens that a schema may take, and what counts them
 
     database: str = field(
         default="", metadata={"help": "Folder of the databases that problems name, or one file for all."}
@@ -178,12 +181,14 @@ class SQLLanguage(Language):
         if self.schema == "none":
             return problem.question
         database = self.database_for(problem).original
-        how = self.schema, self.schema_values, self.schema_template, self.schema_limit
-        return question_with_schema(problem.question, database, *how)
+        schema = schema_text(database, self.schema, self.schema_values, self.schema_limit, *self._room)
+        return self.schema_template.replace("{question}", problem.question).replace("{schema}", schema)
 
-    def fitted(self, context_length: int) -> SQLLanguage:
-        """With schemas that take half of a context at most, at four characters a token."""
-        return replace(self, schema_limit=min(self.schema_limit, 2 * context_length))
+    def fitted(self, context_length: int, prompt: Prompt) -> SQLLanguage:
+        """With schemas that take half of a context at most."""
+        fitted = replace(self)
+        object.__setattr__(fitted, "_room", (context_length // 2, prompt))  # not a setting
+        return fitted
 
     @property
     def instruction(self) -> Instruction:

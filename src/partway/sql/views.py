@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from partway.evaluation import Judged
 
 SchemaStyle = Literal["columns", "ddl", "none"]
+Prompt = Callable[[str], Sequence[int]]  # the tokens that a model reads of a text
 MAX_VALUE = 30  # characters of a value in a prompt
 MOST_ROWS = 10
 
@@ -28,34 +29,38 @@ _TEXT = re.compile(r"'((?:[^']|'')+)'")
 _WORD = re.compile(r"[\w.]*\w")
 
 
-@lru_cache(maxsize=1 << 16)
-def question_with_schema(
-    question: str, database: Database, style: SchemaStyle, values: int, template: str, limit: int
-) -> str:
-    """The question as `template` puts it beside the schema."""
-    schema = schema_of(database, style, values, limit)
-    return template.replace("{question}", question).replace("{schema}", schema)
-
-
 @lru_cache(maxsize=1 << 10)
-def schema_of(database: Database, style: SchemaStyle, values: int, limit: int) -> str:
-    """The tables of a database, as many as `limit` characters hold; a warning says which are left out."""
+def schema_text(
+    database: Database,
+    style: SchemaStyle,
+    values: int,
+    limit: int,
+    room: int = 0,
+    prompt: Prompt | None = None,
+) -> str:
+    """The tables of a database, as many as `limit` characters and `room` tokens of `prompt` hold.
+
+    A warning says how much is left out.
+    """
     tables = describe(database, max(values, 1))
     texts = [_ddl(table) if style == "ddl" else _line(table, values) for table in tables]
-    kept, length = 0, 0
-    while kept < len(texts) and length + len(texts[kept]) + 1 <= limit:
-        length += len(texts[kept]) + 1
-        kept += 1
+    whole, kept = "\n".join(texts), len(texts)
+    while kept and len("\n".join(texts[:kept])) > limit:
+        kept -= 1
+    reason = f"{len(whole):,} characters, and schema_limit is {limit:,}"
+    if prompt is not None and len(prompt("\n".join(texts[:kept]))) > room:
+        reason = f"{len(prompt(whole)):,} tokens, and half of the model's context is {room:,}"
+        while kept and len(prompt("\n".join(texts[:kept]))) > room:
+            kept -= 1
+    shown = "\n".join(texts[:kept])
     if kept < len(texts):
-        left = ", ".join(table.name for table in tables[kept:])
-        name = database.path or "a script"
-        left = f"prompts do not show {left}"
+        tokens = "" if prompt is None else f", {len(prompt(shown)):,} tokens"
         warnings.warn(
-            f"the schema of {name} has {sum(map(len, texts)):,} characters, {limit:,} are shown "
-            f"(schema_limit, or half of the model's context): {left}",
+            f"the schema of {database.path or 'a script'} has {reason}: prompts show {len(shown):,} "
+            f"characters{tokens}, and not {', '.join(table.name for table in tables[kept:])}",
             stacklevel=2,
         )
-    return "\n".join(texts[:kept])
+    return shown
 
 
 def _ddl(table: TableInfo) -> str:

@@ -191,7 +191,7 @@ def _reading_flaw(problem: Problem, language: Language, language_model: Language
     """Why the model cannot read a problem."""
     codec = language_model.codec
     try:
-        question = language.fitted(language_model.context_length).question(problem)
+        question = language.fitted(language_model.context_length, codec.prompt).question(problem)
         if _surely_fits(question, problem, language_model):
             return None
     except ProblemError as error:  # its question cannot be asked

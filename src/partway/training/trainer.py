@@ -76,8 +76,8 @@ class SelfSamplingTrainer(Trainer):  # type: ignore[misc]
         self.language = language or args.built_language
         data = train_dataset, eval_dataset
         given = material(model, processing_class, args, *data, self.language, peft_config)
-        self.language = self.language.fitted(given.language_model.context_length)
         self.left_out, self.codec = given.left_out, given.language_model.codec
+        self.language = self.language.fitted(given.language_model.context_length, self.codec.prompt)
         self.objective = args.built_objective
         self.kept_targets = KeptTargets(given.language_model, args, self.objective, self.language)
         self.buffers = given.buffers

@@ -219,7 +219,7 @@ def test_prompts_show_the_schema_as_settings_want_it():
 
 
 def test_a_long_schema_is_cut_with_a_warning_that_names_what_is_left_out():
-    with pytest.warns(UserWarning, match="50 are shown .*: prompts do not show river"):
+    with pytest.warns(UserWarning, match="schema_limit is 50: prompts show 39 characters, and not river"):
         assert "river(" not in SQLLanguage(schema_limit=50).question(problem())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -230,13 +230,21 @@ def test_a_schema_takes_half_of_the_models_context_at_most():
     tables = "".join(f"CREATE TABLE wide{n} (first_column TEXT, second_column TEXT);\n" for n in range(60))
     asked = Problem("p", "Which?", [[1]], context=tables)
     small = build_tiny_model([asked], context_length=512, layers=1, asking=Asking(language=SQL))
-    with pytest.warns(UserWarning, match="prompts do not show .*, wide59"):
+    room = SQL.fitted(512, small.codec.prompt)
+    with pytest.warns(UserWarning, match="half of the model's context is 256: .*and not .*, wide59") as told:
+        shown = room.question(asked).removesuffix("\n\nWhich?")
+    assert f"{len(small.codec.prompt(shown))} tokens, and not" in str(told[0].message)
+    one_more = SQL.question(asked).split("\n")[len(shown.split("\n"))]
+    assert len(small.codec.prompt(shown)) <= 256 < len(small.codec.prompt(f"{shown}\n{one_more}"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         ((drawn,),) = LocalEngine(small, language=SQL).complete(
             [Request(asked, EMPTY, 1)], SamplingSettings(max_completion_length=1), 0
         )
     assert drawn.count == 1
     assert "wide59(" in SQL.question(asked)  # all of it, for a model that reads more
-    assert SQL.fitted(1 << 20) == SQL
+    assert "wide59(" in SQL.fitted(1 << 20, small.codec.prompt).question(asked)
+    assert room == SQL, "how much a model reads is not a setting"
 
 
 # Queries of our own, and what the two evaluations say by their definitions: Spider's test suites compare
