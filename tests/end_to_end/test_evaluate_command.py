@@ -74,6 +74,25 @@ def test_several_temperatures_are_drawn_with_a_result_and_a_row_each(partway, fo
     assert (code, "try 0.4,0.8,1.2" in remarks) == (1, True)
 
 
+def test_temperatures_stand_beside_chance_and_each_has_its_true_pass_at_k(partway, folder, tmp_path):
+    options = ("--temperatures", "0.2,1.5", "--k", "1,6", "--chance", folder / "test.jsonl")
+    code, shown, remarks = evaluate_tiny(partway, folder, tmp_path, *options)
+    assert code == 0, remarks
+    rows = [line.split("  ")[0].strip() or line.split()[0] for line in shown.splitlines() if line]
+    assert [line for line in rows if line in {"0.2", "1.5", "chance", "without"}] == [
+        one for row in ("0.2", "1.5", "chance") for one in (row, "without")
+    ], shown
+    floor = json.loads((tmp_path / "tiny-test-chance.json").read_text())
+    assert (floor["model"], floor["chance"]) == (None, str(folder / "test.jsonl"))
+    assert floor["metrics"]["pass@6"]["value"] == 1, "the only number of each question is its answer"
+    assert f"{100 * floor['metrics']['true_pass@6']['value']:.1f}%" in shown
+    code, shown, remarks = evaluate_tiny(partway, folder, tmp_path / "one", *options[2:], "--json")
+    assert json.loads(shown)["chance"] is None, "the model's; that of chance is in its file"
+    assert (tmp_path / "one" / "tiny-test-chance.json").exists()
+    code, _, remarks = partway("evaluate", "--problems", folder / "test.jsonl", *options)
+    assert (code, "chance has no temperature" in remarks) == (2, True)
+
+
 def test_the_seed_decides_the_samples_and_json_is_one_object(partway, folder, tmp_path):
     printed = [
         evaluate_tiny(partway, folder, tmp_path / name, "--seed", seed, "--temperature", 2, "--json")[1]

@@ -13,6 +13,7 @@ from partway.arms.outcomes import Outcome, buffer_sizes, gains, mean_spent, mean
 from partway.arms.selecting import BEST_PER_K, LAST, SELECTED
 from partway.evaluation import Estimate
 from partway.files import atomic_writer
+from partway.measuring.chance import best_above
 from partway.reports.example import example_of
 from partway.reports.number_tables import Cell, Column, Table, to_html
 from partway.reports.page import document, example_section, section_html
@@ -60,10 +61,9 @@ def best_above_chance(experiment: Experiment, rows: Sequence[Sequence[Cell]]) ->
             for number, (row, arm) in enumerate(zip(rows, experiment.arms, strict=True))
             if isinstance(cell := row[column], Estimate) and not arm.sees_all
         }
-        number = max(cells, key=lambda one: cells[one].value)
         chance = floor[0][column]
         assert isinstance(chance, Estimate), "every arm has every pass@k"
-        if cells[number].low > chance.value:
+        if (number := best_above(cells, chance)) is not None:
             marks[number, column] = "best"
     return marks
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 
 from partway import registry
@@ -18,9 +18,22 @@ from partway.language import Language, PythonLanguage
 from partway.models.engine import Engine, Request, SamplingSettings
 from partway.problem import Problem
 from partway.sample import Sample
+from passatk import Estimate
 
 _NUMBER = re.compile(r"(?<![\w.])(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)", re.ASCII)
 _LITERAL = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])", re.ASCII)  # as unparsed code spells most numbers
+
+
+def best_above(found: Mapping[int, Estimate], chance: Estimate | None) -> int | None:
+    """Which number is the best, if its interval is above chance; else None, also where chance is not known.
+
+    >>> half, most = Estimate(0.5, 0.4, 0.6), Estimate(0.6, 0.45, 0.7)
+    >>> best_above({0: half, 1: most}, Estimate(0.3, 0.2, 0.4)), best_above({0: half, 1: most}, half)
+    (1, None)
+    """
+    best = max(found, key=lambda one: found[one].value, default=None)
+    is_above = best is not None and chance is not None and found[best].low > chance.value
+    return best if is_above else None
 
 
 class Chance(Engine):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from partway.cli.options import AS_JSON, declared, length_for, say_next, speaks, takes
-from partway.errors import ConfigError, EngineError, RunError, shown
+from partway.errors import ConfigError, EngineError, ProblemError, RunError, shown
 from partway.evaluation.evaluate import EvaluationProgress
 from partway.measuring.engine_options import EvaluateOptions, opened_engine
 
@@ -87,7 +87,7 @@ def command(ctx: click.Context, /, compare: Sequence[tuple[str, str]], as_json: 
     if as_json:
         click.echo(json.dumps(summaries if asked.temperatures else summaries[0]))
         return
-    show_temperatures(summaries) if asked.temperatures else show_summary(summaries[0])
+    show_temperatures(summaries) if asked.temperatures else show_summary(*summaries)
     if (run := _run(asked)) is not None:
         say_next(f"partway report {run.directory}")
     elif asked.model and not asked.engine:
@@ -95,28 +95,50 @@ def command(ctx: click.Context, /, compare: Sequence[tuple[str, str]], as_json: 
 
 
 def _evaluate(options: EvaluateOptions, *, quiet: bool) -> list[dict[str, Any]]:
-    """A summary for each temperature; all that can be wrong is found before the long work."""
+    """A summary for each temperature, then of chance; all that can be wrong is found before the long work."""
+    from partway.evaluation.evaluate import check_problems
+
+    file = _problems_file(options)
+    floor = _floor(options, file)
+    of_model = _at_each_temperature(options if floor is None else replace(options, chance=None), file)
+    groups = [of_model] if floor is None else [of_model, [floor]]
+    plans = [{_summary_path(one, file): _plan(one) for one in group} for group in groups]
+    places = [place for group in plans for place in group.items()]
+    problems = _problems(options, file, places[0][1])[: options.limit]
+    check_problems(problems)
+    for path, plan in places:
+        if path.exists() and not options.overwrite:
+            _check_place(path, {**plan.to_json(), "problems": len(problems)})
+    return [
+        summary
+        for group, own in zip(groups, plans, strict=True)
+        for summary in _drawn(group[0], problems, own, str(file), quiet=quiet)
+    ]
+
+
+def _drawn(
+    options: EvaluateOptions,
+    problems: list[Problem],
+    plans: Mapping[Path, EvaluationPlan],
+    file: str,
+    *,
+    quiet: bool,
+) -> list[dict[str, Any]]:
+    """The summary of each plan; one engine draws for all of them."""
     from partway.cli.progress import Bar
-    from partway.evaluation.evaluate import BATCH, check_problems
+    from partway.evaluation.evaluate import BATCH
     from partway.measuring.journal import evaluate_into, journal_beside
     from partway.runs.rows import samples_beside
 
-    file = _problems_file(options)
-    plans = {_summary_path(one, file): _plan(one) for one in _at_each_temperature(options, file)}
-    problems = _problems(options, file, next(iter(plans.values())))[: options.limit]
-    check_problems(problems)
     about = {
-        "model": options.model,
+        "model": None if options.chance else options.model,
         "engine": options.engine,
         "dtype": options.dtype,
         "tokenizer": options.asks_as if options.engine else None,
         "few_shot": options.few_shot,
         "chance": options.chance,
-        "problems_file": str(file),
+        "problems_file": file,
     }
-    for path, plan in plans.items():
-        if path.exists() and not options.overwrite:
-            _check_place(path, {**plan.to_json(), "problems": len(problems)})
     summaries: list[dict[str, Any]] = []
     with opened_engine(options, problems, logger.info) as (engine, model):
         for path, plan in plans.items():
@@ -156,6 +178,27 @@ def _at_each_temperature(options: EvaluateOptions, file: Path) -> list[EvaluateO
         raise ConfigError(f"--temperatures is {options.temperatures!r}, {example}") from None
     stem = _summary_path(options, file).stem
     return [replace(options, temperature=one, name=f"{stem}-T{one:g}") for one in wanted]
+
+
+def _floor(options: EvaluateOptions, file: Path) -> EvaluateOptions | None:
+    """What draws chance beside a model: from the file given, or of temperatures from what the run learned."""
+    from partway.measuring.chance import Chance
+
+    if options.model is None and options.engine is None:
+        if options.chance and options.temperatures:
+            raise click.UsageError("chance has no temperature; leave --temperatures out or name a model")
+        return None
+    train, run = options.chance, _run(options)
+    if train is None and options.temperatures and run is not None:
+        try:
+            Chance(run.problems(), options.language)
+            train = str(run.problems_file("train"))
+        except ProblemError as error:
+            logger.info("no line for chance: %s", error)
+    if train is None:
+        return None
+    name = f"{_summary_path(replace(options, chance=None), file).stem}-chance"
+    return replace(options, chance=train, temperatures=None, name=name)
 
 
 def _is_here(engine: Engine) -> bool:
@@ -259,15 +302,16 @@ def _summary_path(options: EvaluateOptions, problems_file: Path) -> Path:
     return directory / f"{options.name or owner + problems_file.stem}.json"
 
 
-def show_summary(summary: Mapping[str, Any]) -> None:
-    """Every metric with its interval."""
+def show_summary(summary: Mapping[str, Any], chance: Mapping[str, Any] | None = None) -> None:
+    """Every metric with its interval and, if it is known, chance; a star marks what is above it."""
     from rich.console import Console
 
     from partway.cli.table_style import plain_table
 
     drawn = f"{summary['samples']} samples at temperature {summary['temperature']:g}"
     title = f"{summary['problems']:,} problems, {drawn}"
-    table = plain_table("metric", "value", "95% interval", "", title=title)
+    floor = [] if chance is None else ["chance"]
+    table = plain_table("metric", "value", "95% interval", *floor, "", title=title)
     for name, metric in summary["metrics"].items():
         value, low, high = (_shown(name, metric[key]) for key in ("value", "low", "high"))
         meaning = MEANINGS.get(name, "")
@@ -275,26 +319,56 @@ def show_summary(summary: Mapping[str, Any]) -> None:
             meaning = "answers right by luck do not count"
         elif name == "pass@1" and summary["pass1_samples"]:
             meaning = f"drawn apart, at temperature {summary['pass1_temperature']:g}"
-        table.add_row(name, value, f"{low} to {high}", meaning)
+        beside = []
+        if chance is not None:
+            beside = [_shown(name, chance["metrics"][name]["value"]) if name in chance["metrics"] else ""]
+            value += "*" if _best_above([summary], chance, name) is not None else " "
+        table.add_row(name, value, f"{low} to {high}", *beside, meaning)
     Console().print(table)
 
 
 def show_temperatures(summaries: Sequence[Mapping[str, Any]]) -> None:
-    """A row for each temperature; the best of each column is bold."""
+    """A row for each temperature and chance, true pass@k below it; a star marks the best, if above chance."""
     from rich.console import Console
 
     from partway.cli.table_style import plain_table
 
+    rows = {"chance" if one["chance"] else f"{one['temperature']:g}": one for one in summaries}
+    chance = rows.get("chance")
+    of_model = [one for one in summaries if one is not chance]
     names = [name for name in summaries[0]["metrics"] if name.startswith(("pass@", "maj@"))] + ["unique"]
     title = f"{summaries[0]['problems']:,} problems, {summaries[0]['samples']} samples at each temperature"
+    if chance is not None:
+        title += "; *: the best, with its interval above chance"
     table = plain_table("T", *names, title=title)
-    best = {name: max(one["metrics"][name]["value"] for one in summaries) for name in names}
-    for one in summaries:
-        values = {name: one["metrics"][name]["value"] for name in names}
-        cells = {name: _shown(name, value) for name, value in values.items()}
-        bold = (f"[bold]{cells[n]}[/]" if values[n] == best[n] and "@" in n else cells[n] for n in names)
-        table.add_row(f"{one['temperature']:g}", *bold)
+    for label, one in rows.items():
+        for kind, told in (("", label), ("true_", "  without luck")):
+            own = [f"{kind}{name}" for name in names]
+            if any(name in one["metrics"] for name in own):
+                best = {name for name in own if _best_above(of_model, chance, name) is one}
+                table.add_row(told, *(_cell(one, name, name in best) for name in own))
     Console().print(table)
+
+
+def _cell(summary: Mapping[str, Any], name: str, is_best: bool) -> str:
+    value = summary["metrics"].get(name)
+    shown = "" if value is None else _shown(name, value["value"])
+    return f"[bold]{shown}*[/]" if is_best else f"{shown} "
+
+
+def _best_above(
+    summaries: Sequence[Mapping[str, Any]], chance: Mapping[str, Any] | None, name: str
+) -> Mapping[str, Any] | None:
+    """The summary with the best of a metric, if that is above chance; None where nobody knows."""
+    from partway.measuring.chance import best_above
+    from passatk import Estimate
+
+    metrics = [one["metrics"].get(name) for one in (*summaries, chance or {"metrics": {}})]
+    *found, floor = (
+        None if one is None else Estimate(one["value"], one["low"], one["high"]) for one in metrics
+    )
+    best = best_above({number: one for number, one in enumerate(found) if one is not None}, floor)
+    return None if best is None else summaries[best]
 
 
 def show_comparison(comparison: Comparison, first: str, second: str) -> None:

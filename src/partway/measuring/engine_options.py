@@ -83,9 +83,9 @@ class EvaluateOptions:
     chance: str | None = option(
         "--chance",
         metavar="TRAIN",
-        not_with=["model", "engine", "temperatures"],
-        help="In place of a model, draw references of the problems in this file, each filled with the "
-        "numbers of the question, of SQL with its values.",
+        help="Draw references of the problems in this file, each filled with the numbers of the question, of "
+        "SQL with its values: beside a model the line that it must pass. A run at several temperatures has "
+        "its own problems for this.",
     )
     few_shot: str | None = option(
         "--few-shot", metavar="FILE", help="Show problems of this file to the model as examples."
@@ -203,7 +203,7 @@ def _local_engine(options: EvaluateOptions, problems: list[Problem]) -> tuple[En
         loaded = replace(loaded, codec=replace(loaded.codec, question=prompt))
     engine = LocalEngine(loaded, language=options.language)
     room = engine.context_length
-    language = options.language.fitted(room)
+    language = options.language.fitted(room, engine.codec.prompt)
     # Told before the first sample is drawn: the engine itself would stop at this problem, hours later.
     for problem in problems:
         length = len(engine.codec.prompt(language.question(problem)))

@@ -179,17 +179,18 @@ def frontier(study: Study, theme: Theme) -> Figure | None:
         return None
     origins = [study.origin_over(s, "eval_pass@") for s in settings]
     canvas = open_canvas(study, theme, origins, height=3.4, columns=len(panels))
-    chances = [run.chance.metrics for run in study.runs if run.chance is not None]
+    chance = {} if study.chance is None else study.chance.metrics
     for axes, (title, points) in zip(canvas.axes, panels.items(), strict=True):
         for setting in settings:
             for run in dict.fromkeys(one[0] for one in points[setting.label]):
                 own = [one for one in points[setting.label] if one[0] == run]
                 axes.plot([x for _, x, _ in own], [y for *_, y in own], **canvas.line(setting))
         largest = f"pass@{hot if title.startswith('over temp') else k}"
-        for metrics in chances[:1]:
-            if largest in metrics:
-                axes.axhline(100 * metrics[largest].value, color=theme["ink"], linestyle=":", linewidth=1)
-                axes.axvline(100 * metrics["pass@1"].value, color=theme["ink"], linestyle=":", linewidth=1)
+        if {largest, "pass@1"} <= chance.keys():
+            y, x = 100 * chance[largest].value, 100 * chance["pass@1"].value
+            axes.axhline(y, color=theme["ink"], linestyle=":", linewidth=1)
+            axes.axvline(x, color=theme["ink"], linestyle=":", linewidth=1)
+            axes.annotate("chance", (1, y), xycoords=("axes fraction", "data"), ha="right", va="bottom")
         canvas.title(axes, title)
         axes.set_xlabel("pass@1, mean of samples (%)")
     canvas.axes[0].set_ylabel("pass@k (%)")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from partway.evaluation import Estimate
+from partway.measuring.chance import best_above
 from partway.objectives import label_of
 from partway.reports.figures import has_objectives, logged_ks
 from partway.reports.number_tables import Cell, Column, Table
@@ -13,25 +14,48 @@ from partway.reports.summaries import RunSummary
 from partway.reports.theme import verdicts_of
 
 SETTING = Column("setting")
+ABOUT = (SETTING, Column("runs"), Column("step"), Column("problems"), Column("samples"))
 RUN = (SETTING, Column("run"), Column("seed"))
 
 
 def results_table(study: Study) -> Table | None:
-    """pass@k of every setting and, at the smallest and the largest k, what it has over the baseline."""
+    """pass@k of every setting, at the smallest and the largest k what it has over the baseline, and chance.
+
+    Bold is the best of its column, where it is above chance.
+    """
     names = {f"pass@{k}": f"pass@{k}" for k in study.ks}
     if any(f"true_pass@{study.ks[-1]}" in study.estimates[s.label] for s in study.evaluated):
         names |= {f"true_pass@{k}": f"true pass@{k}" for k in study.ks}
     table = _results(study, "pass@k", names)
     base = study.baseline
-    if table is None or base is None:
-        return table
+    if table is None:
+        return None
+    if base is None:
+        return _above_chance(study, table, names)
     compared = [f"pass@{k}" for k in sorted({*study.ks[:1], *study.ks[-1:]})]
     columns = [Column(f"{metric} - {base.label}", is_share=True) for metric in compared]
     rows = [
         [*row, *(study.gains.get(setting.label, {}).get(metric) for metric in compared)]
         for row, setting in zip(table.rows, study.evaluated, strict=True)
     ]
-    return Table(table.caption, [*table.columns, *columns], rows)
+    return _above_chance(study, Table(table.caption, [*table.columns, *columns], rows), names)
+
+
+def _above_chance(study: Study, table: Table, metrics: Iterable[str]) -> Table:
+    """The table with a row for chance and marks at the best that is above it, where chance is known."""
+    if study.chance is None:
+        return table
+    chance, first = study.chance, len(ABOUT)
+    cells = [chance.metrics.get(metric) for metric in metrics]
+    marks = {}
+    for column, floor in enumerate(cells, first):
+        found = {n: cell for n, row in enumerate(table.rows) if isinstance(cell := row[column], Estimate)}
+        if (best := best_above(found, floor)) is not None:
+            marks[best, column] = "best"
+    about: list[Cell] = ["chance, no model", None, None, chance.problems, chance.samples]
+    rest = [None] * (len(table.columns) - first - len(cells))
+    caption = f"{table.caption}; bold: the best, where it is above chance"
+    return Table(caption, table.columns, [*table.rows, [*about, *cells, *rest]], marks)
 
 
 def diversity_table(study: Study) -> Table | None:
@@ -49,8 +73,7 @@ def diversity_table(study: Study) -> Table | None:
 
 
 def _results(study: Study, what: str, metrics: Mapping[str, str], own: Sequence[str] = ()) -> Table | None:
-    columns = [SETTING, Column("runs"), Column("step"), Column("problems"), Column("samples")]
-    columns += [Column(heading, is_share=True) for heading in metrics.values()]
+    columns = [*ABOUT, *(Column(heading, is_share=True) for heading in metrics.values())]
     columns += [Column(name, digits=3) for name in own]
     rows = [[*_about(study, s), *_chosen(study, s, [*metrics, *own])] for s in study.evaluated]
     return Table(f"On {study.split}: {what}, with 95% intervals", columns, rows) if rows else None
@@ -87,9 +110,9 @@ def objectives_table(study: Study) -> Table | None:
     columns = [Column("self-sampling"), Column("objective"), Column("FCS", digits=2), Column("PCS", digits=2)]
     columns += [Column(name, is_share=True) for name in names]
     caption = f"On {study.split}: bold is the best of its self-sampling, underlined is worse than MLE"
-    chances = [run.chance.metrics for run in study.runs if run.chance is not None]
-    floor = [chances[0][name].value if chances and name in chances[0] else 0.0 for name in names]
-    return Table(f"{caption}, if above chance", columns, rows, _marks(rows, floor))
+    chance = {} if study.chance is None else study.chance.metrics
+    floor = [chance.get(name, Estimate(0.0, 0.0, 0.0)) for name in names]
+    return Table(f"{caption}{', if above chance' * bool(chance)}", columns, rows, _marks(rows, floor))
 
 
 def _kept(setting: Setting) -> tuple[float | None, float | None]:
@@ -100,18 +123,19 @@ def _kept(setting: Setting) -> tuple[float | None, float | None]:
     return kept[0].value, kept[1].value if setting.strategy == "fcs+pcs" else None
 
 
-def _marks(rows: Sequence[Sequence[Cell]], floor: Sequence[float]) -> dict[tuple[int, int], str]:
+def _marks(rows: Sequence[Sequence[Cell]], floor: Sequence[Estimate]) -> dict[tuple[int, int], str]:
     """Which pass@k is the best of its strategy and above the floor, and which is worse than MLE."""
     marks: dict[tuple[int, int], str] = {}
     for column in range(4, len(rows[0])):  # the first four say what is compared
         values = {
-            number: cell.value for number, row in enumerate(rows) if isinstance(cell := row[column], Estimate)
+            number: cell for number, row in enumerate(rows) if isinstance(cell := row[column], Estimate)
         }
-        mle = [value for number, value in values.items() if rows[number][0] == STRATEGIES["none"]]
-        for number, value in values.items():
-            rivals = [values[other] for other in values if rows[other][0] == rows[number][0]]
-            is_best = len(rivals) > 1 and value == max(rivals) and value > floor[column - 4]
-            is_worse = bool(mle) and value < max(mle)
+        mle = [found.value for number, found in values.items() if rows[number][0] == STRATEGIES["none"]]
+        for number, found in values.items():
+            rivals = {other: values[other] for other in values if rows[other][0] == rows[number][0]}
+            best = best_above(rivals, floor[column - 4])
+            is_best = len(rivals) > 1 and best is not None and found.value == rivals[best].value
+            is_worse = bool(mle) and found.value < max(mle)
             if is_best or is_worse:
                 marks[number, column] = " ".join(["best"] * is_best + ["worse"] * is_worse)
     return marks

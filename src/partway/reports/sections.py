@@ -60,7 +60,7 @@ SECTIONS = (
         "Every evaluation as a point, pass@1 (the mean of samples as they were drawn) against the largest k: "
         "those of training in the order of their steps, and those of `partway evaluate RUN --temperatures "
         "T,T`. A setting is better than another where its points lie beyond all of the other's. "
-        "Dotted: chance, if `partway evaluate --chance TRAIN --out RUN/evaluations --name chance` was run.",
+        "Dotted: chance, as the same command draws it.",
         figures.frontier,
         absent="This needs evaluations at several steps or temperatures.",
         is_optional=True,

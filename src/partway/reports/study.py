@@ -116,6 +116,11 @@ class Study:
         """Every k for which some setting has a pass@k."""
         return tuple(sorted({k for s in self.settings for r in s.results(self.split) for k in r.ks}))
 
+    @property
+    def chance(self) -> Result | None:
+        """What programs without a model solve, where a run has it."""
+        return next((run.chance for run in self.runs if run.chance is not None), None)
+
     @cached_property
     def estimates(self) -> dict[str, dict[str, Estimate]]:
         """Every metric on the split by setting; intervals are over problems and, if several, over runs."""

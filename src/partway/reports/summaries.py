@@ -137,7 +137,7 @@ def summarize(run: Run | Path) -> RunSummary:
         work,
         (*(remark for remark, is_missing in missing.items() if is_missing), *lost),
         temperatures_of(run),
-        read_result(run.evaluation_file("chance"), None) if "chance" in run.evaluation_names() else None,
+        chance_of(run),
     )
 
 
@@ -159,7 +159,8 @@ def results_of(run: Run, config: Row) -> dict[str, Result]:
     results = {}
     if step is not None:
         results["dev"] = read_result(run.evaluation_file(step), step)
-    names = [name for name in run.evaluation_names() if name != "chance" and temperature_in(name) is None]
+    others = (name for name in run.evaluation_names() if not is_chance(name))
+    names = [name for name in others if temperature_in(name) is None]
     if "test" in names or len(names) == 1:  # it may be called as its file of problems was
         file = run.evaluation_file("test" if "test" in names else names[0])
         results["test"] = read_result(file, step if run.final_step is None else run.final_step)
@@ -174,6 +175,18 @@ def temperatures_of(run: Run) -> dict[float, Result]:
             result = read_result(run.evaluation_file(name), None)
             found[name.rpartition("-T")[0]][temperature] = result
     return max(found.values(), key=len, default={})
+
+
+def chance_of(run: Run) -> Result | None:
+    """What `partway evaluate --chance` has drawn beside the run's results; of several, on test."""
+    names = filter(is_chance, run.evaluation_names())
+    name = max(names, key=lambda one: one in ("chance", "test-chance"), default=None)
+    return None if name is None else read_result(run.evaluation_file(name), None)
+
+
+def is_chance(name: str) -> bool:
+    """Whether an evaluation of this name has no model."""
+    return name.rpartition("-")[2] == "chance"
 
 
 def temperature_in(name: str) -> float | None:

@@ -1,12 +1,17 @@
 from collections import Counter
+from dataclasses import fields, replace
 
+import click
 import pytest
 from languages import Expressions
 
 from partway import PYTHON, Problem
 from partway.errors import ProblemError
+from partway.measuring import commands
 from partway.measuring.chance import Chance
+from partway.measuring.engine_options import EvaluateOptions
 from partway.models.engine import Request, SamplingSettings
+from partway.runs import Run
 from partway.solution import EMPTY
 
 WHEELS = Problem("wheels", "10 ml for each of 2 wheels?", 20, "n0 = 10\nn1 = 2\nanswer = n0 * n1")
@@ -55,3 +60,54 @@ def test_who_has_no_reference_or_a_language_that_is_not_python_is_told():
         Chance([PENS], PYTHON)
     with pytest.raises(ProblemError, match="chance is not known for Expressions"):
         Chance([WHEELS], Expressions())
+
+
+def summary(chance=None, temperature=0.8, **metrics):
+    """A summary of numbers, each with an interval of 5 points on either side."""
+    estimates = {
+        name.replace("_at_", "@"): {"value": value, "low": value - 0.05, "high": value + 0.05}
+        for name, value in {**metrics, "unique": 0.5}.items()
+    }
+    drawn = {"problems": 8, "samples": 5, "pass1_samples": 0, "temperature": temperature}
+    return {**drawn, "chance": chance, "metrics": estimates}
+
+
+def test_the_best_temperature_has_a_star_where_it_is_above_chance(capsys):
+    cold = summary(temperature=0.2, pass_at_1=0.4, pass_at_5=0.45, true_pass_at_1=0.3, true_pass_at_5=0.4)
+    hot = summary(temperature=1.5, pass_at_1=0.2, pass_at_5=0.55, true_pass_at_1=0.1, true_pass_at_5=0.5)
+    chance = summary("train", pass_at_1=0.1, pass_at_5=0.52, true_pass_at_1=0.1, true_pass_at_5=0.3)
+    commands.show_temperatures([cold, hot, chance])
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[-6:]]
+    assert rows == [
+        ["0.2", "40.0%*", "45.0%", "50.0%"],
+        ["without", "luck", "30.0%*", "40.0%"],
+        ["1.5", "20.0%", "55.0%", "50.0%"],
+        ["without", "luck", "10.0%", "50.0%*"],
+        ["chance", "10.0%", "52.0%", "50.0%"],
+        ["without", "luck", "10.0%", "30.0%"],
+    ]
+    commands.show_temperatures([cold, hot])
+    assert "*" not in capsys.readouterr().out, "without chance nobody knows"
+    commands.show_summary(hot, chance)
+    rows = [line.split()[:2] + line.split()[5:6] for line in capsys.readouterr().out.splitlines()[2:6]]
+    assert rows == [
+        ["pass@1", "20.0%*", "10.0%"],
+        ["pass@5", "55.0%", "52.0%"],
+        ["true_pass@1", "10.0%", "10.0%"],
+        ["true_pass@5", "50.0%*", "30.0%"],
+    ]
+
+
+def test_a_run_at_several_temperatures_takes_chance_from_what_it_learned(tmp_path, caplog):
+    run, asked = Run(tmp_path / "run"), dict.fromkeys(field.name for field in fields(EvaluateOptions))
+    run.write_config({})
+    run.write_problems("train", [WHEELS])
+    options = EvaluateOptions(**{**asked, "model": str(run.directory), "temperatures": "0.4,1.2"})
+    with click.Context(commands.command):
+        floor = commands._floor(options, tmp_path / "test.jsonl")
+    assert (floor.chance, floor.name) == (str(run.problems_file("train")), "test-chance")
+    assert commands._floor(replace(options, temperatures=None), tmp_path / "test.jsonl") is None
+    run.write_problems("train", [replace(WHEELS, reference=None)])
+    with caplog.at_level("INFO"), click.Context(commands.command):
+        assert commands._floor(options, tmp_path / "test.jsonl") is None
+    assert "no line for chance: chance needs problems with a reference" in caplog.text

@@ -9,7 +9,7 @@ from partway.errors import RunError
 from partway.evaluation import Estimate
 from partway.reports import write_report
 from partway.reports.number_tables import to_html
-from partway.reports.numbers import objectives_table, runs_table, settings_table, work_table
+from partway.reports.numbers import objectives_table, results_table, runs_table, settings_table, work_table
 from partway.reports.page import page
 from partway.reports.study import study_of
 from partway.reports.summaries import Result, summarize
@@ -59,6 +59,22 @@ def test_the_best_of_a_strategy_and_those_below_mle_are_marked(compared):
     shown = to_html(table)
     assert '<td class="number worse"><b>20.0</b>' in shown
     assert '<td class="number best"><b>40.0</b>' in shown
+
+
+def test_chance_has_a_row_and_bold_is_the_best_that_is_above_it(compared):
+    chance = Result(None, 5, 6, {"pass@1": Estimate(0.1, 0.1, 0.1), "pass@6": Estimate(0.65, 0.6, 0.7)})
+    *others, last = compared.runs
+    beside = study_of([*others, replace(last, chance=chance)])
+    table = results_table(beside)
+    names = [column.heading for column in table.columns]
+    floor = dict(zip(names, table.rows[-1], strict=True))
+    assert floor["setting"] == "chance, no model"
+    assert [floor[name].value for name in ("pass@1", "pass@6")] == [0.1, 0.65]
+    assert len(table.rows[-1]) == len(names), "differences to the baseline are left empty"
+    assert table.marks == {(2, names.index("pass@1")): "best", (3, names.index("pass@6")): "best"}
+    assert (1, 5) not in objectives_table(beside).marks, "0.60 at k=6 is not above 0.65"
+    without = results_table(compared)
+    assert (without.marks, len(without.rows)) == ({}, 4), "without chance nobody knows"
 
 
 def test_one_objective_alone_is_no_comparison(tmp_path):

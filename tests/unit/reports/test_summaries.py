@@ -282,14 +282,14 @@ def test_verdicts_have_one_name_in_files_reports_explorer_and_progress():
 
 def test_temperatures_and_chance_are_read_beside_the_result_and_not_as_it(tmp_path):
     run = write_run(tmp_path / "run", tested=True)
-    for name in ("test-T0.4", "test-T1.2", "other-T0.4", "chance"):
+    for name in ("test-T0.4", "test-T1.2", "other-T0.4", "other-chance", "test-chance"):
         for path in run.evaluations_directory.glob("test.*"):
             shutil.copy(path, path.with_name(path.name.replace("test", name, 1)))
     summary = summarize(run)
     assert summary.results["test"].path.stem == "test"
     assert sorted(summary.temperatures) == [0.4, 1.2]
     assert {result.path.stem for result in summary.temperatures.values()} == {"test-T0.4", "test-T1.2"}
-    assert summary.chance.path.stem == "chance"
+    assert summary.chance.path.stem == "test-chance"
     (run.evaluations_directory / "test.json").rename(run.evaluations_directory / "only.json")
     assert summarize(run).results["test"].path.stem == "only", "the only one that is neither"
 
