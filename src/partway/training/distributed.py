@@ -119,8 +119,8 @@ def whole_weights(model: Any) -> Iterator[None]:
 
 @contextmanager
 def sampling_mode(trainer: SelfSamplingTrainer, engine: Engine) -> Iterator[None]:
-    """No dropout, no checkpointing of activations; all weights here, and told to the engine."""
-    with evaluating(trainer.model), whole_weights(trainer.model):
+    """No dropout, no checkpointing; all weights here, told to the engine, and cast once for all forwards."""
+    with evaluating(trainer.model), whole_weights(trainer.model), trainer.accelerator.autocast():
         engine.update(trainer.model, trainer.state.global_step)
         yield
 

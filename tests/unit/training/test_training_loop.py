@@ -3,9 +3,11 @@
 import math
 from collections import Counter
 from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 from training_cases import SMALL, ScriptedEngine, apples, small_trainer, tiny_gpt_neo
 
 from partway.buffer import Verdict
@@ -161,6 +163,30 @@ def test_sampling_is_without_dropout_also_under_gradient_checkpointing(tmp_path)
     Watching(tiny_gpt_neo(problems), args, problems).train()
     assert not any(modes[2])
     assert all(modes[3]), "training goes on with dropout"
+
+
+def test_exploring_in_mixed_precision_casts_every_weight_once(tmp_path):
+    class Casts(TorchDispatchMode):
+        seen: ClassVar = Counter()
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            if func is torch.ops.aten._to_copy.default:
+                self.seen[args[0].data_ptr()] += 1
+            return func(*args, **kwargs or {})
+
+    class Watching(SelfSamplingTrainer):
+        def explore(self, problems):
+            with Casts():
+                super().explore(problems)
+
+    problems = apples(4)
+    settings = {**SMALL, "max_steps": 1, "eval_strategy": "no", "bf16": True}
+    trainer = Watching("tiny", SelfSamplingConfig(output_dir=str(tmp_path / "run"), **settings), problems)
+    trainer.train()
+    weights = {weight.data_ptr() for weight in trainer.model.parameters() if weight.dim() == 2}
+    casts = [count for place, count in Casts.seen.items() if place in weights]
+    assert casts
+    assert max(casts) == 1
 
 
 @pytest.mark.parametrize("settings", [{"bf16": True}, {"use_peft": True}, {"gradient_checkpointing": True}])
