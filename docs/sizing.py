@@ -93,16 +93,23 @@ def hours(settings: Mapping[str, Any], size: Size) -> tuple[float, float]:
 
 
 def table(directory: Path) -> str:
-    """A row for every experiment of a directory of configurations."""
-    rows = ["| | GB | hours learning | hours exploring |", "| --- | ---: | ---: | ---: |"]
+    """A row for every experiment of a directory of configurations; those that need the same share one."""
+    found: dict[str, list[str]] = {}
     for path in sorted(directory.glob("*_*.yaml")):
         settings = read_settings(path)
         if "model_name_or_path" not in settings or "self_sampling" not in settings:
             continue  # a part that others are based on
         size = SIZES[settings["model_name_or_path"]]
         learning, exploring = hours(settings, size)
-        rows.append(f"| `{path.stem}` | {memory(settings, size):.0f} | {learning:.1f} | {exploring:.1f} |")
+        needed = f"{memory(settings, size):.0f} | {learning:.1f} | {exploring:.1f}"
+        found.setdefault(needed, []).append(path.stem)
+    rows = ["| | GB | hours learning | hours exploring |", "| --- | ---: | ---: | ---: |"]
+    rows += [f"| `{names[0]}`{_others(names)} | {needed} |" for needed, names in found.items()]
     return "\n".join(rows)
+
+
+def _others(names: list[str]) -> str:
+    return f" and {len(names) - 1} more" if len(names) > 1 else ""
 
 
 CHANGES: dict[str, dict[str, Any]] = {

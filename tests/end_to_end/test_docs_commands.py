@@ -41,7 +41,6 @@ NOT_RUN = {  # how a command or an example begins
     "export VLLM_SERVER_DEV_MODE": "a GPU",
     "CUDA_VISIBLE_DEVICES": "a GPU",
     "kill %1": "a GPU",
-    "#!/bin/bash": "a cluster",
     "accelerate launch": "several processes: tests/end_to_end/test_distributed.py",
     "torchrun": "several processes: tests/end_to_end/test_distributed.py",
     "python -m benchmarks serve": "a server: tests/servers/test_vllm.py",

@@ -64,7 +64,7 @@ def test_the_image_asks_for_extras_and_a_torch_that_exist():
     assert set(re.findall(r"torch==\S+", runs)) == {pinned[1]}
 
 
-@pytest.mark.parametrize("name", ["slurm.sbatch", "torchrun.sh"])
+@pytest.mark.parametrize("name", ["servers.sbatch", "slurm.sbatch", "torchrun.sh"])
 def test_scripts_for_clusters_parse(name: str):
     shell = shutil.which("bash")
     assert shell is not None
@@ -105,6 +105,25 @@ def test_a_job_of_slurm_that_is_stopped_in_time_is_queued_again(tmp_path: Path, 
         assert asked.endswith("saved\nrequeue 7\n"), "only what is saved is queued again"
         assert "--nnodes=2 --nproc_per_node=4" in asked
         assert "-m partway train train.yaml --resume auto --seed 1" in asked
+
+
+def test_the_first_node_learns_from_a_server_for_each_gpu_of_the_others(tmp_path: Path):
+    fakes = {
+        "scontrol": "printf 'n0\\nn1\\nn2\\n'",
+        "srun": 'case $* in *accelerate*) echo "$@" > asked ;; esac',
+    }
+    for name, body in fakes.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\n{body}\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    environment = {**os.environ, "SLURM_JOB_NODELIST": "n", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    command = ["bash", str(CLUSTER / "servers.sbatch"), "config.yaml", "--seed", "1"]
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True)
+    asked = (tmp_path / "asked").read_text(encoding="utf-8")
+    assert "--nodelist=n0 accelerate launch" in asked
+    assert "-m partway train config.yaml --resume auto" in asked
+    [engine] = re.findall(r"--engine (\S+)", asked)
+    assert engine.split(",")[:-1] == [f"http://n{n}:{8000 + port}" for n in (1, 2) for port in range(4)]
+    assert asked.endswith("--seed 1\n")
 
 
 def test_the_options_of_the_scripts_exist():
