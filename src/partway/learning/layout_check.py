@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
 import torch.distributed
 from accelerate.utils import broadcast_object_list, extract_model_from_parallel
 from torch import Tensor, nn
+from torch.linalg import vector_norm
 
 from partway import registry
 from partway.errors import one_line
@@ -104,7 +104,7 @@ def _same_log_probs(model: nn.Module, layout: Layout, pad_id: int) -> bool:
         return score(model, [Bundle(Flat(), rows)], alone, pad_id)
 
     expected, different = plain()
-    scale = (different - expected).norm()
+    scale = vector_norm(different - expected)
     return agrees(model, found[: len(beginnings)], expected, scale, lambda: plain()[0])
 
 
@@ -127,7 +127,7 @@ def _same_gradient(model: nn.Module, layout: Layout, pad_id: int) -> bool:
     first = [learning[moved[0]]]
     (found,) = gradients(layout, first)
     plain = expected[moved[0]]
-    return agrees(model, found, plain, plain.norm(), lambda: gradients(Flat(), first)[0])
+    return agrees(model, found, plain, vector_norm(plain), lambda: gradients(Flat(), first)[0])
 
 
 def _example(model: nn.Module, longest: int) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
@@ -160,9 +160,9 @@ def agrees(
     that the difference that matters is small too. In shorter floats it counts when it is larger than what
     rounding does to the plain way.
     """
-    error = (found - expected).norm()
+    error = vector_norm(found - expected)
     if is_exact(model):
-        return bool(error <= EXACT * scale + torch.finfo(expected.dtype).eps * expected.norm())
+        return bool(error <= EXACT * scale + torch.finfo(expected.dtype).eps * vector_norm(expected))
     rounding = registry.parts("checks").get("rounding")
     allowed = scale / 2 if rounding is None else rounding.load()(model, expected, plain)
     # Never so much that a mistake would pass.
