@@ -158,7 +158,9 @@ def sampling_step(
 
     from partway.models.engine import SamplingSettings
     from partway.sampling.drawing import streams
-    from partway.sampling.samplers import SamplingTask, checked_sampler
+    from partway.sampling.frontier import SamplingTask
+    from partway.sampling.local_engine import fastest_sampler
+    from partway.sampling.samplers import checked_sampler
 
     rng, size = random.Random(1), language_model.model.config.vocab_size
     prompts = [[rng.randrange(2, size) for _ in range(prompt)] for _ in range(batch)]
@@ -170,7 +172,7 @@ def sampling_step(
         budget=batch,
         is_end=np.zeros(size, bool),
     )
-    sampler = checked_sampler(language_model.model)
+    sampler = checked_sampler(language_model.model, fastest_sampler(language_model.model))
 
     def step() -> None:
         with torch.no_grad():

@@ -1,8 +1,8 @@
-"""Attention on trees: a node attends to its ancestors, and little else is computed.
+"""Attention on trees: a node attends to its ancestors, and hardly anything else is computed.
 
-Nodes are in preorder, so all that a block of consecutive nodes can see is the block itself and the ancestors
-of its first node. Attention is computed block by block on just those keys: its cost grows with the depth of
-the trees, not with the length of the row, and several trees in one row cost no more than each alone.
+Nodes are in preorder, so a block of consecutive nodes can see only itself and the ancestors of its first
+node. Attention is computed block by block on these keys: its cost grows with the depth of the trees, not with
+the length of the row, and several trees in one row cost no more than each alone.
 
 A `TreeMask` is handed to the model in place of an attention mask. Models pass it on unread to
 `scaled_dot_product_attention`, where it takes over; nothing in the model is replaced or configured.
@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from torch import Tensor, cat, split
 from torch.nn.functional import pad, scaled_dot_product_attention
 
-from partway import registry
 from partway.learning.passes import Refusal
 from partway.learning.token_tree import Integers
 
 BLOCK = 64  # nodes: fewer would be too many products, more would look at too much that is masked
+WORTH_CUTTING = 1024  # keys that need not be gathered; the operations added in each layer take as long
 
 
 class TreeMask(Tensor):
@@ -56,8 +56,7 @@ def blocks(ends: Integers) -> list[NDArray[Any]]:
     ]
     nodes = np.minimum(np.arange(len(seen) * BLOCK), len(ends) - 1).reshape(len(seen), BLOCK, 1)
     found: list[NDArray[Any]] = []
-    cutting = registry.parts("learning").get("stretches")
-    for stretch in cutting.load()([*map(len, seen)]) if cutting else [slice(len(seen))]:
+    for stretch in _stretches([*map(len, seen)]):
         some = seen[stretch]
         keys = np.zeros((len(some), max(map(len, some))), dtype=np.int64)
         until = np.zeros_like(keys)  # no node comes before 0, so padding is never seen
@@ -67,6 +66,22 @@ def blocks(ends: Integers) -> list[NDArray[Any]]:
         allowed = (nodes[stretch] >= keys[:, None]) & (nodes[stretch] < until[:, None])
         found += [keys, allowed[:, None]]
     return found
+
+
+def _stretches(sizes: Sequence[int], first: int = 0) -> list[slice]:
+    """Blocks that see about as many keys; of each stretch, all are padded to the one that sees most.
+
+    >>> _stretches([300] * 5 + [90] * 15)
+    [slice(0, 5, None), slice(5, 20, None)]
+    """
+    counts = np.arange(1, len(sizes))
+    before = counts * np.maximum.accumulate(sizes)[:-1]
+    after = counts[::-1] * np.maximum.accumulate(sizes[::-1])[-2::-1]
+    whole = len(sizes) * max(sizes)
+    if whole - (before + after).min(initial=whole) < max(WORTH_CUTTING, whole / 4):
+        return [slice(first, first + len(sizes))]
+    cut = int((before + after).argmin()) + 1
+    return _stretches(sizes[:cut], first) + _stretches(sizes[cut:], first + cut)
 
 
 def tree_mask(length: int, *seen: Tensor) -> TreeMask:

@@ -1,4 +1,4 @@
-"""Text to tokens and back: a question as the model is asked it, then one step per line.
+"""Turns text into tokens and back: a question as the prompt has it, then one step per line.
 
 Solutions are tokenised step by step and concatenated, so the tokens of a prefix are a prefix of the tokens,
 whatever a tokenizer would merge across lines.
@@ -7,11 +7,13 @@ whatever a tokenizer would merge across lines.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from threading import Lock
 from typing import Any, Protocol
 
+import numpy as np
 from jinja2 import TemplateError
 
 from partway.errors import ModelError, ProblemError, shown
@@ -257,3 +259,31 @@ def rendered(tokenizer: Any, chat: list[dict[str, str]], **settings: Any) -> str
     except (TemplateError, TypeError):  # templates refuse chats that they do not know
         return None
     return text
+
+
+class AnswerWatch:
+    """Recognises finished rows by their tokens; a row whose end it misses goes on to end-of-text."""
+
+    def __init__(self, codec: Codec, vocabulary_size: int, language: Language) -> None:
+        self.codec = codec
+        self.language = language
+        texts = codec.token_texts(vocabulary_size)
+        self.newlines = frozenset(token for token, text in enumerate(texts) if "\n" in text)
+        self.has_newline = np.array(["\n" in text for text in texts])
+        self._line = lru_cache(maxsize=1 << 16)(codec.decode)
+
+    def closes(self, tokens: Sequence[int]) -> bool:
+        """Whether `tokens`, the last of which has a newline, end the solution."""
+        # Lines are few and known, whole texts are many: each line is decoded once.
+        text = "".join(map(self._line, self._lines(tokens)))
+        return self.language.end(text) is not None or self.codec.end_of_answer(text) is not None
+
+    def _lines(self, tokens: Sequence[int]) -> Iterator[tuple[int, ...]]:
+        """The tokens up to each newline, and those that follow the last."""
+        start = 0
+        for place, token in enumerate(tokens, 1):
+            if token in self.newlines:
+                yield tuple(tokens[start:place])
+                start = place
+        if start < len(tokens):
+            yield tuple(tokens[start:])

@@ -1,1 +1,1 @@
-"""Sampling from P_theta: guided sampling (Algorithm 2), on a tree that draws equal beginnings once."""
+"""Sampling from P_theta: guided sampling (Algorithm 2), on a tree that computes equal beginnings once."""

@@ -1,8 +1,8 @@
-"""Keys and values of the sampling tree's rows, in slots that are copied only when a row splits or moves.
+"""The key/value cache of the sampling tree: a slot for each row, copied only if a row splits or moves.
 
-Rows are right-aligned: whatever its length, a row's last cached token stands at index `end - 1`. So one
-forward appends to all of them at once, distances between a row's tokens are distances between indices
-(GPT-Neo's local attention counts those), and what lies to the left of a row is masked.
+Rows are right-aligned: the last cached token of every row stands at index `end - 1`. So one forward pass
+appends to all of them, distances between a row's tokens are distances between indices (which GPT-Neo's local
+attention counts), and what stands to the left of a row is masked.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from torch import Tensor
 from transformers import Cache, DynamicCache, PreTrainedModel
 
 from partway.learning.passes import Refusal, uploaded
+from partway.learning.token_tree import Integers
 
 ROOM = 64  # tokens that can be appended before the window is moved back
-
-Integers = NDArray[np.int64]
 
 
 class RowCache(Cache):  # type: ignore[misc]  # transformers is untyped
@@ -152,7 +151,7 @@ def aligned(states: Tensor, places_RW: Tensor) -> Tensor:
     return found.view(len(flat), *places_RW.shape, states.shape[3]).transpose(0, 1)
 
 
-def place(parents_C: NDArray[np.int64]) -> NDArray[np.int64]:
+def place(parents_C: Integers) -> Integers:
     """Slots for children, sorted by parent: 0 .. len-1, with as few moves as possible.
 
     The first child of a parent stays in the parent's slot unless that is dropped; the others fill the gaps.

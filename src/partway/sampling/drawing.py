@@ -1,8 +1,8 @@
-"""Draw tokens from the settings' distribution over the vocabulary, by a uniform number per sample and depth.
+"""Draws tokens, with one uniform number for each sample and position.
 
-Every sample owns a stream of uniform numbers that is a function of the seed, the prompt's key and the
-sample's index alone. A token is the inverse of the cumulative distribution at the sample's next number,
-so what a sample becomes does not depend on which other samples are drawn, when, or beside what.
+Every sample has its own stream of uniform numbers, which depends only on the seed, the prompt's key and the
+sample's index. A token is the inverse of the cumulative distribution at the next number of the stream, so
+what a sample becomes does not depend on the samples drawn with it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from partway.errors import ModelError
+from partway.learning.token_tree import Integers
 from partway.models.engine import SamplingSettings
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: what SplitMix64 counts in
 UNIFORM_BITS = 40  # so that a uniform number plus a row number below 2^13 is an exact float64
 MAX_CELLS = 4096  # longest cumulative distribution held in float64 per row
-
-Integers = NDArray[np.int64]
 
 
 def step_seed(seed: int, step: int, purpose: str) -> int:
@@ -36,7 +35,7 @@ def streams(seed: int, key: str, count: int) -> NDArray[np.uint64]:
     return _mixed(start + GOLDEN * np.arange(1, count + 1, dtype=np.uint64))
 
 
-def uniforms(streams_S: NDArray[np.uint64], depths_S: NDArray[np.int64]) -> NDArray[np.float64]:
+def uniforms(streams_S: NDArray[np.uint64], depths_S: Integers) -> NDArray[np.float64]:
     """Each stream's number in [0, 1) at its depth."""
     bits = _mixed(streams_S + GOLDEN * (depths_S.astype(np.uint64) + np.uint64(1)))
     return (bits >> np.uint64(64 - UNIFORM_BITS)).astype(np.float64) * 2.0**-UNIFORM_BITS

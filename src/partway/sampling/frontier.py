@@ -1,14 +1,14 @@
-"""The frontier of a sampling tree: its live rows, the samples they hold, and one step of all of them.
+"""The frontier of a sampling tree: its live rows, the samples they hold, and the step that extends all.
 
 Array names end in their axes: R rows, S samples, C children, V vocabulary, L completion length.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,16 +18,14 @@ from transformers import DynamicCache, PreTrainedModel
 
 from partway.learning.passes import logits_at, uploaded
 from partway.learning.tree_attention import blocks, tree_mask
-from partway.sampling.cache import place
+from partway.models.engine import SamplingSettings
+from partway.models.text import AnswerWatch
+from partway.sampling.cache import Integers, place
 from partway.sampling.drawing import draw, fetched, to_draw_from, uniforms
-
-if TYPE_CHECKING:
-    from partway.sampling.samplers import SamplingTask
 
 PREFILL_TOKENS = 8192  # prompts are read in batches of at most this many tokens, padding included
 WORTH_READING_APART = 32  # tokens with which all of them begin
 
-Integers = NDArray[np.int64]
 Streams = NDArray[np.uint64]
 
 ROW = np.dtype(
@@ -45,6 +43,27 @@ ROW = np.dtype(
 # What has ended of one prompt: the tokens drawn, end-of-text too, and whether they are finished (not cut off
 # by length), to the number of samples that drew them, their log-probability and how many were read ahead.
 Ended = dict[tuple[tuple[int, ...], bool], tuple[int, float, int]]
+
+
+@dataclass(frozen=True)
+class SamplingTask:
+    """Of each prompt the streams of random numbers of its samples, and the longest completion.
+
+    At most `budget` rows are held at a time, of at most `prompt_budget` prompts (None: of any). A completion
+    ends with a token that `is_end`, or where `watch` sees the end of a solution. Prompts of at most
+    `longest_packed` tokens may be read in one row, each attending to itself.
+    """
+
+    prompts: Sequence[Sequence[int]]
+    streams: Sequence[Streams]
+    limits: Sequence[int]
+    settings: SamplingSettings
+    budget: int
+    is_end: NDArray[np.bool_]
+    watch: AnswerWatch | None = None
+    longest_packed: int = 0
+    prompt_budget: int | None = None
+    on_drawn: Callable[[int], None] | None = None  # told how many samples have ended
 
 
 @dataclass(frozen=True, slots=True)

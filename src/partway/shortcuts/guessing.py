@@ -26,11 +26,12 @@ from transformers import PreTrainedModel
 
 from partway.learning.passes import uploaded
 from partway.models.engine import Request
-from partway.models.text import Codec
+from partway.models.text import AnswerWatch, Codec
 from partway.sampling.cache import RowCache
 from partway.sampling.drawing import draw, fetched, to_draw_from
-from partway.sampling.frontier import Children, Frontier, Integers, Streams
-from partway.sampling.samplers import AnswerWatch, Drawn, Sampler, SamplingTask, TreeSampler, complete_on
+from partway.sampling.frontier import Children, Frontier, Integers, SamplingTask, Streams
+from partway.sampling.local_engine import TreeSampler, complete_on
+from partway.sampling.samplers import Drawn, Sampler
 from partway.shortcuts.gaps import GappedRowCache
 
 LONGEST_GUESS = 8
@@ -278,6 +279,10 @@ class GuessingSampler:
     def fallback(self) -> Sampler:
         """The tree that does not guess."""
         return self.tree
+
+    def hindrance(self, model: PreTrainedModel) -> str | None:
+        """What hinders the tree."""
+        return self.tree.hindrance(model)
 
     def complete(self, model: PreTrainedModel, task: SamplingTask) -> Drawn:
         """Every sample that the task asks for."""

@@ -18,8 +18,8 @@ from transformers import Cache, PreTrainedModel
 
 from partway.learning.passes import logits_at, uploaded
 from partway.sampling.drawing import draw, fetched, to_draw_from, uniforms
-from partway.sampling.frontier import Ended, Integers, Streams
-from partway.sampling.samplers import Drawn, Sampler, SamplingTask
+from partway.sampling.frontier import Ended, Integers, SamplingTask, Streams
+from partway.sampling.samplers import Drawn, Sampler
 
 KEPT = ("past_key_values", "cache_params", "state")  # what models call what they keep of a text
 
@@ -206,6 +206,10 @@ class Marching:
         """The next slower way."""
         assert self.next is not None, "whole texts are right for any causal model"
         return self.next
+
+    def hindrance(self, model: PreTrainedModel) -> str | None:
+        """Nothing."""
+        return None
 
     def complete(self, model: PreTrainedModel, task: SamplingTask) -> Drawn:
         """One group of rows after the other."""

@@ -12,7 +12,6 @@ PARTS: Parts = {
         "shared_prompt": Part("partway.shortcuts.after_prompt:SHARED_PROMPT", "A prompt read once."),
     },
     "learning": {
-        "stretches": Part("partway.shortcuts.stretches:stretches", "Long trees apart from short ones."),
         "smaller_passes": Part("partway.shortcuts.smaller_passes:learn", "What fits into a GPU's memory."),
     },
     "checks": {

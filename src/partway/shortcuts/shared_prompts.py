@@ -22,7 +22,8 @@ from torch.nn.functional import pad, scaled_dot_product_attention
 from transformers import Cache, DynamicCache, PreTrainedModel
 
 from partway.sampling.cache import Integers, aligned, places_of
-from partway.sampling.samplers import TreeSampler, token_bytes, windows
+from partway.sampling.local_engine import TreeSampler, token_bytes
+from partway.sampling.samplers import windows
 from partway.shortcuts.gaps import GappedRowCache
 
 # Bytes of a token's keys and values; with fewer, launching more operations costs more. On a GPU it always

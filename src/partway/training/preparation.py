@@ -1,4 +1,4 @@
-"""What a run begins with: its model, problems that the model can learn from, and their first buffers."""
+"""What a run begins with: its model, the problems it can learn from, their first buffers, and its engine."""
 
 from __future__ import annotations
 
@@ -17,17 +17,21 @@ from partway.errors import ConfigError, ModelError, ProblemError, one_line
 from partway.language import Language, Trace
 from partway.language.language import flaw_of
 from partway.language.named import settings_of
+from partway.models.engine import Engine
 from partway.models.loading import LanguageModel, load_model
 from partway.models.tiny import build_tiny_model, sizes_of
 from partway.problem import Problem
 from partway.problems import ProblemSource, collecting_later, load_problems
 from partway.runs import read_rows
+from partway.sampling.local_engine import LocalEngine
 from partway.training.config import SelfSamplingConfig
 from partway.training.resuming import check_writable
 from partway.training.shared_buffers import Buffers
 
 if TYPE_CHECKING:
     from peft import PeftConfig
+
+    from partway.training.trainer import SelfSamplingTrainer
 
 MOST_TOKENS, SPARE_TOKENS = 2, 16  # no tokenizer makes more of an ASCII character, and at the ends of a text
 
@@ -261,3 +265,27 @@ def named_model(name: str, config: SelfSamplingConfig, problems: Sequence[Proble
         return build_tiny_model(problems, seed=config.seed, directory=None, asking=config.asking, **sizes)
     device = config.device if config.bits else "cpu"  # Trainer moves it, unless it is quantised
     return load_model(name, dtype=config.dtype, device=device, asking=config.asking, bits=config.bits)
+
+
+def engine_of(trainer: SelfSamplingTrainer, language_model: LanguageModel) -> Engine:
+    """The servers of the settings, if there are any, else the sampling tree on the model that is trained."""
+    args, language = trainer.args, trainer.language
+    if not args.servers or trainer.replay is not None:
+        layout = trainer.scorer.layout
+        return LocalEngine(language_model, language=language, layout=layout, memory=args.sampling_memory)
+    engine: Engine = registry.part("engines", "training")(trainer, language_model)
+    return engine
+
+
+def explorer_of(trainer: SelfSamplingTrainer, engine: Engine) -> tuple[Engine, Engine]:
+    """What evaluations ask, and what exploring asks: the same engine, unless the settings say more.
+
+    A folder around the method gives it weights seldom, or asks ahead. With `replay` the samples of that run
+    take the place of new ones.
+    """
+    pair = engine, engine
+    if trainer.replay is not None:
+        pair = registry.part("explorers", "recorded")(engine, trainer.replay)
+    elif trainer.args.weight_sync_steps > 1 or trainer.args.explore_ahead:
+        pair = engine, registry.part("explorers", "ahead")(trainer, engine)
+    return pair

@@ -1,7 +1,7 @@
 """Algorithms 1 and 3 on transformers' Trainer: explore the batch, learn from the buffers.
 
-Precision, accumulation, optimiser, schedule and distribution are Trainer's. Tokens, packing and execution are
-below `sample_solutions`, `losses` and `trace_all`; the run directory is the recorder's.
+Trainer does precision, accumulation, optimiser, schedule and distribution. `sample_solutions`, `losses` and
+`trace_all` hide tokens, packing and execution; the recorder writes the run directory.
 """
 
 from __future__ import annotations
@@ -33,11 +33,10 @@ from partway.sampling.guided import Guide, sample_solutions
 from partway.training.account import Account, Learned
 from partway.training.config import SelfSamplingConfig
 from partway.training.distributed import backward, maxima, placed, sampling_mode, stopping_together
-from partway.training.engines import engine_of, explorer_of
 from partway.training.evaluating import evaluated, settle_tie
 from partway.training.kept_targets import KeptTargets
 from partway.training.order import Batches, ProblemLoader
-from partway.training.preparation import material
+from partway.training.preparation import engine_of, explorer_of, material
 from partway.training.recording import Recorder
 from partway.training.resuming import group_settings
 

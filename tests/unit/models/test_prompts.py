@@ -16,10 +16,9 @@ from partway.learning.token_tree import Target, Targets
 from partway.models.engine import Request, SamplingSettings
 from partway.models.loading import load_model
 from partway.models.prompts import FENCE, Asking
-from partway.models.text import Codec, TemplatePrompt, plain_prompt, prompt_of
+from partway.models.text import AnswerWatch, Codec, TemplatePrompt, plain_prompt, prompt_of
 from partway.models.tiny import train_tokenizer
 from partway.sampling.local_engine import LocalEngine
-from partway.sampling.samplers import AnswerWatch
 from partway.solution import EMPTY, Solution
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 

@@ -24,8 +24,7 @@ from partway.learning.layouts import Flat, Tree
 from partway.models.engine import Request, SamplingSettings
 from partway.models.loading import load_model
 from partway.sampling import frontier, local_engine
-from partway.sampling.local_engine import LocalEngine
-from partway.sampling.samplers import TreeSampler
+from partway.sampling.local_engine import LocalEngine, TreeSampler
 from partway.shortcuts import guessing
 from partway.shortcuts.after_prompt import SharedPrompt
 from partway.shortcuts.gaps import GappedRowCache
@@ -70,7 +69,7 @@ def count_forwards(monkeypatch):
         return read(self, texts, ahead)
 
     # The check at start draws too, which is not to be counted.
-    monkeypatch.setattr(local_engine, "checked_sampler", lambda model, pad_id: TreeSampler())
+    monkeypatch.setattr(local_engine, "checked_sampler", lambda model, wanted, pad_id: TreeSampler())
     monkeypatch.setattr(frontier.Frontier, "_run", watched)
     monkeypatch.setattr(frontier.Frontier, "_read_packed", watched_read)
     return seen

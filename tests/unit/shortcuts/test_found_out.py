@@ -7,6 +7,7 @@ from scoring_cases import tiny
 from partway.learning import layout_check
 from partway.learning.layout_check import checked_layout
 from partway.sampling import samplers
+from partway.sampling.local_engine import TreeSampler
 from partway.sampling.samplers import checked_sampler
 from partway.shortcuts import found_out
 
@@ -33,10 +34,10 @@ def checks(monkeypatch, tmp_path):
 
 
 def test_a_large_model_is_checked_once_and_found_the_same_again(checks):
-    first = checked_layout(tiny("bloom")), checked_sampler(tiny("bloom"))
+    first = checked_layout(tiny("bloom")), checked_sampler(tiny("bloom"), TreeSampler())
     assert len(checks) > 2, "its fallbacks are checked too"
     checks.clear()
-    assert (checked_layout(tiny("bloom")), checked_sampler(tiny("bloom"))) == first
+    assert (checked_layout(tiny("bloom")), checked_sampler(tiny("bloom"), TreeSampler())) == first
     assert checks == []
 
 

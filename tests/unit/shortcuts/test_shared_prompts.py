@@ -17,8 +17,8 @@ from transformers import GPTNeoConfig, MistralConfig
 from partway.learning.layouts import Tree
 from partway.models.engine import SamplingSettings
 from partway.sampling import frontier
-from partway.sampling.local_engine import LocalEngine
-from partway.sampling.samplers import TreeSampler, checked_sampler, token_bytes
+from partway.sampling.local_engine import LocalEngine, TreeSampler, fastest_sampler, token_bytes
+from partway.sampling.samplers import checked_sampler
 from partway.shortcuts import shared_prompts
 from partway.shortcuts.marching import OWN_CACHE
 from partway.shortcuts.shared_prompts import SharedPromptCache
@@ -133,18 +133,23 @@ def bare(config):
     return spelled_model(config).model.eval()
 
 
+def sampler_of(config):
+    model = bare(config)
+    return checked_sampler(model, fastest_sampler(model))
+
+
 def test_prompts_are_shared_where_keys_and_values_are_large_and_attention_sees_everything(monkeypatch):
     llama, windowed, local = family("llama"), family("mistral"), family("gpt_neo")
     assert isinstance(windowed, MistralConfig)
     assert windowed.sliding_window
     assert isinstance(local, GPTNeoConfig)
-    assert checked_sampler(bare(llama)) == TreeSampler(), "too small to be worth it"
+    assert sampler_of(llama) == TreeSampler(), "too small to be worth it"
     monkeypatch.setattr(shared_prompts, "WORTH_SHARING", 1)
-    assert checked_sampler(bare(llama)) == SHARED
-    assert checked_sampler(bare(windowed)) == TreeSampler()
-    assert checked_sampler(bare(local)) == TreeSampler()
+    assert sampler_of(llama) == SHARED
+    assert sampler_of(windowed) == TreeSampler()
+    assert sampler_of(local) == TreeSampler()
     llama._attn_implementation = "eager"
-    assert checked_sampler(bare(llama)) == TreeSampler()
+    assert sampler_of(llama) == TreeSampler()
 
 
 def test_a_model_for_which_it_is_wrong_gets_whole_rows(monkeypatch, caplog):

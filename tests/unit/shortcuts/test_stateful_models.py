@@ -23,8 +23,8 @@ from transformers import LlamaForCausalLM
 
 from partway.learning.scoring import Scorer
 from partway.models.engine import SamplingSettings
-from partway.sampling.local_engine import LocalEngine
-from partway.sampling.samplers import TreeSampler, checked_sampler
+from partway.sampling.local_engine import LocalEngine, TreeSampler, fastest_sampler
+from partway.sampling.samplers import checked_sampler
 from partway.shortcuts import marching
 from partway.shortcuts.marching import OWN_CACHE, WHOLE_TEXTS
 
@@ -157,7 +157,8 @@ def rows_kept_as_they_were(self, parents):
 
 def test_the_check_notices_a_cache_that_is_selected_wrongly(monkeypatch):
     monkeypatch.setattr(marching.OwnCache, "select", rows_kept_as_they_were)
-    assert checked_sampler(stateful_model("mamba").model) == WHOLE_TEXTS
+    model = stateful_model("mamba").model
+    assert checked_sampler(model, fastest_sampler(model)) == WHOLE_TEXTS
 
 
 def test_the_page_on_models_names_every_family_with_its_sampler():

@@ -6,9 +6,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from partway.language import PYTHON, PythonLanguage
-from partway.models.text import Codec
+from partway.models.text import AnswerWatch, Codec
 from partway.models.tiny import train_tokenizer
-from partway.sampling.samplers import AnswerWatch
 
 
 @pytest.mark.parametrize(
