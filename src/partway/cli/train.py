@@ -90,13 +90,13 @@ def _print_schema(ctx: click.Context, parameter: click.Parameter, wanted: bool) 
 @declared(
     "--force",
     is_flag=True,
-    help="Resume although settings, problems or the model have changed, or no checkpoint can be checked.",
+    help="Resume even if settings, problems or the model have changed, or no checkpoint can be checked.",
 )
 @declared("--strict", is_flag=True, help="Stop at a problem that cannot be used, instead of leaving it out.")
 @declared(
     "--replay",
     metavar="RUN",
-    help="Learn from the recorded samples of another run instead of sampling: the same buffers and weights.",
+    help="Learn another run's recorded samples instead of new ones; buffers and weights become the same.",
 )
 @declared(
     "--branch",
@@ -120,8 +120,8 @@ def command(
 ) -> None:
     """Fine-tune a model on references and its own correct and partially-correct solutions.
 
-    CONFIG.yaml and --KEY VALUE pairs set the keys of docs/keys.md. A pair takes the place of what the
-    file says, and pairs alone are enough. The run is written to output_dir. Ctrl-C and SIGTERM save a
+    CONFIG.yaml and --KEY VALUE pairs set the keys of docs/keys.md. A pair overrides the file, and
+    pairs alone are enough. The run is written to output_dir. Ctrl-C and SIGTERM save a
     checkpoint first; --resume continues from it to exactly the same end.
 
     \b
@@ -292,17 +292,32 @@ def outline(trainer: SelfSamplingTrainer) -> list[str]:
     if steps < 0:
         steps = math.ceil(args.num_train_epochs * trainer.batches.order.steps_per_epoch)
     batch = min(args.problems_per_step, len(trainer.train_dataset))
-    looked = "no evaluation (eval_file is not set)"
-    if trainer.eval_dataset:
-        looked = f"evaluation on {len(trainer.eval_dataset):,} problems every {args.eval_steps:g} steps"
     return [
         good_for(trainer.train_dataset),
         f"{args.model_name_or_path}, {total:,} weights, {share}; asked by {asked} for "
         f"{language.instruction.name} that {language.instruction.ending}",
         f"{steps:,} steps of {batch} problems; self_sampling {args.self_sampling}, "
-        f"objective {args.objective}; {looked}",
+        f"objective {args.objective}; {_evaluations(trainer, steps)}",
         f"everything goes to {trainer.run.directory}; Ctrl-C saves and stops, --resume goes on",
     ]
+
+
+def _evaluations(trainer: SelfSamplingTrainer, steps: int) -> str:
+    """On what and how often a run of so many steps evaluates, or why it does not."""
+    args, problems = trainer.args, trainer.eval_dataset
+    if not problems or args.eval_strategy == "no":
+        return f"no evaluation ({'eval_strategy is no' if problems else 'eval_file is not set'})"
+    asked = f"evaluation on {_counted(problems)}"
+    if args.eval_strategy == "epoch":
+        return f"{asked} after every epoch"
+    each = (
+        args.eval_steps if args.eval_steps >= 1 else math.ceil(steps * args.eval_steps)
+    )  # or a share of all
+    return f"{asked} every {each:g} steps"
+
+
+def _counted(problems: Sequence[Problem]) -> str:
+    return f"{len(problems):,} {'problem' if len(problems) == 1 else 'problems'}"
 
 
 def good_for(problems: Sequence[Problem]) -> str:
@@ -313,7 +328,7 @@ def good_for(problems: Sequence[Problem]) -> str:
     '2 problems: 1 with a solution, 1 with the answer only; solved_share mixes them in each batch'
     """
     solved = sum(problem.reference is not None for problem in problems)
-    counted = f"{len(problems):,} {'problem' if len(problems) == 1 else 'problems'}"
+    counted = _counted(problems)
     if solved == len(problems):
         return f"{counted}, all with a solution: to be learned, and to begin self-sampling from"
     if not solved:

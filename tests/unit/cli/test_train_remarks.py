@@ -15,7 +15,13 @@ def trainer_of(directory, *, trained: int, **settings):
     """What an outline looks at: a model of 200 weights, of which so many are trained."""
     weights = [torch.nn.Parameter(torch.zeros(trained)), torch.nn.Parameter(torch.zeros(200 - trained))]
     weights[1].requires_grad = False
-    args = {"max_steps": 30, "num_train_epochs": 2, "eval_steps": 10.0, "problems_per_step": 8}
+    args = {
+        "max_steps": 30,
+        "num_train_epochs": 2,
+        "eval_steps": 10.0,
+        "eval_strategy": "steps",
+        "problems_per_step": 8,
+    }
     args |= {"self_sampling": "fcs", "objective": "mml", "model_name_or_path": "some-model"}
     said: list[str] = []
     return SimpleNamespace(
@@ -36,10 +42,25 @@ def test_the_outline_tells_problems_model_steps_and_place(tmp_path):
     assert outline(trainer_of(tmp_path, trained=2)) == [
         "2 problems: 1 with a solution, 1 with the answer only; solved_share mixes them in each batch",
         "some-model, 200 weights, 1.00% trained; asked by its chat template for Python that assigns 'answer'",
-        "30 steps of 2 problems; self_sampling fcs, objective mml; evaluation on 1 problems every 10 steps",
+        "30 steps of 2 problems; self_sampling fcs, objective mml; evaluation on 1 problem every 10 steps",
         f"everything goes to {tmp_path}; Ctrl-C saves and stops, --resume goes on",
     ]
     assert outline(trainer_of(tmp_path, trained=200, max_steps=-1))[2].startswith("10 steps of 2 problems")
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"eval_strategy": "no"}, "no evaluation (eval_strategy is no)"),
+        ({"eval_strategy": "epoch"}, "evaluation on 1 problem after every epoch"),
+        ({"eval_steps": 0.25}, "evaluation on 1 problem every 8 steps"),  # of 30
+    ],
+)
+def test_the_outline_tells_which_evaluations_there_will_be(tmp_path, settings, told):
+    trainer = trainer_of(tmp_path, trained=2, **settings)
+    assert outline(trainer)[2].endswith(f"; {told}")
+    trainer.eval_dataset = None
+    assert outline(trainer)[2].endswith("; no evaluation (eval_file is not set)")
 
 
 @pytest.mark.parametrize(("executing", "is_told"), [(6.0, True), (1.0, False)])
