@@ -17,6 +17,7 @@ from partway.training.impossible import HARMLESS, REFUSED
 # The first key of each group, in the order declared.
 GROUPS = {
     "model_name_or_path": "What is trained",
+    "language": "Language and prompts",
     "self_sampling": "Exploring",
     "engine": "Servers",
     "dedup": "Buffers",
@@ -84,4 +85,4 @@ def _values(hint: Any) -> str:
         return ", ".join(f"`{choice}`" for choice in typing.get_args(hint))
     if typing.get_origin(hint) is collections.abc.Callable:
         return "a function"
-    return str(hint) if typing.get_origin(hint) else hint.__name__
+    return str(hint).replace("typing.", "") if typing.get_origin(hint) else hint.__name__

@@ -60,7 +60,7 @@ def gsm8k(
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
     needs="filtered",
-    help="The published row numbers of the filtered version; without it, a rule that comes closest.",
+    help="The published row numbers of the filtered version; without it, a rule chooses nearly the same.",
 )
 @REJECTS
 @AS_JSON
@@ -74,7 +74,7 @@ def mathqa(
     rejects: Path | None,
     as_json: bool,
 ) -> None:
-    """Make problems of MathQA as MathQA-Python does: the published selection, but programs need no scipy.
+    """Make problems of MathQA as MathQA-Python does: the published selection, but programs without scipy.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""A sample is one object from the engine that draws it to its row in `samples/`, with the verdict on it."""
+"""A sample: one object from the engine that draws it to its row in `samples/`, which has its verdict."""
 
 from __future__ import annotations
 

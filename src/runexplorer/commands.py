@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="The address to listen on; one that other machines reach asks them for a token.",
+    help="The address to listen on; other machines that can reach it need a token.",
 )
 @declared("--open/--no-open", "opens", default=None, help="Open a browser.  [default: if there is a display]")
 @declared(

@@ -53,7 +53,7 @@ def seeds(default: str) -> Callable[[Callback], Callback]:
 @declared("--steps", type=COUNT, help="Optimiser steps of each arm.  [default: 200]")
 @declared("--eval-steps", type=COUNT, help="Steps between two evaluations on dev.  [default: 50]")
 @declared("--batch-size", type=COUNT, help="Problems of a step.  [default: 32]")
-@declared("--num-generations", type=COUNT, help="Samples of each problem of a step.  [default: 1]")
+@declared("--num-generations", type=COUNT, help="Samples per problem and step.  [default: 1]")
 @declared("--train", type=COUNT, help="Training problems of a seed.  [default: 200]")
 @declared(
     "--references",
@@ -82,7 +82,7 @@ def command(
 
     Every arm makes the same number of steps and, if it samples, draws the same number of samples; a table
     shows what each spent in tokens and time. Models are chosen by the same rules, on dev. If a comparison is
-    stopped, the same command continues it; an arm added later finds the others done.
+    stopped, the same command continues it; if an arm is added later, only that one runs.
 
     An arm is a YAML file with a label, its source and its settings, which are keys of `partway train`.
     ARMS.yaml names arms (`arms:`, shipped ones or files) and may set the other numbers (`seeds`, `steps`,

@@ -79,7 +79,7 @@ CHAT_TEMPLATE = declared(
     "--chat-template",
     type=click.Choice(["auto", "none"]),
     default="auto",
-    help="none: ask a chat model plainly, with `# question`.",
+    help="With none, a chat model is asked with `# question`.",
 )
 COLUMNS = declared(
     "--columns",

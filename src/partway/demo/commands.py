@@ -161,7 +161,7 @@ def show_example(outcomes: Sequence[Outcome]) -> None:
     "--holdout-situations",
     default="",
     metavar="NAMES|NUMBER",
-    help="Situations for the test split alone, which then has no others: names with commas, or how many.",
+    help="Situations only for the test split, which gets no others: names separated by commas, or a number.",
 )
 @OUT
 @AS_JSON

@@ -1,8 +1,8 @@
-"""A language in which programs are written, as one value: the paper's E, T and isCorrect.
+"""The language of the programs, as one object: the paper's E, T and isCorrect.
 
-`Language` says what a step is, where text ends, what state each step reaches and when an answer is right. All
-other code asks such a value. Another language, another checker or another notion of equal states is one new
-class, which has defaults for all but two methods.
+`Language` says what a step is, where a solution ends, what state each step reaches and when an answer is
+right; all other code asks it. Another language, checker or notion of equal states is one new class, which
+must define two methods.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What settings name: a language with settings of its own, and the checker that says which answers are right.
+"""Finds the language and the checker that the settings name; a checker says which answers are right.
 
 A checker is any callable `(value, answer) -> bool`. A config names one of these, or a function of its own.
 """

@@ -1,7 +1,7 @@
 """Python, the language of the paper: one step per top-level statement, and a variable that is the answer.
 
-The package `straightline` runs straight-line arithmetic. Other programs go to another room, which a folder
-around the method adds. Known programs are not run again: the memo from texts to traces is bounded in bytes.
+The package `straightline` runs straight-line arithmetic; a folder around the method adds a sandbox for
+other programs. Known programs are not run again: traces are remembered by text, up to a number of bytes.
 """
 
 from __future__ import annotations
@@ -55,13 +55,15 @@ class PythonLanguage(Language):
     state: StateMode = field(
         default="multiset",
         metadata={
-            "help": "When two states are equal: as multisets or sets of values, or as the authors' code "
-            "has it."
+            "help": "How states are compared: as multisets of values, as sets, or as texts, as in the "
+            "authors' code (`strict`)."
         },
     )
     checker: str | Checker = field(
         default="default",
-        metadata={"help": "What makes an answer right: default or close, exact, or package.module:function."},
+        metadata={
+            "help": "What makes an answer right: `default` (or `close`), `exact`, or package.module:function."
+        },
     )
     checker_rel_tol: float = field(
         default=RELATIVE_TOLERANCE, metadata={"help": "Relative tolerance of `default` and `close`."}

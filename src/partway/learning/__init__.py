@@ -1,1 +1,1 @@
-"""Scoring solutions under P_theta: the token tree on which equal beginnings are scored once."""
+"""Scores solutions under P_theta, on a token tree where equal beginnings are computed once."""

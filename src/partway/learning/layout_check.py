@@ -1,4 +1,4 @@
-"""Check at start that a layout is right for a model: it must score as one sequence at a time does."""
+"""Checks at start that a layout is right for a model: it must score as one sequence at a time does."""
 
 from __future__ import annotations
 

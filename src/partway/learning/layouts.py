@@ -1,9 +1,8 @@
-"""How targets are laid out for the model: three ways, each an object that packs, scores and knows a fallback.
+"""Three ways to lay targets out for the model; each is an object that packs, scores and has a fallback.
 
-Some models are right on a tree only up to a length: GPT-Neo's local attention counts by place in the row, so
-a branch loses sight of its ancestors once the row is longer than the window; sliding windows are lost under a
-mask of our own. So trees are never longer than the length that was checked (`layout_check`), and larger ones
-are split.
+Some models are right on a tree only up to a length: GPT-Neo's local attention counts places in the row, so a
+branch loses its ancestors if the row is longer than the window; a mask of ours replaces sliding windows. So
+trees longer than the length that was checked (`layout_check`) are split.
 """
 
 from __future__ import annotations

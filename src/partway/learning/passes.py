@@ -1,4 +1,4 @@
-"""One pass through the model: the log-probs of every target in it, each edge of every tree scored once.
+"""One pass through the model: it scores each edge of every tree once, and so every target.
 
 Only nodes with a token to score reach the output head, because logits dominate time and memory.
 Passes are packed to a budget of tokens.

@@ -1,9 +1,9 @@
-"""Score targets and make losses of their log-probs: a learning step, cut into passes.
+"""Scores targets and makes losses of their log-probs: one learning step, cut into passes.
 
 A step is a plan of passes, each within the token budget, so memory is bounded however large buffers grow. The
 gradients of the passes add up to that of the whole step. A problem whose targets do not fit one pass is
-learned in parts: the gradient of an objective that couples them (MML, beta-MML) is a weighted sum of theirs,
-so forward-only passes find the log-probs first, and the weights these give are constants while learning.
+learned in parts. If the objective couples targets (MML, beta-MML), its gradient is a weighted sum of theirs:
+forward-only passes first find the log-probs, and the weights that follow are constants while learning.
 With dropout, targets that share a beginning on a tree also share its noise.
 """
 

@@ -2,8 +2,7 @@
 
 Nodes are in preorder, so everything below a node is one stretch of the row: node j is an ancestor of node i
 (or i itself) exactly when j <= i < ends[j]. That comparison is the whole attention mask, also when several
-trees stand in one row. The last token of a target is scored but not read, unless another target goes on from
-it.
+trees stand in one row. The last token of a target is scored but not read, unless another target continues it.
 """
 
 from __future__ import annotations

@@ -83,9 +83,9 @@ class EvaluateOptions:
     chance: str | None = option(
         "--chance",
         metavar="TRAIN",
-        help="Draw references of the problems in this file, each filled with the numbers of the question, of "
-        "SQL with its values: beside a model the line that it must pass. A run at several temperatures has "
-        "its own problems for this.",
+        help="Measure chance: draw references of the problems in this file, filled with the question's "
+        "numbers (in SQL, its values). Beside a model, this is the line that it must pass; a run at several "
+        "temperatures takes its own problems for it.",
     )
     few_shot: str | None = option(
         "--few-shot", metavar="FILE", help="Show problems of this file to the model as examples."
@@ -104,7 +104,7 @@ class EvaluateOptions:
         "--concurrency",
         type=click.IntRange(1),
         needs="engine",
-        help="How many problems servers are asked for at once.  [default: 8]",
+        help="How many problems servers work on at once.  [default: 8]",
     )
     extra_body: str | None = option(
         "--extra-body", metavar="JSON", needs="engine", help="More fields for every request to a server."

@@ -1,4 +1,4 @@
-"""What an engine is asked and what it answers: requests, how completions are drawn, and samples."""
+"""What an engine is: it gets requests and sampling settings, and answers with samples."""
 
 from __future__ import annotations
 

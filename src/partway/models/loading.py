@@ -1,4 +1,4 @@
-"""Loading P_theta by name: Hugging Face directories and names, runs, adapters, and what folders add."""
+"""Loads P_theta by name: Hugging Face directories and names, runs, adapters, and what folders add."""
 
 from __future__ import annotations
 

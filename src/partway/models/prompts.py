@@ -1,8 +1,8 @@
-"""How a model comes to be asked: its tokenizer with a template that words questions as the settings say.
+"""Prompts as the settings want them: a tokenizer gets the template that asks its model.
 
-A chat model is asked through its tokenizer's chat template, which carries the whole format: to the original
-we add what the system says, an answer that opens as a block of code, and a mark that says how it closes. A
-run trains with that template and ships it, so transformers' pipelines, chat servers and partway ask alike.
+A chat model is asked through its tokenizer's chat template. To the original we add the system's words, the
+opening of a block of code, and a mark that says how the block closes. A run trains with that template and
+ships it, so transformers' pipelines, chat servers and partway ask alike.
 """
 
 from __future__ import annotations

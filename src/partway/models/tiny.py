@@ -1,4 +1,4 @@
-"""The built-in tiny model, made for some problems: its tokenizer knows their words and those of programs.
+"""The built-in tiny model, made for given problems: its tokenizer knows their words and those of programs.
 
 `tinymodel`, a package of its own, makes it.
 """

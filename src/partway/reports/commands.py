@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@out("report/ in the one run, or here")
+@out("report/ in the run; here, if there are several")
 @declared("--title", help="The title of the page.")
 @AS_JSON
 @reads_runs

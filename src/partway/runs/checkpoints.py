@@ -1,6 +1,6 @@
-"""Checkpoints: complete once their manifest is there, whole or damaged by what it says; how far a run is.
+"""Checkpoints: one is complete when it has its manifest, which also tells whether its files are damaged.
 
-One trainer per run directory: whoever writes it holds its lock, which the system takes from the dead.
+Only one trainer writes a run directory: it holds a lock, which the system releases when the process dies.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The files a run is kept in: JSON, and JSONL that grows and is read on from a byte.
+"""Reads and writes the files of a run: JSON, and JSONL that grows and can be read from any byte on.
 
-A file that was half copied, or lacks a key that readers count on, is one clear error. SHA-256 tells files and
-problems from others, on every machine and in every version.
+A file that was half copied, or lacks a key that readers need, is one clear error. SHA-256 identifies files
+and problems, on every machine and in every version.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a run directory holds and where: the only place that knows its names and rows.
+"""A run directory: what it holds and where; no other module knows the names of its files.
 
-`docs/files.md` describes each file key by key. Files that grow are only ever appended to, so a
-checkpoint remembers their lengths, and resuming cuts what was written after it.
+`docs/files.md` describes each file key by key. Files that grow are only appended to, so a
+checkpoint stores their lengths, and resuming cuts off what was written later.
 """
 
 from __future__ import annotations

@@ -52,25 +52,31 @@ class SQLLanguage(Language):
     ] = ()  # tokens that a schema may take, and what counts them
 
     database: str = field(
-        default="", metadata={"help": "Folder of the databases that problems name, or one file for all."}
+        default="", metadata={"help": "The folder of the databases that problems name, or one file for all."}
     )
-    dialect: str = field(default="sqlite", metadata={"help": "How queries are read, by a name of sqlglot's."})
+    dialect: str = field(default="sqlite", metadata={"help": "The dialect of SQL, as sqlglot names it."})
     state: Literal["multiset", "set"] = field(
-        default="multiset", metadata={"help": "Whether it counts how often a row occurs; BIRD: set."}
+        default="multiset",
+        metadata={"help": "Whether repeated rows count (`multiset`) or not (`set`, as in BIRD)."},
     )
     column_order: ColumnOrder = field(
-        default="fixed", metadata={"help": "any: tables are equal in any order of columns, as in Spider."}
+        default="fixed",
+        metadata={"help": "With `any`, tables are equal in any order of columns, as in Spider."},
     )
     schema: SchemaStyle = field(
         default="columns",
-        metadata={"help": "What of the database a prompt shows: columns, ddl (the statements) or none."},
+        metadata={
+            "help": "What a prompt shows of the database: `columns`, its statements (`ddl`) or `none`."
+        },
     )
-    schema_values: int = field(default=0, metadata={"help": "Values of each column that `columns` shows."})
+    schema_values: int = field(
+        default=0, metadata={"help": "How many values of each column `columns` shows."}
+    )
     schema_template: str = field(
-        default="{schema}\n\n{question}", metadata={"help": "The question with {schema} and {question}."}
+        default="{schema}\n\n{question}", metadata={"help": "How a prompt joins {schema} and {question}."}
     )
     schema_limit: int = field(
-        default=6_000, metadata={"help": "Characters of a schema, which is cut with a warning."}
+        default=6_000, metadata={"help": "Most characters of a schema; a longer one is cut, with a warning."}
     )
 
     def __post_init__(self) -> None:

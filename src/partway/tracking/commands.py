@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 @declared("--merged", metavar="DIR", required=True, help="A new directory for the whole model.")
 @reads_runs
 def export(run: str, merged: str) -> None:
-    """Write the whole model of a run: its weights, a LoRA adapter added to them, the tokenizer, the template.
+    """Write the whole model of a run: weights (with a LoRA adapter merged in), tokenizer and template.
 
     RUN is a run, its final model or a checkpoint. Transformers, vLLM and others load the result without peft
     and without the base model.

@@ -1,7 +1,7 @@
-"""The account of a run: what it has found and added up, which its lines, samples and checkpoints are made of.
+"""The account of a run: the sums that its lines and checkpoints are made of, and the samples it found.
 
-A process counts what it does itself; whatever is written is the sum over all of them. Sums are kept through a
-checkpoint to the last bit. Where the time went is counted apart, as it is never the same twice.
+Each process counts what it does; what is written is the sum over all processes. A checkpoint keeps the sums
+to the last bit. Times are counted apart, because they are never the same twice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What else goes on beside the loop: its turns, a wish to stop, and whoever watches."""
+"""Callbacks beside the training loop: the begin and end of a step, signals to stop, and watchers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """All settings of a training run: ours first, then those of transformers' TrainingArguments.
 
-Defaults are the paper's (appendix, table of hyperparameters). Keys that TRL has are named as TRL names them.
+Defaults are what our experiments recommend, else the paper's (appendix, table of hyperparameters). Keys that
+TRL has are named as TRL names them.
 """
 
 from __future__ import annotations
@@ -55,126 +56,33 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     train_file: str | None = _key(
         None, "Problems to train on: a file, or a name on the Hub, in any layout of docs/files.md."
     )
-    eval_file: str | None = _key(None, "Problems to evaluate on while training; none, no evaluation.")
+    eval_file: str | None = _key(None, "Problems to evaluate on while training; without it, no evaluation.")
     columns: str | None = _key(
         None,
         "Which columns of the files to read: `question=prompt,answer=target`, also `solution`, `context` and "
-        "`id`; by default their layout is recognised.",
-    )
-    dtype: Literal["float32", "bfloat16", "float16"] = _key("float32", "Type the weights are loaded in.")
-    attn_implementation: str | None = _key(
-        None, "How attention is computed, as transformers names it; by default PyTorch's (`sdpa`)."
-    )
-    load_in_4bit: bool = _key(False, "Load weights in 4 bits (bitsandbytes, NF4), to train an adapter on.")
-    load_in_8bit: bool = _key(False, "Load weights in 8 bits (bitsandbytes), to train an adapter on.")
-
-    preset: Literal["recommended", "paper"] = _key(
-        "recommended",
-        "Where `num_generations`, `dedup` and `dead_ends` are not given: what our experiments recommend, or "
-        "the paper's letter.",
-    )
-    self_sampling: Literal["none", "fcs", "fcs+pcs"] = _key(
-        "fcs+pcs",
-        "What the model learns from: "
-        + "; ".join(f"`{name}`, {learned}" for name, (_, learned) in SELF_SAMPLING.items())
-        + " (these also guide sampling).",
-    )
-    partial_solutions: Literal["both", "guide", "targets"] = _key(
-        "both",
-        "What partially-correct solutions are for: to be continued and learned, as in the paper, or one of "
-        "the two.",
-    )
-    num_generations: int | None = _key(
-        None, "Samples per problem and step; 4, with `preset: paper` 1.", least=0
-    )
-    sample_budget: Literal["equal", "success"] = _key(
-        "equal",
-        "How the samples of a step, `num_generations` per problem in all, are divided: equally, or so that "
-        "problems without a solution get more, and fewer again when a hundred samples brought none.",
-    )
-    solved_share: float | None = _key(
-        None,
-        "Share of each batch that is to have a solution, a reference or one found since; by default every "
-        "epoch takes all problems in turn, whether anything can be learned of them or not.",
-    )
-    temperature: float = _key(0.8, "Temperature of self-sampling.")
-    top_p: float = _key(1.0, "Nucleus of self-sampling; 1 keeps the whole distribution.")
-    top_k: int = _key(0, "Most likely tokens self-sampling is limited to; 0 is no limit.")
-    max_completion_length: int = _key(256, "Longest completion, in tokens.")
-    sampling_memory: float | None = _key(
-        None, "GiB to sample in: 1, or on a GPU a third of what is free.", least=0
-    )
-    sampling_start_step: int = _key(
-        0,
-        "First step at which the model samples; a model trained from scratch writes nothing sensible before.",
-        least=0,
-    )
-
-    engine: str | list[str] | None = field(
-        default=None,
-        metadata={
-            "help": "Addresses of inference servers that draw the samples, as a list or with commas between "
-            "them; by default, the model that is trained draws them itself."
-        },
-    )
-    engine_timeout: float = _key(
-        600.0, "Seconds to wait when no server answers; then training stops and can be resumed.", least=0
-    )
-    weight_sync: Literal["auto", "full", "lora", "none"] = _key(
-        "auto",
-        "How servers get the weights: whole, or only the adapter; auto is what all of them take; none leaves "
-        "them their own.",
-    )
-    weight_sync_steps: int = _key(1, "Steps between updates of the servers' weights.", least=1)
-    explore_ahead: int = _key(
-        0,
-        "Batches that servers work on ahead of learning; 0 explores a batch and then learns from it.",
-        least=0,
-    )
-
-    dedup: Literal["ast", "alpha", "spelling"] | None = _key(
-        None,
-        "Which solutions are duplicates: equal syntax trees (`ast`, the default with `preset: paper`), also "
-        "those equal up to renaming, or also those that spell numbers differently, 2 and 2.0 (`spelling`, "
-        "the default).",
-    )
-    length_tolerance: int = _key(
-        0, "Steps a kept solution may be longer than what it is compared with.", least=0
-    )
-    max_solutions_per_problem: int | None = _key(
-        None, "Most solutions kept per problem; the oldest go first.", least=1
-    )
-    chat_template: Literal["auto", "none"] = _key(
-        "auto", "auto: ask through the tokenizer's chat template if it has one; none: `# question`."
-    )
-    system_prompt: str | None = _key(None, "What a chat model is told first; by default, to write a program.")
-    prompt_template: str | None = _key(
-        None, "A prompt of your own: Jinja text with {{ question }}, or a file that holds it."
-    )
-    dead_ends: Literal["keep", "drop"] | None = _key(
-        None,
-        "Whether beginnings are kept that no known solution continues: those with the values of a whole one, "
-        "and those that lack an import or a definition; drop, with `preset: paper` keep.",
-    )
-    spurious: Literal["keep", "flag", "drop"] = _key(
-        "keep",
-        "What to do with solutions that are right by luck, which differ from the reference when the numbers "
-        "of the question are changed: nothing, mark them, or not keep them.",
-    )
-    added_rules: list[str] | None = field(
-        default=None,
-        metadata={"help": "More rules for buffers: NAME or NAME=SETTING; also package.module:name."},
-    )
-    length_limit: int | None = _key(
-        None,
-        "Most steps of a solution of a problem without a reference, until three solutions of it are known; "
-        "by default what nine in ten references keep to.",
-        least=1,
+        "`id`; by default the layout is recognised.",
     )
     reference_share: float = _key(
         1.0,
-        "Share of the problems that keep their reference, a seeded choice; the others have the answer only.",
+        "Share of problems that keep their reference, chosen by the seed; the others keep the answer only.",
     )
+    buffer_file: str | None = _key(
+        None,
+        "Solutions to begin with besides the references: a buffer.jsonl, or what `partway buffer import` "
+        "wrote. Each is run again and kept only if it is right.",
+    )
+    dtype: Literal["float32", "bfloat16", "float16"] = _key("float32", "Type of the loaded weights.")
+    attn_implementation: str | None = _key(
+        None, "How attention is computed, as transformers names it; by default PyTorch's (`sdpa`)."
+    )
+    load_in_4bit: bool = _key(False, "Load weights in 4 bits (bitsandbytes, NF4); an adapter is trained.")
+    load_in_8bit: bool = _key(False, "Load weights in 8 bits (bitsandbytes); an adapter is trained.")
+
+    preset: Literal["recommended", "paper"] = _key(
+        "recommended",
+        "`num_generations`, `dedup` and `dead_ends`, if not given: as we recommend, or as in the paper.",
+    )
+
     language: str = _key(
         "python",
         "What solutions are written in: python, one that a folder adds, or a class as package.module:name.",
@@ -182,15 +90,107 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     )
     language_args: dict[str, Any] | None = field(
         default=None,
+        metadata={"help": "Settings of the language; in files and commands also keys of their own."},
+    )
+    chat_template: Literal["auto", "none"] = _key(
+        "auto",
+        "`auto` asks through the tokenizer's chat template, if it has one; `none` asks with `# question`.",
+    )
+    system_prompt: str | None = _key(None, "What a chat model is told first; by default, to write a program.")
+    prompt_template: str | None = _key(
+        None, "A prompt of your own: Jinja text with {{ question }}, or a file that holds it."
+    )
+
+    self_sampling: Literal["none", "fcs", "fcs+pcs"] = _key(
+        "fcs+pcs",
+        "What the model learns from: "
+        + "; ".join(f"`{name}`, {learned}" for name, (_, learned) in SELF_SAMPLING.items())
+        + " (partial ones also guide sampling).",
+    )
+    partial_solutions: Literal["both", "guide", "targets"] = _key(
+        "both",
+        "What partially-correct solutions are for: samples continue them (`guide`), the model learns them "
+        "(`targets`), or both, as in the paper.",
+    )
+    num_generations: int | None = _key(
+        None, "Samples per problem and step; by default 4, with `preset: paper` 1.", least=0
+    )
+    sample_budget: Literal["equal", "success"] = _key(
+        "equal",
+        "How a step's samples are divided among its problems: equally, or (`success`) more for those without "
+        "a solution, and fewer again after a hundred samples in vain.",
+    )
+    solved_share: float | None = _key(
+        None,
+        "Share of each batch that has a solution, given or found since; by default every epoch takes all "
+        "problems in turn, also those from which nothing can be learned yet.",
+    )
+    temperature: float = _key(0.8, "Temperature of self-sampling.")
+    top_p: float = _key(1.0, "Nucleus of self-sampling; 1 keeps the whole distribution.")
+    top_k: int = _key(0, "How many of the likeliest tokens self-sampling draws from; 0 means all.")
+    max_completion_length: int = _key(256, "Longest completion, in tokens.")
+    sampling_memory: float | None = _key(
+        None, "Memory for sampling, in GiB; by default 1, on a GPU a third of what is free.", least=0
+    )
+    sampling_start_step: int = _key(
+        0,
+        "Steps before the model begins to sample; trained from scratch, it writes nothing sensible at first.",
+        least=0,
+    )
+
+    engine: str | list[str] | None = field(
+        default=None,
         metadata={
-            "help": "Settings of the language; in a file and on the command line they may stand beside the "
-            "others."
+            "help": "Addresses of inference servers that draw the samples, as a list or separated by commas; "
+            "by default the trained model draws them itself."
         },
     )
-    buffer_file: str | None = _key(
+    engine_timeout: float = _key(
+        600.0, "Seconds to wait when no server answers; then training stops and can be resumed.", least=0
+    )
+    weight_sync: Literal["auto", "full", "lora", "none"] = _key(
+        "auto",
+        "What servers get of the weights: all (`full`), only the adapter (`lora`), whichever all of them "
+        "accept (`auto`), or nothing (`none`).",
+    )
+    weight_sync_steps: int = _key(1, "Steps between updates of the servers' weights.", least=1)
+    explore_ahead: int = _key(
+        0,
+        "Batches that servers sample ahead of learning; with 0, each batch is sampled and then learned.",
+        least=0,
+    )
+
+    dedup: Literal["ast", "alpha", "spelling"] | None = _key(
         None,
-        "Solutions to begin with beside the references: a buffer.jsonl, or what `partway buffer import` "
-        "wrote. Each is run again and kept only if it is right.",
+        "Which solutions are duplicates: those with equal syntax trees (`ast`, the default with `preset: "
+        "paper`), also those equal up to renaming (`alpha`), or also those that spell numbers differently, "
+        "as 2 and 2.0 (`spelling`, the default).",
+    )
+    length_tolerance: int = _key(
+        0, "How many steps longer a kept solution may be than the one it is compared with.", least=0
+    )
+    max_solutions_per_problem: int | None = _key(
+        None, "Most solutions kept per problem; the oldest are dropped first.", least=1
+    )
+    dead_ends: Literal["keep", "drop"] | None = _key(
+        None,
+        "What becomes of beginnings that no known solution continues: those with all values of a whole one, "
+        "and those that lack an import or a definition. By default `drop`, with `preset: paper` `keep`.",
+    )
+    spurious: Literal["keep", "flag", "drop"] = _key(
+        "keep",
+        "What becomes of solutions that are right by luck: with other numbers in the question, they differ "
+        "from the reference. They are kept, marked (`flag`) or dropped.",
+    )
+    added_rules: list[str] | None = field(
+        default=None,
+        metadata={"help": "Further rules for buffers: NAME or NAME=SETTING, or package.module:name."},
+    )
+    length_limit: int | None = _key(
+        None,
+        "Most steps of a solution to a problem without a reference, until three of its solutions are known; "
+        "by default, as many as nine in ten references have at most.",
+        least=1,
     )
 
     objective: str = _key(
@@ -202,52 +202,48 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     objective_args: dict[str, Any] | None = field(
         default=None,
         metadata={
-            "help": "Its parameters: `beta` of beta_mml, above 0 and up to 1 (0.25); `k` of pkpo, from 2 to "
-            "`num_generations` (4); `reward` of the policy gradients: `answer`, or `trace`, which gives half "
-            "as much also for the share of the reference that a right beginning stands for, or one "
-            "with TRL's signature, as `package.module:name`. They may also stand beside other keys."
+            "help": "Parameters of the objective: `beta` of beta_mml, above 0 and up to 1 (0.25); `k` of "
+            "pkpo, from 2 to `num_generations` (4); `reward` of the policy gradients: `answer`; `trace`, "
+            "which also gives a right beginning half of its share of the reference; or, as "
+            "`package.module:name`, a function like TRL's. They may also be keys of their own."
         },
     )
     loss_normalization: Literal["sum", "length", "solutions"] = _key(
-        "sum", "Log-probs as they are, divided by target length, or averaged over the buffer."
+        "sum", "`sum`: as in the paper; `length`: log-probs per token; `solutions`: the mean over the buffer."
     )
-    learn_question: bool = _key(
-        False, "Whether the question's tokens are learned too, as the authors' code does."
-    )
+    learn_question: bool = _key(False, "Learn the question's tokens too, as the authors' code does.")
     solutions_per_step: int | None = _key(
         None,
-        "Most solutions of a problem learned from in one step, a seeded choice that has the reference.",
+        "Most solutions of a problem that one step learns: the reference, and others chosen by the seed.",
         least=1,
     )
     tokens_per_pass: int = _key(2048, "Most tokens in one forward and backward pass; bounds memory.", least=1)
 
     effective_batch_size: int | None = _key(
         None,
-        "Problems per step over all processes and accumulation steps; sets `per_device_train_batch_size` "
-        "so that a run means the same on any number of processes.",
+        "Problems per step over all processes and accumulation steps; sets `per_device_train_batch_size`, so "
+        "that a run means the same on any number of processes.",
         least=1,
     )
     buffer_sync_steps: int = _key(
         1,
-        "Steps between exchanges of buffers among processes; earlier if a problem is due again.",
+        "Steps between exchanges of buffers among processes; earlier if a problem comes up again.",
         least=1,
     )
 
-    eval_samples: int = _key(100, "Samples per problem in an evaluation, n.", least=0)
+    eval_samples: int = _key(100, "Samples per problem in an evaluation: the n of pass@k.", least=0)
     eval_k: list[int] | None = field(
-        default=None, metadata={"help": "Which pass@k; by default 1, 5, 10, 20, 50 and `eval_samples`."}
+        default=None, metadata={"help": "Which k of pass@k; by default 1, 5, 10, 20, 50 and `eval_samples`."}
     )
-    eval_temperature: float = _key(0.8, "Temperature of those samples.")
+    eval_temperature: float = _key(0.8, "Temperature of the samples of an evaluation.")
     eval_pass1_samples: int = _key(
-        1, "Samples per problem for pass@1 alone, as in the paper; 0 takes the others."
+        1, "Samples per problem for pass@1 alone, as in the paper; with 0, the others give pass@1 too."
     )
     eval_pass1_temperature: float = _key(0.2, "Temperature of the samples for pass@1 alone.")
     metrics: list[str] | None = field(
-        default=None, metadata={"help": "Metrics of your own (docs/extending.md), as package.module:name."}
+        default=None, metadata={"help": "Your own metrics, each as package.module:name (docs/extending.md)."}
     )
-    max_eval_problems: int | None = _key(
-        None, "Evaluate on this many problems only, the first ones.", least=1
-    )
+    max_eval_problems: int | None = _key(None, "Evaluate on the first so many problems only.", least=1)
     early_stopping_patience: int | None = _key(
         None, "Stop after this many evaluations without a better `metric_for_best_model`.", least=1
     )
@@ -256,32 +252,32 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     lora_r: int = _key(16, "Rank of the adapter.", least=1)
     lora_alpha: int = _key(32, "Scale of the adapter.")
     lora_target_modules: str | list[str] | None = field(
-        default=None, metadata={"help": "Modules to adapt; by default those usual for the model."}
+        default=None, metadata={"help": "Modules to adapt; by default the usual ones of the model."}
     )
 
     output_dir: str | None = _key("run", "The run directory.")
-    max_steps: int = _key(25_000, "Optimiser steps; -1 counts `num_train_epochs` instead.")
-    per_device_train_batch_size: int = _key(32, "Problems per process in one forward step.", least=1)
+    max_steps: int = _key(25_000, "Optimiser steps; with -1, `num_train_epochs` says how many.")
+    per_device_train_batch_size: int = _key(32, "Problems per process and accumulation step.", least=1)
     learning_rate: float = _key(1e-4, "Peak learning rate.", least=0)
     weight_decay: float = _key(0.1, "Weight decay of AdamW.", least=0)
     warmup_steps: float = _key(
-        100, "Steps over which the learning rate rises, or a share of all steps.", least=0
+        100, "Steps over which the learning rate rises; below 1, the share of all steps.", least=0
     )
     logging_steps: float = _key(10, "Steps between lines of metrics.jsonl.")
     save_steps: float = _key(500, "Steps between checkpoints.")
     save_total_limit: int | None = _key(2, "Checkpoints kept; the best one is always among them.")
-    eval_strategy: str = _key("steps", "`steps`, `epoch` or `no`; without evaluation problems it is `no`.")
-    eval_steps: float | None = _key(None, "Steps between evaluations; by default those of `save_steps`.")
-    load_best_model_at_end: bool = _key(True, "Whether `final/` is the best checkpoint rather than the last.")
+    eval_strategy: str = _key("steps", "`steps`, `epoch` or `no`: when to evaluate, if there are problems.")
+    eval_steps: float | None = _key(None, "Steps between evaluations; by default as many as `save_steps`.")
+    load_best_model_at_end: bool = _key(True, "Whether `final/` is the best checkpoint, not the last one.")
     metric_for_best_model: str | None = _key(
-        "eval_pass@1", "Which evaluation metric tells the best checkpoint."
+        "eval_pass@1", "The metric of evaluations by which a checkpoint is the best."
     )
     restore_callback_states_from_checkpoint: bool = _key(
         True, "Whether resuming restores callbacks such as early stopping."
     )
-    use_cpu: bool = _key(False, "Train on the CPU although there is something faster.")
+    use_cpu: bool = _key(False, "Train on the CPU even if there is a GPU.")
     ddp_find_unused_parameters: bool | None = _key(
-        False, "Whether DDP looks for weights a pass did not use; needed for mixtures of experts."
+        False, "Whether DDP looks for weights that a pass did not use; mixtures of experts need it."
     )
     logging_nan_inf_filter: bool = _key(False, "Refused: a loss that is not a number stops the run.")
     remove_unused_columns: bool = _key(False, "Refused: problems have no columns.")

@@ -1,4 +1,4 @@
-"""Several processes as one: exchanging what each found, and sampling although the weights are spread out."""
+"""Several processes act as one: they exchange findings, and sample although the weights are sharded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An evaluation in a training: each process on its share; and whether it is the best so far."""
+"""Evaluates during training: each process takes a share of the problems; ties for the best are settled."""
 
 from __future__ import annotations
 

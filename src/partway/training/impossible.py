@@ -1,4 +1,4 @@
-"""Settings that make no run: each is refused by name, before any work, with what to set instead."""
+"""Refuses settings that cannot work, before anything is loaded, and says what to set instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is learned of a problem: its kept solutions in the model's tokens, or samples as they were drawn."""
+"""Makes the targets of a problem: its kept solutions as tokens, or its samples as they were drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of problems: which of them a step takes, and which of those this process takes.
+"""The order of problems: which ones a step takes, and which of these this process takes.
 
 `BatchOrder` is a function of the seed alone, so it needs no saving. The problems of a step are the same
 for any number of processes.

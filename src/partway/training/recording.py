@@ -1,7 +1,7 @@
-"""The run directory that training keeps: every line, checkpoints that resume exactly, the final model.
+"""Writes the run directory during training: metrics, checkpoints that resume exactly, the final model.
 
-`Recorder` is a callback of transformers' Trainer; where there is no event for it, the trainer calls it. It
-knows nothing of what a step does: what there is to write comes from the account that it holds.
+`Recorder` is a callback of transformers' Trainer; where Trainer has no event, our trainer calls it. It does
+not know what a step does: what it writes comes from the account.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What makes a run: what it was made with, which settings are another run's, and what a resumed one takes.
+"""What identifies a run (settings, problems, model), and the check that a resumed run is the same one.
 
-Optimiser and schedule are saved with the learning rate and the weight decay they had. When these are changed
-in between, the new ones hold from the resumed step on, on the schedule they have: as if they had held from
-the first step. Nothing changes for a run whose settings are the same.
+A checkpoint holds the learning rate and the weight decay of its optimiser. If the settings now say others,
+these hold from the resumed step on, with the schedule as if they had held from the first step.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The buffers of all problems, the same in every process: what one process finds, the others are told."""
+"""The buffers of all problems, the same in every process: each tells the others what it found."""
 
 from __future__ import annotations
 

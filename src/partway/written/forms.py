@@ -32,8 +32,8 @@ class WrittenLanguage(PythonLanguage):
     solution_end: SolutionEnd = field(
         default="first_assignment",
         metadata={
-            "help": "Where a solution ends: with the first step that assigns the answer variable, or with "
-            "its text, so that a loop may add to it."
+            "help": "Where a solution ends: after the first step that assigns the answer variable, or at the "
+            "end of its text, so that later steps may change the answer."
         },
     )
 

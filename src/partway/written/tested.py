@@ -28,7 +28,7 @@ class TestedLanguage(Language):
     __test__ = False  # not a test of pytest's
 
     state: StateMode = field(
-        default="multiset", metadata={"help": "When two states are equal, as for `python`."}
+        default="multiset", metadata={"help": "How states are compared, as for `python`."}
     )
 
     def parse(self, text: str) -> Solution:
