@@ -310,10 +310,8 @@ def _evaluations(trainer: SelfSamplingTrainer, steps: int) -> str:
     asked = f"evaluation on {_counted(problems)}"
     if args.eval_strategy == "epoch":
         return f"{asked} after every epoch"
-    each = (
-        args.eval_steps if args.eval_steps >= 1 else math.ceil(steps * args.eval_steps)
-    )  # or a share of all
-    return f"{asked} every {each:g} steps"
+    each = args.eval_steps or args.save_steps
+    return f"{asked} every {each if each >= 1 else math.ceil(steps * each):g} steps"  # or a share of all
 
 
 def _counted(problems: Sequence[Problem]) -> str:

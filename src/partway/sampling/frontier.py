@@ -17,10 +17,11 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
 from partway.learning.passes import logits_at, uploaded
+from partway.learning.token_tree import Integers
 from partway.learning.tree_attention import blocks, tree_mask
 from partway.models.engine import SamplingSettings
 from partway.models.text import AnswerWatch
-from partway.sampling.cache import Integers, place
+from partway.sampling.cache import place
 from partway.sampling.drawing import draw, fetched, to_draw_from, uniforms
 
 PREFILL_TOKENS = 8192  # prompts are read in batches of at most this many tokens, padding included

@@ -14,7 +14,8 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
 from partway.learning.passes import attention_mask, uploaded
-from partway.sampling.cache import Integers, RowCache
+from partway.learning.token_tree import Integers
+from partway.sampling.cache import RowCache
 
 
 class GappedRowCache(RowCache):

@@ -25,11 +25,12 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from partway.learning.passes import uploaded
+from partway.learning.token_tree import Integers
 from partway.models.engine import Request
 from partway.models.text import AnswerWatch, Codec
 from partway.sampling.cache import RowCache
 from partway.sampling.drawing import draw, fetched, to_draw_from
-from partway.sampling.frontier import Children, Frontier, Integers, SamplingTask, Streams
+from partway.sampling.frontier import Children, Frontier, SamplingTask, Streams
 from partway.sampling.local_engine import TreeSampler, complete_on
 from partway.sampling.samplers import Drawn, Sampler
 from partway.shortcuts.gaps import GappedRowCache

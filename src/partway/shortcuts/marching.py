@@ -17,8 +17,9 @@ from torch import Tensor
 from transformers import Cache, PreTrainedModel
 
 from partway.learning.passes import logits_at, uploaded
+from partway.learning.token_tree import Integers
 from partway.sampling.drawing import draw, fetched, to_draw_from, uniforms
-from partway.sampling.frontier import Ended, Integers, SamplingTask, Streams
+from partway.sampling.frontier import Ended, SamplingTask, Streams
 from partway.sampling.samplers import Drawn, Sampler
 
 KEPT = ("past_key_values", "cache_params", "state")  # what models call what they keep of a text

@@ -21,7 +21,8 @@ from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 from transformers import Cache, DynamicCache, PreTrainedModel
 
-from partway.sampling.cache import Integers, aligned, places_of
+from partway.learning.token_tree import Integers
+from partway.sampling.cache import aligned, places_of
 from partway.sampling.local_engine import TreeSampler, token_bytes
 from partway.sampling.samplers import windows
 from partway.shortcuts.gaps import GappedRowCache
