@@ -71,6 +71,30 @@ class Study:
         return [trial for of_seed in trials for trial in of_seed]
 
 
+def geoquery(split: str, name: str) -> Study:
+    """The arms on GeoQuery, split by questions or by the queries that answer them."""
+    data = f"data/geoquery-{split}"
+    arms = {
+        "untrained": f"{MLE} --max_steps 1 --warmup_steps 0 --learning_rate 1e-12 --eval_strategy no",
+        "mle": MLE,
+        "fcs": "--self_sampling fcs",
+        "fcs_pcs": "",
+        "quarter_mle": f"--reference_share 0.25 --solved_share 1 {MLE}",
+        "quarter_fcs": "--reference_share 0.25 --solved_share 0.5 --self_sampling fcs",
+        "quarter_fcs_pcs": "--reference_share 0.25 --solved_share 0.5",
+        "tenth_mle": f"--reference_share 0.1 --solved_share 1 {MLE}",
+        "tenth_fcs": "--reference_share 0.1 --solved_share 0.5 --self_sampling fcs",
+        "tenth_fcs_pcs": "--reference_share 0.1 --solved_share 0.5",
+    }
+    return Study(
+        first={f"{data}/test.jsonl": f"partway data sql --source {{source}} --split {split} --out {data}"},
+        train="partway train configs/geoquery/tiny.yaml "
+        f"--train_file {data}/train.jsonl --eval_file {data}/dev.jsonl",
+        arms={f"{name}_{arm}": settings for arm, settings in arms.items()},
+        evaluate=f"--problems {data}/test.jsonl --samples 20 --k 1,5,10,20 --max-completion-length 72",
+    )
+
+
 STUDIES = {
     "gsm8k": Study(
         first={
@@ -82,27 +106,8 @@ STUDIES = {
         evaluate="--problems data/gsm8k/test_short.jsonl --samples 50 --k 1,5,10,20,50 "
         "--max-completion-length 80",
     ),
-    "geoquery": Study(
-        first={
-            "data/geoquery-question/test.jsonl": "partway data sql --source {source} --split question "
-            "--out data/geoquery-question",
-        },
-        train="partway train configs/geoquery/tiny.yaml",
-        arms={
-            "geo_untrained": f"{MLE} --max_steps 1 --warmup_steps 0 --learning_rate 1e-12 --eval_strategy no",
-            "geo_mle": MLE,
-            "geo_fcs": "--self_sampling fcs",
-            "geo_fcs_pcs": "",
-            "geo_quarter_mle": f"--reference_share 0.25 --solved_share 1 {MLE}",
-            "geo_quarter_fcs": "--reference_share 0.25 --solved_share 0.5 --self_sampling fcs",
-            "geo_quarter_fcs_pcs": "--reference_share 0.25 --solved_share 0.5",
-            "geo_tenth_mle": f"--reference_share 0.1 --solved_share 1 {MLE}",
-            "geo_tenth_fcs": "--reference_share 0.1 --solved_share 0.5 --self_sampling fcs",
-            "geo_tenth_fcs_pcs": "--reference_share 0.1 --solved_share 0.5",
-        },
-        evaluate="--problems data/geoquery-question/test.jsonl --samples 20 --k 1,5,10,20 "
-        "--max-completion-length 72",
-    ),
+    "geoquery": geoquery("question", "geo"),
+    "geoquery-query": geoquery("query", "geo_query"),  # templates of test that training never had
     "filtered": Study(
         first={
             "data/mathqa-filtered/dev.jsonl": "partway data mathqa --source {source} "

@@ -239,8 +239,34 @@ def test_a_command_that_fails_ends_it_in_one_line(reproduce):
     assert len(calls) == 1
 
 
+def test_geoquery_is_learned_and_measured_on_the_split_that_is_named(reproduce):
+    main, calls = reproduce
+    for study, split, name in (("geoquery", "question", "geo"), ("geoquery-query", "query", "geo_query")):
+        main([study, "source", "--seeds", "1", "--jobs", "1"])
+        folder = f"data/geoquery-{split}"
+        assert calls[0] == ["data", "sql", "--source", "source", "--split", split, "--out", folder]
+        arms = [train_settings(call) for call in calls if call[0] == "train"]
+        assert {Path(arm.train_file).parent.name for arm in arms} == {f"geoquery-{split}"}
+        assert {Path(arm.eval_file).parent.name for arm in arms} == {f"geoquery-{split}"}
+        assert f"runs/{name}_tenth_fcs_pcs" in {arm.output_dir for arm in arms}
+        asked = [call for call in calls if call[0] == "evaluate"]
+        assert {call[call.index("--problems") + 1] for call in asked} == {f"{folder}/test.jsonl"}
+        assert len(arms) == len(asked) == 10
+        calls.clear()
+
+
 @pytest.mark.parametrize(
-    "study", ["gsm8k", "filtered", "mathqa", "mathqa-full", "mathqa-other", "mathqa-again"]
+    "study",
+    [
+        "gsm8k",
+        "geoquery",
+        "geoquery-query",
+        "filtered",
+        "mathqa",
+        "mathqa-full",
+        "mathqa-other",
+        "mathqa-again",
+    ],
 )
 def test_every_command_of_a_study_can_be_given(reproduce, study):
     main, calls = reproduce
