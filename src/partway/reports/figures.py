@@ -30,7 +30,7 @@ TOKEN_UNITS = {"billions": 1e9, "millions": 1e6, "thousands": 1e3, "": 1.0}
 
 
 def pass_at_k(study: Study, theme: Theme) -> Figure | None:
-    """Bars of pass@k per setting."""
+    """Bars of pass@k per setting, and a line for chance."""
     settings, ks = study.evaluated, study.ks
     if len(settings) < 2:  # one setting is a row of numbers, and those are in the table
         return None
@@ -43,6 +43,11 @@ def pass_at_k(study: Study, theme: Theme) -> Figure | None:
         offset = (index - (len(settings) - 1) / 2) * width
         places = [place + offset for place, _ in shown]
         _bars(axes, canvas, setting, places, [e for _, e in shown], width, len(settings) * len(ks))
+    chance = {} if study.chance is None else study.chance.metrics
+    known = [(place, 100 * chance[f"pass@{k}"].value) for place, k in enumerate(ks) if f"pass@{k}" in chance]
+    for place, height in known:
+        axes.hlines(height, place - 0.45, place + 0.45, theme["ink"], ":", linewidth=1.4)
+        axes.annotate("chance", (place - 0.45, height), (0, 2), textcoords="offset points", fontsize=SMALL)
     axes.set_xticks(range(len(ks)), [f"pass@{k}" for k in ks])
     axes.set_ylabel(SOLVED)
     axes.margins(y=0.09)
@@ -183,8 +188,10 @@ def frontier(study: Study, theme: Theme) -> Figure | None:
     for axes, (title, points) in zip(canvas.axes, panels.items(), strict=True):
         for setting in settings:
             for run in dict.fromkeys(one[0] for one in points[setting.label]):
-                own = [one for one in points[setting.label] if one[0] == run]
-                axes.plot([x for _, x, _ in own], [y for *_, y in own], **canvas.line(setting))
+                own = [one[1:] for one in points[setting.label] if one[0] == run]
+                axes.plot([x for x, _, _ in own], [y for _, y, _ in own], **canvas.line(setting))
+                for x, y, told in own:
+                    axes.annotate(told, (x, y), (4, 4), textcoords="offset points", fontsize=SMALL)
         largest = f"pass@{hot if title.startswith('over temp') else k}"
         if {largest, "pass@1"} <= chance.keys():
             y, x = 100 * chance[largest].value, 100 * chance["pass@1"].value
@@ -197,7 +204,7 @@ def frontier(study: Study, theme: Theme) -> Figure | None:
     return canvas.finished(settings)
 
 
-Points = list[tuple[int, float, float]]  # the run's number, pass@1, pass@k
+Points = list[tuple[int, float, float, str]]  # the run's number, pass@1, pass@k, what is told of it
 
 
 def _steps_of(setting: Setting, k: int) -> Points:
@@ -205,15 +212,15 @@ def _steps_of(setting: Setting, k: int) -> Points:
     for number, run in enumerate(setting.runs):
         ones = run.curves.get("eval_pass@1_at_temperature") or run.curves.get("eval_pass@1", {})
         many = run.curves.get(f"eval_pass@{k}", {})
-        points += [(number, 100 * ones[s], 100 * many[s]) for s in many if s in ones]
+        points += [(number, 100 * ones[s], 100 * many[s], "") for s in many if s in ones]
     return points
 
 
 def _temperatures_of(setting: Setting, k: int) -> Points:
     return [
-        (number, 100 * r.metrics["pass@1"].value, 100 * r.metrics[f"pass@{k}"].value)
+        (number, 100 * r.metrics["pass@1"].value, 100 * r.metrics[f"pass@{k}"].value, f"T={t:g}")
         for number, run in enumerate(setting.runs)
-        for _, r in sorted(run.temperatures.items())
+        for t, r in sorted(run.temperatures.items())
         if {"pass@1", f"pass@{k}"} <= r.metrics.keys()
     ]
 

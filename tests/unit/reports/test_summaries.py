@@ -313,3 +313,23 @@ def test_the_frontier_has_a_point_for_each_step_and_temperature(tmp_path):
     (line,) = over_temperatures.lines
     assert line.get_xdata()[0] == pytest.approx(100 * metrics["pass@1"].value)
     assert line.get_ydata()[0] == pytest.approx(100 * metrics["pass@6"].value)
+    assert [text.get_text() for text in over_temperatures.texts] == ["T=0.4", "T=1.2"]
+
+
+def test_chance_is_a_line_beside_the_bars_and_in_the_frontier(tmp_path):
+    pytest.importorskip("matplotlib")
+    from partway.reports import figures
+
+    runs = [
+        write_run(tmp_path / "mle", self_sampling="none", tested=True),
+        write_run(tmp_path / "run", tested=True),
+    ]
+    for path in runs[1].evaluations_directory.glob("test.*"):
+        shutil.copy(path, path.with_name(path.name.replace("test", "test-chance", 1)))
+    own = summarize(runs[1]).chance.metrics
+    (bars,) = figures.pass_at_k(study(*runs), theme.LIGHT).axes
+    heights = [line.get_segments()[0][0][1] for line in bars.collections if len(line.get_segments()) == 1]
+    assert heights == pytest.approx([100 * own[f"pass@{k}"].value for k in (1, 2, 6)])
+    (over_training,) = figures.frontier(study(*runs), theme.LIGHT).axes
+    assert 100 * own["pass@6"].value in [line.get_ydata()[0] for line in over_training.lines]
+    assert "chance" in [text.get_text() for text in over_training.texts]
