@@ -413,11 +413,12 @@
     byId("filters-set").textContent = set ? `(${set} set)` : "";
   }
 
-  function showList({ total, page, pages, first, rows }) {
+  function showList({ problems, total, page, pages, first, rows }) {
     shown.rows = rows;
     const range = pages > 1 ? `, ${number(first)}–${number(first + rows.length - 1)} shown` : "";
+    const places = total > problems ? ` in ${count(total, "row")}` : "";
     byId("total").textContent = total
-      ? count(total, "problem") + range
+      ? count(problems, "problem") + places + range
       : "No problem fits. Change the words or clear the filters.";
     const hadFocus = byId("entries").contains(document.activeElement);
     byId("entries").replaceChildren(...rows.map(entryOf));

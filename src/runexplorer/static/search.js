@@ -71,7 +71,8 @@ globalThis.partwaySearch = (() => {
     const page = Math.min(Math.max(Number(wanted) || 1, 1), pages);
     const first = (page - 1) * PAGE_SIZE;
     const rows = found.slice(first, first + PAGE_SIZE);
-    return { total: found.length, page, pages, first: found.length ? first + 1 : 0, rows };
+    const problems = new Set(found.map((e) => `${e.id}\n${e.question}`)).size; // a file of each split may have it
+    return { problems, total: found.length, page, pages, first: found.length ? first + 1 : 0, rows };
   }
 
   return { entriesOf, search, pageOf };
