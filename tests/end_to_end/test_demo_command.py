@@ -112,7 +112,7 @@ def test_the_table_the_page_and_every_json_show_the_same_intervals(finished, wit
     runs = [directory / "mle-seed0", directory / "fcs-pcs-seed0"]
     numbers = json.loads(run_demo(directory, "--paper", "--json").stdout)["arms"]
     report = json.loads(partway("report", *runs, "--out", directory / "again", "--json")[1])
-    assert [setting["label"] for setting in report["settings"]] == ["MLE", "FCS+PCS + MLE-Aug"]
+    assert [setting["label"] for setting in report["settings"]] == ["MLE", "FCS+PCS"]
     page = (directory / "report" / "report.html").read_text()
     for arm, setting, run in zip(("mle", "fcs+pcs"), report["settings"], runs, strict=True):
         summary = json.loads((run / "evaluations" / "test.json").read_text())

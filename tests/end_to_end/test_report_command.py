@@ -37,7 +37,7 @@ def test_one_run_gets_its_report_inside_it(partway, trained):
     page = trained / "first" / "report" / "report.html"
     assert shown == f"{page}\n"
     text = page.read_text(encoding="utf-8")
-    assert "FCS+PCS + MLE-Aug" in text
+    assert "FCS+PCS" in text
     assert text.count("<svg") == 7  # all but the comparison of objectives
     assert len(list((page.parent / "figures").iterdir())) == 4 * 7  # of one setting, nothing is compared
 

@@ -210,10 +210,10 @@ def study_of(runs: Iterable[RunSummary], labels: Mapping[Path, str] | None = Non
     split = "dev" if untested else "test"  # all on the same, or there is nothing to compare
     notes = [f"{names[run.directory]}: {remark}" for run in runs for remark in _remarks(run, split)]
     if 0 < len(untested) < len(evaluated):
-        notes.append(f"compared on dev, because not evaluated on test: {', '.join(untested)}")
+        notes.append(f"compared on dev, because not evaluated on test: {'; '.join(untested)}")
     sizes = {setting.label: listed(r.problems for r in setting.results(split)) for setting in evaluated}
     if len(set(sizes.values())) > 1:
-        told = ", ".join(f"{label} on {size}" for label, size in sizes.items())
+        told = "; ".join(f"{label} on {size}" for label, size in sizes.items())
         notes.append(f"evaluated on different numbers of problems: {told}")
     return Study(settings, split, names, tuple(notes))
 
@@ -265,9 +265,7 @@ def _labelled(groups: Sequence[list[RunSummary]]) -> tuple[Setting, ...]:
     settings.sort(
         key=lambda s: (_place([*STRATEGIES], s.strategy), _place([*objective_names()], s.objective))
     )
-    labels = [
-        "MLE" if s.strategy == "none" else f"{s.strategy.upper()} + {label_of(s.objective)}" for s in settings
-    ]
+    labels = [_named_as_arms(setting) for setting in settings]
     configs: defaultdict[str, list[Row]] = defaultdict(list)
     for label, setting in zip(labels, settings, strict=True):
         configs[label].append(setting.runs[0].config)
@@ -280,6 +278,14 @@ def _labelled(groups: Sequence[list[RunSummary]]) -> tuple[Setting, ...]:
         replace(setting, label=label if twins[label] == 1 else f"{label} #{labels[:index].count(label) + 1}")
         for index, (label, setting) in enumerate(zip(labels, settings, strict=True))
     )
+
+
+def _named_as_arms(setting: Setting) -> str:
+    """What `partway compare` calls it: MLE, FCS or FCS+PCS, the objective after it if it is not MLE-Aug."""
+    if setting.strategy == "none":
+        return "MLE"
+    other = "" if setting.objective == "mle_aug" else f", {label_of(setting.objective)}"
+    return f"{setting.strategy.upper()}{other}"
 
 
 def _place(order: Sequence[str], name: str) -> int:

@@ -107,7 +107,7 @@ def test_a_run_without_its_environment_is_listed_all_the_same(tmp_path):
     (unknown,) = runs_table(study_of([summarize(run)])).rows
     assert dict(zip(columns, known, strict=True))["started (UTC)"] == "2026-01-01 00:00"
     assert dict(zip(columns, unknown, strict=True))["started (UTC)"] is None
-    assert known[:5] == unknown[:5] == ["run", "FCS+PCS + MLE-Aug", 0, "finished", 40]
+    assert known[:5] == unknown[:5] == ["run", "FCS+PCS", 0, "finished", 40]
 
 
 def test_runs_and_the_place_for_a_report_may_be_texts(tmp_path, unrendered):

@@ -49,7 +49,7 @@ def test_the_difference_to_the_baseline_is_told_first_with_its_interval(study):
     assert f"(95% interval {100 * found.low:+.1f} to {100 * found.high:+.1f})" in sentence
     assert "of 8 test problems" in sentence
     assert sentence.startswith(
-        "FCS+PCS + MLE-Aug, which learns from the given solutions and its own fully- and partially-correct"
+        "FCS+PCS, which learns from the given solutions and its own fully- and partially-correct"
     )
     assert "MLE, which learns from the given solutions alone, solves" in sentence
 
@@ -108,7 +108,7 @@ def test_of_many_settings_the_best_is_told_and_which_differ_from_the_baseline(tm
         solve(run.evaluation_file("test"), solved)
     study = read_study(runs)
     told, counted = headline(study)
-    hot, cold = (f"FCS+PCS + MLE-Aug (temperature {temperature})" for temperature in (0.3, 0.5))
+    hot, cold = (f"FCS+PCS (temperature {temperature})" for temperature in (0.3, 0.5))
     assert told.startswith(f"The best of 6 settings: {hot}, which learns from")
     assert "solves 100.0% of 8 test problems" in told
     assert f"6 differences to MLE at pass@6, {hot} lies above 0 and {cold} lies below 0; the rest" in counted
@@ -133,8 +133,8 @@ def solve(path, solved):
 
 def test_every_name_is_explained_before_the_first_figure(study):
     meanings = dict(terms(study))
-    assert meanings.keys() == {"MLE", "FCS+PCS + MLE-Aug", "FCS", "PCS", "pass@k"}
-    assert "MLE-Aug adds up" in meanings["FCS+PCS + MLE-Aug"]
+    assert meanings.keys() == {"MLE", "FCS+PCS", "FCS", "PCS", "pass@k"}
+    assert "MLE-Aug adds up" in meanings["FCS+PCS"]
     text = page(study, {}, "title")
     assert text.index("maximum likelihood") < text.index("<section")
 

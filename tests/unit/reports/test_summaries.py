@@ -114,7 +114,7 @@ def test_a_directory_that_is_no_run_is_refused(tmp_path):
 def test_settings_have_the_names_of_the_paper_in_its_order(tmp_path):
     arms = [("fcs+pcs", "mle_aug"), ("fcs", "beta_mml"), ("none", "mle"), ("fcs", "mml")]
     runs = [write_run(tmp_path / f"r{n}", self_sampling=s, objective=o) for n, (s, o) in enumerate(arms)]
-    assert labels(*runs) == ["MLE", "FCS + MML", "FCS + β-MML", "FCS+PCS + MLE-Aug"]
+    assert labels(*runs) == ["MLE", "FCS, MML", "FCS, β-MML", "FCS+PCS"]
 
 
 def test_seeds_of_one_setting_are_one_setting_and_other_settings_are_told_apart(tmp_path):
@@ -122,15 +122,15 @@ def test_seeds_of_one_setting_are_one_setting_and_other_settings_are_told_apart(
     assert [setting.seeds for setting in study(*seeds).settings] == [(0, 1, 2)]
     faster = write_run(tmp_path / "faster", learning_rate=1e-2)
     assert sorted(labels(*seeds, faster)) == [
-        "FCS+PCS + MLE-Aug (learning_rate 0.001)",
-        "FCS+PCS + MLE-Aug (learning_rate 0.01)",
+        "FCS+PCS (learning_rate 0.001)",
+        "FCS+PCS (learning_rate 0.01)",
     ]
 
 
 def test_ablations_are_called_by_what_each_changes(tmp_path):
     changes = [{}, {"temperature": 1.2}, {"state": "set"}, {"num_generations": 8, "state": "set"}]
     runs = [write_run(tmp_path / f"r{n}", **change) for n, change in enumerate(changes)]
-    plain = "FCS+PCS + MLE-Aug"
+    plain = "FCS+PCS"
     assert set(labels(*runs, write_run(tmp_path / "r4", learning_rate=1e-2))) == {
         plain,
         f"{plain} (temperature 1.2)",
@@ -146,16 +146,16 @@ def test_a_setting_that_only_one_seed_records_has_its_default_in_the_other(tmp_p
     assert [setting.seeds for setting in study(older, newer).settings] == [(0, 1)]
     other = write_run(tmp_path / "other", seed=2, length_tolerance=1)
     assert sorted(labels(older, newer, other)) == [
-        "FCS+PCS + MLE-Aug (length_tolerance 0)",
-        "FCS+PCS + MLE-Aug (length_tolerance 1)",
+        "FCS+PCS (length_tolerance 0)",
+        "FCS+PCS (length_tolerance 1)",
     ]
 
 
 def test_the_same_seed_on_other_problems_is_another_setting(tmp_path):
     runs = [write_run(tmp_path / name, train_file=f"{name}.jsonl") for name in ("gsm8k", "mathqa")]
     assert labels(*runs) == [
-        "FCS+PCS + MLE-Aug (train_file gsm8k.jsonl)",
-        "FCS+PCS + MLE-Aug (train_file mathqa.jsonl)",
+        "FCS+PCS (train_file gsm8k.jsonl)",
+        "FCS+PCS (train_file mathqa.jsonl)",
     ]
 
 
@@ -174,7 +174,7 @@ def test_settings_are_compared_on_test_only_if_each_has_a_run_with_it(tmp_path):
     assert [len(setting.results("test")) for setting in both.settings] == [1]
     all_three = study(tested, sibling, other)
     assert all_three.split == "dev"
-    assert "compared on dev, because not evaluated on test: FCS+PCS + MML" in all_three.notes
+    assert "compared on dev, because not evaluated on test: FCS+PCS, MML" in all_three.notes
 
 
 def test_settings_evaluated_on_other_numbers_of_problems_are_pointed_out(tmp_path):
@@ -182,7 +182,7 @@ def test_settings_evaluated_on_other_numbers_of_problems_are_pointed_out(tmp_pat
     assert study(*runs).notes == ()
     for path in (runs[0].directory / "evaluations").glob("step-*.json"):
         path.write_text(json.dumps({**json.loads(path.read_text()), "problems": 4}))
-    told = "evaluated on different numbers of problems: FCS+PCS + MML on 4, FCS+PCS + MLE-Aug on 5"
+    told = "evaluated on different numbers of problems: FCS+PCS, MML on 4; FCS+PCS on 5"
     assert study(*runs).notes == (told,)
 
 
@@ -205,10 +205,8 @@ def test_a_figure_names_only_runs_that_it_shows(tmp_path):
     (setting,) = both.settings
     shown = [(run, run.results["dev"].step) for run in setting.runs if "dev" in run.results]
     step = shown[0][1]
-    assert both.origin_at(setting, shown) == f"FCS+PCS + MLE-Aug: done · step {step} · seed 0"
-    assert both.origin_over(setting, "buffer/") == (
-        "FCS+PCS + MLE-Aug: done, young · steps 10 to 40 · seeds 0, 1"
-    )
+    assert both.origin_at(setting, shown) == f"FCS+PCS: done · step {step} · seed 0"
+    assert both.origin_over(setting, "buffer/") == ("FCS+PCS: done, young · steps 10 to 40 · seeds 0, 1")
 
 
 def test_steps_that_differ_between_runs_are_told_in_the_order_of_the_runs(tmp_path):
