@@ -169,8 +169,10 @@ def _describe(hint: Any) -> str:
             names.append(f"one of {', '.join(map(str, typing.get_args(option)))}")
         elif option is types.NoneType:
             names.append("null")
+        elif typing.get_origin(option) is dict:
+            names.append("pairs such as {name: value}")
         else:
             names.append(
-                getattr(option, "__name__", str(option)) if typing.get_origin(option) is None else str(option)
+                str(option) if typing.get_origin(option) else getattr(option, "__name__", str(option))
             )
     return " or ".join(names)

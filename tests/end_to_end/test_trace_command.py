@@ -45,6 +45,11 @@ def test_a_table_shows_steps_values_states_and_the_failure(run: Run):
     assert "not run" in shown
 
 
+def test_what_to_do_next_is_said_in_the_same_language(run: Run):
+    told = run("trace", "-", "--language", "python-written", text=b"answer = 1").stderr
+    assert told.endswith("next: partway trace - --against REFERENCE --language python-written\n")
+
+
 def test_against_marks_the_last_state_in_common(run: Run, tmp_path: Path):
     (tmp_path / "reference.py").write_text(REFERENCE)
     (tmp_path / "sample.py").write_text(SAMPLE)

@@ -138,6 +138,13 @@ def test_mistakes_are_named_with_what_was_expected(settings, message):
         checked(settings, Schema)
 
 
+def test_pairs_are_asked_for_as_they_are_written():
+    with pytest.raises(
+        ConfigError, match=r"objective_args is 'share=1', expected pairs such as \{name: value\}"
+    ):
+        checked({}, SelfSamplingConfig, {"objective_args": "share=1"})
+
+
 def test_a_mistake_is_told_with_the_file_that_makes_it(tmp_path):
     (tmp_path / "base.yaml").write_text("max_steps: many\n")
     (tmp_path / "leaf.yaml").write_text("base: base.yaml\nlearning_rat: 1\n")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from partway.cli.options import AS_JSON, Callback, declared, out, samples, say_next
+from partway.cli.options import AS_JSON, Callback, counted, declared, out, samples, say_next
 from partway.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def run_comparison(
     from partway.reports.writing import read_study, write_study
 
     outcomes = run_arms(experiment, out, jobs or arms_at_once(), quiet)
-    logger.info("drawing the figures and the page of %d runs", len(outcomes))
+    logger.info("drawing the figures and the page of %s", counted(len(outcomes), "run"))
     # Arms without training of their own have no curves: only the others are in the report.
     labels = {one.run.directory: one.arm.label for one in outcomes if one.run and one.arm.trains}
     study = read_study([*labels], labels)

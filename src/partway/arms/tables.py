@@ -11,6 +11,7 @@ from statistics import fmean
 from partway.arms.experiment import Experiment
 from partway.arms.outcomes import Outcome, buffer_sizes, gains, mean_spent, means, of_arm, to_json
 from partway.arms.selecting import BEST_PER_K, LAST, SELECTED
+from partway.cli.options import counted
 from partway.evaluation import Estimate
 from partway.files import atomic_writer
 from partway.measuring.chance import best_above
@@ -94,10 +95,10 @@ def seeds_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
 
 def size_of(experiment: Experiment) -> str:
     """On how many problems and samples the numbers stand."""
-    seeds = f"{len(experiment.seeds)} seed{'s' if len(experiment.seeds) > 1 else ''}"
+    drawn = counted(experiment.test_samples, "sample")
     return (
-        f"{experiment.test} test problems, {experiment.test_samples} samples at T=0.8 "
-        f"(pass@1: one at T=0.2), {seeds}, 95% intervals"
+        f"{counted(experiment.test, 'test problem')}, {drawn} at T=0.8 "
+        f"(pass@1: one at T=0.2), {counted(len(experiment.seeds), 'seed')}, 95% intervals"
     )
 
 
@@ -113,7 +114,7 @@ def spent_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
         chosen = ", ".join(outcome.tables[SELECTED].chosen for outcome in own)
         counts = [spent.steps, spent.samples, spent.tokens_sampled, spent.tokens_learned]
         rows.append([arm.label, *counts, spent.seconds / 60, *buffer_sizes(own), chosen])
-    budget = f"{experiment.steps:,} steps, {experiment.samples:,} samples"
+    budget = f"{counted(experiment.steps, 'step')}, {counted(experiment.samples, 'sample')}"
     return Table(f"What an arm spends, mean over seeds; the budget of each is {budget}", columns, rows)
 
 
@@ -229,7 +230,7 @@ def _html(
     words = "".join(f"<p>{escape(sentence)}</p>" for sentence in told)
     rules = "".join(f"<li>{escape(rule)}</li>" for rule in experiment.rules())
     sources = "".join(f"<dt>{escape(arm.label)}</dt><dd>{escape(arm.source)}</dd>" for arm in experiment.arms)
-    title = f"{len(experiment.arms)} arms compared"
+    title = f"{counted(len(experiment.arms), 'arm')} compared"
     content = f"""<header><h1>{title}</h1>
 <div class="headline">{words}</div><dl class="terms">{sources}</dl>
 <p><a href="report/report.html">Figures and curves of the runs</a></p></header>

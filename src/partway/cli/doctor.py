@@ -14,7 +14,7 @@ from importlib import metadata
 import click
 
 from partway import registry
-from partway.cli.options import AS_JSON, ENGINE, say_next
+from partway.cli.options import AS_JSON, ENGINE, counted, say_next
 from partway.cli.parallel import cores
 
 USES = {
@@ -152,7 +152,7 @@ def version_of(package: str) -> str | None:
 
 def devices() -> Iterator[str]:
     """The processors this process may use, and the accelerators torch sees."""
-    yield f"CPU: {cores()} cores"
+    yield f"CPU: {counted(cores(), 'core')}"
     try:
         import torch
     except ImportError:

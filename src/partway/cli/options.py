@@ -133,6 +133,15 @@ def reads_runs(command: Callback) -> Callback:
     return cast(Callback, careful)
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "step"), counted(2_000, "step")
+    ('1 step', '2,000 steps')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def say_next(*commands: str) -> None:
     """Name what a user sensibly does next, unless only results are wanted."""
     if commands:

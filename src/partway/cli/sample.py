@@ -25,6 +25,7 @@ from partway.cli.options import (
     TOP_K,
     TOP_P,
     check_device,
+    counted,
     declared,
     given,
     length_for,
@@ -276,7 +277,9 @@ def show_solutions(solutions: Sequence[tuple[Sample, Trace]], limit: int, langua
         language,
     )
     if rest := solutions[limit:]:
-        click.echo(f"and {len(rest)} more, drawn {sum(one.count for one, _ in rest)} times; see --show")
+        click.echo(
+            f"and {len(rest)} more, drawn {counted(sum(one.count for one, _ in rest), 'time')}; see --show"
+        )
 
 
 def _title(sample: Sample, total: int) -> str:

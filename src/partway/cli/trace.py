@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from partway import registry
-from partway.cli.options import AS_JSON, SPOKEN, declared, say_next, speaks, spoken
+from partway.cli.options import AS_JSON, SPOKEN, as_spoken, declared, say_next, speaks, spoken
 from partway.errors import SolutionError
 from partway.language import PYTHON, Language, Trace, trace_all
 
@@ -55,7 +55,7 @@ def command(files: tuple[str, ...], against: str | None, as_json: bool) -> None:
         show_against(replace(shown[0], name=f"{against} (reference)"), solutions, language)
     else:
         show(solutions, language)
-        say_next(f"partway trace {' '.join(files)} --against REFERENCE")
+        say_next(f"partway trace {' '.join(files)} --against REFERENCE{as_spoken()}")
 
 
 def read(name: str) -> str:

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from partway.cli.options import counted
 from partway.errors import SolutionError, clipped, visible
 from partway.language import PYTHON, Language, Trace
 from partway.problem import Problem
@@ -90,7 +91,7 @@ def _table(shown: Shown, language: Language) -> Table:
         cells = (step, *own, state)
         table.add_row(str(number), *map(escape, cells), style=style)
     if len(rows) > MAX_ROWS:
-        table.add_row("", f"and {len(rows) - MAX_ROWS:,} more steps")
+        table.add_row("", f"and {counted(len(rows) - MAX_ROWS, 'more step')}")
     table.caption = escape(_answer(shown.trace))
     return table
 
@@ -114,7 +115,7 @@ def _side_by_side(reference: Shown, shown: Shown, language: Language) -> Table:
         cells = (*ours[:2], "=" if is_meeting else "", *theirs[:2])
         table.add_row(*map(escape, cells), style="bold green" if is_meeting else theirs[2] or ours[2])
     if len(rows) > MAX_ROWS:
-        table.add_row(f"and {len(rows) - MAX_ROWS:,} more steps")
+        table.add_row(f"and {counted(len(rows) - MAX_ROWS, 'more step')}")
     table.caption = escape(_summary(shown.trace, reference.trace, matching, language))
     return table
 

@@ -15,7 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from partway.cli.config_files import file_of, parse_overrides, read_settings
-from partway.cli.options import AS_JSON, declared, say_next
+from partway.cli.options import AS_JSON, counted, declared, say_next
 from partway.cli.training_keys import training_keys
 from partway.errors import ConfigError, ProblemError, suggestion
 from partway.settings import Settings
@@ -232,8 +232,9 @@ def rehearsal(trainer: SelfSamplingTrainer) -> str:
     trainer.model.zero_grad()
     ledger = trainer.account.ledger
     return (
-        f"first batch: {len(trainer.batch)} problems, loss {loss.item():.3f}, {ledger.drawn} samples drawn, "
-        f"{ledger.tokens} tokens learned from in layout {trainer.scorer.layout.name}"
+        f"first batch: {counted(len(trainer.batch), 'problem')}, loss {loss.item():.3f}, "
+        f"{counted(ledger.drawn, 'sample')} drawn, {counted(ledger.tokens, 'token')} learned from "
+        f"in layout {trainer.scorer.layout.name}"
     )
 
 
@@ -251,13 +252,13 @@ def _trainer(
     train = _problems(args.train_file, args, strict)
     dev = _problems(args.eval_file, args, strict) if args.eval_file else None
     recorded = None if replay is None else Run.at(replay)
-    logger.info("read %s problems; loading the model, checking what can be shared", f"{len(train):,}")
+    logger.info("read %s; loading the model, checking what can be shared", counted(len(train), "problem"))
     trainer = SelfSamplingTrainer(args.model_name_or_path, args, train, dev, replay=recorded)
     if trainer.left_out:
         first = trainer.left_out[0]
         if strict:
             raise ProblemError(f"{args.train_file}: problem {first.id}: {first.reason}")
-        trainer.recorder.say(f"left out {len(trainer.left_out)} problems that cannot be used:")
+        trainer.recorder.say(f"left out {counted(len(trainer.left_out), 'problem')} that cannot be used:")
         for one in trainer.left_out[:NAMED]:
             trainer.recorder.say(f"  problem {one.id}: {one.reason}")
     for line in outline(trainer)[: None if writes else -1]:  # the last one says where results go
@@ -272,10 +273,11 @@ def _problems(path: str, args: SelfSamplingConfig, strict: bool) -> list[Problem
         return load_problems(path, language=args.built_language, columns=args.columns)
     result = read_problems(path, language=args.built_language, columns=args.columns)
     if not result.problems:
-        raise ProblemError(f"{result.bad_rows[0]}; none of the {len(result.bad_rows)} rows can be used")
+        raise ProblemError(f"{result.bad_rows[0]}; no row can be used")
     # Every process reads the file; one of them tells.
     if result.bad_rows and args.process_index == 0 and not args.disable_tqdm:
-        click.echo(f"partway: left out {len(result.bad_rows)} rows of {path} that cannot be used:", err=True)
+        left_out = counted(len(result.bad_rows), "row")
+        click.echo(f"partway: left out {left_out} of {path} that cannot be used:", err=True)
         for row in result.bad_rows[:NAMED]:
             click.echo(f"partway:   {row}", err=True)
     return result.problems
@@ -296,7 +298,7 @@ def outline(trainer: SelfSamplingTrainer) -> list[str]:
         good_for(trainer.train_dataset),
         f"{args.model_name_or_path}, {total:,} weights, {share}; asked by {asked} for "
         f"{language.instruction.name} that {language.instruction.ending}",
-        f"{steps:,} steps of {batch} problems; self_sampling {args.self_sampling}, "
+        f"{counted(steps, 'step')} of {counted(batch, 'problem')}; self_sampling {args.self_sampling}, "
         f"objective {args.objective}; {_evaluations(trainer, steps)}",
         f"everything goes to {trainer.run.directory}; Ctrl-C saves and stops, --resume goes on",
     ]
@@ -307,15 +309,11 @@ def _evaluations(trainer: SelfSamplingTrainer, steps: int) -> str:
     args, problems = trainer.args, trainer.eval_dataset
     if not problems or args.eval_strategy == "no":
         return f"no evaluation ({'eval_strategy is no' if problems else 'eval_file is not set'})"
-    asked = f"evaluation on {_counted(problems)}"
+    asked = f"evaluation on {counted(len(problems), 'problem')}"
     if args.eval_strategy == "epoch":
         return f"{asked} after every epoch"
     each = args.eval_steps or args.save_steps
-    return f"{asked} every {each if each >= 1 else math.ceil(steps * each):g} steps"  # or a share of all
-
-
-def _counted(problems: Sequence[Problem]) -> str:
-    return f"{len(problems):,} {'problem' if len(problems) == 1 else 'problems'}"
+    return f"{asked} every {counted(math.ceil(each if each >= 1 else steps * each), 'step')}"  # or a share
 
 
 def good_for(problems: Sequence[Problem]) -> str:
@@ -326,35 +324,37 @@ def good_for(problems: Sequence[Problem]) -> str:
     '2 problems: 1 with a solution, 1 with the answer only; solved_share mixes them in each batch'
     """
     solved = sum(problem.reference is not None for problem in problems)
-    counted = _counted(problems)
+    all_of_them = counted(len(problems), "problem")
     if solved == len(problems):
-        return f"{counted}, all with a solution: to be learned, and to begin self-sampling from"
+        return f"{all_of_them}, all with a solution: to be learned, and to begin self-sampling from"
     if not solved:
-        return f"{counted}, all with the answer only: learned once the model samples a right solution"
+        return f"{all_of_them}, all with the answer only: learned once the model samples a right solution"
     rest = f"{len(problems) - solved:,} with the answer only"
-    return f"{counted}: {solved:,} with a solution, {rest}; solved_share mixes them in each batch"
+    return f"{all_of_them}: {solved:,} with a solution, {rest}; solved_share mixes them in each batch"
 
 
-def _learned_nothing(run: Run) -> bool:
-    """Whether the buffers ended empty and no loss was anything but 0."""
+def _learned_nothing(run: Run) -> str | None:
+    """Why, if no step changed a weight."""
     from partway.runs.run import saved_buffer_rows
 
-    has_lost = any(line.get("loss") for line in run.metrics())
-    return not has_lost and not any(row["solutions"] for row in saved_buffer_rows(run.final))
+    if any(line.get("loss") or line.get("grad_norm") for line in run.metrics()):
+        return None
+    if any(row["solutions"] for row in saved_buffer_rows(run.final)):
+        return "the loss was 0 at every step"
+    return "no problem has a solution, and no sample was right"
 
 
 def _conclude(trainer: SelfSamplingTrainer, as_json: bool) -> None:
     run = trainer.run
-    if _learned_nothing(run):
+    if why := _learned_nothing(run):
         trainer.recorder.say(
-            "NOTHING was learned: no problem has a solution, and no sample was right; "
-            f"what was sampled is in {run.directory / 'samples'}"
+            f"NOTHING was learned: {why}; what was sampled is in {run.directory / 'samples'}"
         )
     spent = {key: sum(line.get(key, 0.0) for line in run.timings()) for key in ("seconds", "time/executing")}
     if spent["time/executing"] > MUCH * spent["seconds"]:
         share = spent["time/executing"] / spent["seconds"]
-        why = f"partway buffer slowest {run.directory}"
-        trainer.recorder.say(f"running programs took {share:.0%} of the time; to see which: {why}")
+        which = f"partway buffer slowest {run.directory}"
+        trainer.recorder.say(f"running programs took {share:.0%} of the time; to see which: {which}")
     if as_json:
         latest: dict[str, object] = {"run": str(run.directory)}
         for line in run.metrics():  # lines of training and of evaluation have different keys

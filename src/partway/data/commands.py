@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from partway.cli import LazyGroup, commands
-from partway.cli.options import AS_JSON, COLUMNS, Callback, as_spoken, declared, out, say_next, speaks, spoken
+from partway.cli.options import (
+    AS_JSON,
+    COLUMNS,
+    Callback,
+    as_spoken,
+    counted,
+    declared,
+    out,
+    say_next,
+    speaks,
+    spoken,
+)
 from partway.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -99,7 +110,7 @@ def check(ctx: click.Context, file: Path, columns: str | None, as_json: bool) ->
                 (bad_row.field, bad_row.reason), 0
             )  # what is wrong is told once, with its first row
             if count:
-                click.echo(f"{bad_row} (and {count - 1:,} more rows)" if count > 1 else bad_row)
+                click.echo(f"{bad_row} (and {counted(count - 1, 'more row')})" if count > 1 else bad_row)
     if checked.bad_rows:
         rows = len({row.line for row in checked.bad_rows})  # a row may have several faults
         raise ProblemError(f"{file}: {rows:,} bad rows beside {len(checked.problems):,} good ones")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from partway.cli.options import counted
 from partway.problem import Problem
 
 MOST_COLUMNS, MOST_ANSWERS = 8, 3  # in a message
@@ -26,8 +27,9 @@ def without_references(problems: Sequence[Problem]) -> str | None:
     named = ", ".join(unused[:MOST_COLUMNS]) + (", ..." if len(unused) > MOST_COLUMNS else "")
     columns = f"columns not used: {named}" if unused else "there are no other columns"
     return (
-        f"NONE of the {len(problems):,} problems has a reference: nothing is learned until the model samples "
-        f"a right solution; if a column holds solutions, say so: --columns solution=COLUMN ({columns})"
+        f"NONE of the {counted(len(problems), 'problem')} has a reference: nothing is learned until the "
+        "model samples a right solution; if a column holds solutions, say so: "
+        f"--columns solution=COLUMN ({columns})"
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from partway.cli.options import AS_JSON, declared, length_for, say_next, speaks, takes
+from partway.cli.options import AS_JSON, counted, declared, length_for, say_next, speaks, takes
 from partway.errors import ConfigError, EngineError, ProblemError, RunError, shown
 from partway.evaluation.evaluate import EvaluationProgress
 from partway.measuring.engine_options import EvaluateOptions, opened_engine
@@ -308,8 +308,8 @@ def show_summary(summary: Mapping[str, Any], chance: Mapping[str, Any] | None = 
 
     from partway.cli.table_style import plain_table
 
-    drawn = f"{summary['samples']} samples at temperature {summary['temperature']:g}"
-    title = f"{summary['problems']:,} problems, {drawn}"
+    drawn = f"{counted(summary['samples'], 'sample')} at temperature {summary['temperature']:g}"
+    title = f"{counted(summary['problems'], 'problem')}, {drawn}"
     floor = [] if chance is None else ["chance"]
     table = plain_table("metric", "value", "95% interval", *floor, "", title=title)
     for name, metric in summary["metrics"].items():
@@ -337,7 +337,8 @@ def show_temperatures(summaries: Sequence[Mapping[str, Any]]) -> None:
     chance = rows.get("chance")
     of_model = [one for one in summaries if one is not chance]
     names = [name for name in summaries[0]["metrics"] if name.startswith(("pass@", "maj@"))] + ["unique"]
-    title = f"{summaries[0]['problems']:,} problems, {summaries[0]['samples']} samples at each temperature"
+    problems, samples = (counted(summaries[0][f"{name}s"], name) for name in ("problem", "sample"))
+    title = f"{problems}, {samples} at each temperature"
     if chance is not None:
         title += "; *: the best, with its interval above chance"
     table = plain_table("T", *names, title=title)
@@ -377,7 +378,7 @@ def show_comparison(comparison: Comparison, first: str, second: str) -> None:
 
     from partway.cli.table_style import plain_table
 
-    title = f"A: {first}\nB: {second}\n{comparison.problems:,} problems in common"
+    title = f"A: {first}\nB: {second}\n{counted(comparison.problems, 'problem')} in common"
     if comparison.left_out:
         title += f", {comparison.left_out:,} left out that only one has"
     click.echo(title)  # above the table and not in it: names of files are longer than its columns

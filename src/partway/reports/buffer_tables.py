@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from partway.buffer import Verdict
+from partway.cli.options import counted
 from partway.cli.table_style import plain_table
 from partway.errors import clipped, visible
 
@@ -29,9 +30,9 @@ def show_buffers(run: str, summary: BufferSummary, top: int) -> None:
     for kind, count in summary.solutions.items():
         per_problem = f"{count / max(1, problems):.2f}"
         kinds.add_row(kind.replace("_", "-"), f"{count:,}", per_problem, *_lengths(summary.lengths[kind]))
-    title = f"{run} at step {summary.step:,}: {problems:,} problems, {summary.references:,} with a reference"
-    _print(title, kinds)
-    _print(f"\n{sum(summary.verdicts.values()):,} self-samples", _verdicts(summary.verdicts))
+    known = f"{counted(problems, 'problem')}, {summary.references:,} with a reference"
+    _print(f"{run} at step {summary.step:,}: {known}", kinds)
+    _print(f"\n{counted(sum(summary.verdicts.values()), 'self-sample')}", _verdicts(summary.verdicts))
     _print("\nmost explored", _explored(summary.problems[:top]))
     _print("\nleast explored", _explored(summary.problems[::-1][:top]))
 
@@ -45,7 +46,7 @@ def show_costs(costs: Sequence[Cost], count: int) -> None:
         share, held = cost.seconds / max(total, 1e-9), cost.peak_bytes / 1e6
         shown = (f"{cost.seconds:.3f}", f"{share:.0%}", f"{held:,.0f}" if held else "-", f"{cost.drawn:,}")
         table.add_row(escape(cost.problem), *shown, *limits)
-    _print(f"{total:.2f} seconds for the distinct samples of {len(costs):,} problems", table)
+    _print(f"{total:.2f} seconds for the distinct samples of {counted(len(costs), 'problem')}", table)
     for cost in costs[:count]:
         seconds, text = cost.slowest
         program = visible(text.rstrip()).replace("\n", "\n  ")
@@ -55,7 +56,7 @@ def show_costs(costs: Sequence[Cost], count: int) -> None:
 def show_import(source: Path, imported: Import) -> None:
     """What became of the solutions."""
     total = sum(imported.verdicts.values())
-    _print(f"{total:,} solutions of {source}, run again", _verdicts(imported.verdicts))
+    _print(f"{counted(total, 'solution')} of {source}, run again", _verdicts(imported.verdicts))
     if imported.unknown:
         _print(f"problems that the new run does not have, left out: {imported.unknown:,}")
 
@@ -78,8 +79,8 @@ def show_rejudged(run: str, rejudged: Sequence[Rejudged]) -> None:
     for verdict in Verdict:
         if not verdict.is_optional or any(one.verdicts[verdict] for one in rejudged):
             table.add_row(verdict.replace("_", " "), *(f"{one.verdicts[verdict]:,}" for one in rejudged))
-    samples = sum(rejudged[0].verdicts.values())
-    _print(f"{samples:,} self-samples of {run}, judged again; kept solutions are those of one problem", table)
+    samples = counted(sum(rejudged[0].verdicts.values()), "self-sample")
+    _print(f"{samples} of {run}, judged again; kept solutions are those of one problem", table)
 
 
 def _rules_told(one: Rejudged) -> str:

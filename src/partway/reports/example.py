@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from partway.buffer import SolutionBuffer, Verdict
+from partway.cli.options import counted
 from partway.language import Trace, trace_all
 from partway.language.named import Unread
 from partway.problem import problem_of
@@ -128,7 +129,7 @@ def when_learned(run: Run, problem: str) -> str:
         return "The model drew no samples of it from scratch."
     first = next((step for step, is_right in drawn if is_right), None)
     if first is None:
-        return f"None of the {len(drawn):,} samples the model drew of it from scratch was kept as a whole."
+        return f"Of {counted(len(drawn), 'sample')} the model drew of it from scratch none was kept whole."
     half = len(drawn) // 2
     early, late = (sum(is_right for _, is_right in part) for part in (drawn[:half], drawn[half:]))
     told = f"The model first solved it from scratch at step {first:,}"

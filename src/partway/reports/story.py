@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from partway.buffer.rules import SELF_SAMPLING
+from partway.cli.options import counted
 from partway.evaluation import Estimate
 from partway.objectives import label_of, named_objective
 from partway.reports.study import Setting, Study
@@ -27,7 +28,7 @@ def headline(study: Study) -> list[str]:
     k = study.ks[-1]
     base = study.baseline
     sizes = {result.problems for setting in study.evaluated for result in setting.results(study.split)}
-    where = f"{max(sizes):,} {study.split} problems"
+    where = counted(max(sizes), f"{study.split} problem")
     if base is None:
         return [_alone(study, setting, k, where) for setting in study.evaluated]
     others = [setting for setting in study.evaluated if setting is not base]
@@ -46,7 +47,7 @@ def _difference(study: Study, setting: Setting, base: Setting, k: int, where: st
     of = f" of {where}" if where else ""
     known = _introduced(base) if where else base.label
     begin = (
-        f"{_introduced(setting)} solves {100 * own.value:.1f}%{of} with one of {k:,} samples; "
+        f"{_introduced(setting)} solves {100 * own.value:.1f}%{of} with one of {counted(k, 'sample')}; "
         f"{known} solves {100 * other.value:.1f}%"
     )
     found = study.gains[setting.label].get(metric)
@@ -103,8 +104,8 @@ def _alone(study: Study, setting: Setting, k: int, where: str) -> str:
     if found is None:
         return f"{setting.label} was not measured at pass@{k}."
     return (
-        f"{_introduced(setting)} solves {100 * found.value:.1f}% of {where} with one of {k:,} samples "
-        f"(95% interval {100 * found.low:.1f} to {100 * found.high:.1f})."
+        f"{_introduced(setting)} solves {100 * found.value:.1f}% of {where} "
+        f"with one of {counted(k, 'sample')} (95% interval {100 * found.low:.1f} to {100 * found.high:.1f})."
     )
 
 
@@ -137,15 +138,6 @@ def _learns(strategy: str) -> str:
 
 def _sentence(words: str) -> str:
     return words if words.startswith("beta") else f"{words[0].upper()}{words[1:]}"
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> counted(2, "run")
-    '2 runs'
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _and(words: Sequence[str]) -> str:

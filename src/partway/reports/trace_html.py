@@ -16,6 +16,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 from unicodedata import category
 
+from partway.cli.options import counted
 from partway.cli.trace_tables import rows_by_step, state_mode, values_by_step
 from partway.errors import clipped
 from partway.language.language import Trace
@@ -153,7 +154,8 @@ def _card(card: Card, first: Card, known: KnownStates, marks: Sequence[Row], lan
     if trace.failure is not None and trace.failure.step >= len(trace.solution):
         body.append(_why_row(trace.failure))
     if len(trace.solution) > MAX_STEPS:
-        body.append(f'<tr><td colspan="3">and {len(trace.solution) - MAX_STEPS:,} more steps</td></tr>')
+        more = counted(len(trace.solution) - MAX_STEPS, "more step")
+        body.append(f'<tr><td colspan="3">and {more}</td></tr>')
     names = {"number": "#", "step": "step", "reached": "state"}
     head = "".join(f'<th class="{name}" scope="col">{text}</th>' for name, text in names.items())
     return (

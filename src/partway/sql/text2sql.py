@@ -16,6 +16,7 @@ from typing import Any, Literal
 import sqlglot
 from sqlglot import exp
 
+from partway.cli.options import counted
 from partway.data.conversion import Conversion, Reject
 from partway.errors import ProblemError, SolutionError
 from partway.problem import Problem
@@ -167,7 +168,7 @@ def _reject(question: RawQuestion, reason: str, detail: str) -> Reject:
 
 def _by_steps(problems: Sequence[Problem]) -> dict[str, int]:
     lengths = sorted(len(problem.reference) for problem in problems if problem.reference is not None)
-    return {f"{length} steps": lengths.count(length) for length in dict.fromkeys(lengths)}
+    return {counted(length, "step"): lengths.count(length) for length in dict.fromkeys(lengths)}
 
 
 def lifted(text: str, columns: Columns, dialect: str = "sqlite") -> Iterator[str]:

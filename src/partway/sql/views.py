@@ -10,6 +10,7 @@ from functools import lru_cache
 from random import Random
 from typing import TYPE_CHECKING, Literal
 
+from partway.cli.options import counted
 from partway.errors import clipped
 from partway.language import Trace
 from partway.problem import Problem
@@ -92,7 +93,11 @@ def rows_by_step(trace: Trace, against: Trace | None = None) -> Iterator[list[tu
             shown.append((clipped(" | ".join(map(_cell, row))), left[text] > 0))
             left[text] -= 1
         others = len(table) - len(shown)
-        yield [*shown, (f"and {others:,} more rows", False)] if others else shown or [("no rows", False)]
+        yield (
+            [*shown, (f"and {counted(others, 'more row')}", False)]
+            if others
+            else shown or [("no rows", False)]
+        )
 
 
 def _tables(trace: Trace) -> list[Rows]:

@@ -14,6 +14,7 @@ from rich.table import Column
 from transformers import PrinterCallback, ProgressCallback
 
 from partway.buffer import Verdict
+from partway.cli.options import counted
 from partway.evaluation import EvaluationProgress
 from partway.training.callbacks import Watcher
 
@@ -182,7 +183,7 @@ def glances(metrics: Mapping[str, Any]) -> list[str]:
     if passes := [f"{key[5:]} {value:.1%}" for key, value in metrics.items() if key.startswith("eval_pass@")]:
         parts.append(", ".join(passes))
     if "buffer/problems_with_a_solution" in metrics:
-        parts.append(f"{metrics['buffer/problems_with_a_solution']:,} problems solved")
+        parts.append(f"{counted(metrics['buffer/problems_with_a_solution'], 'problem')} solved")
     if "buffer/fcs_per_problem" in metrics:
         full, partial = metrics["buffer/fcs_per_problem"], metrics["buffer/pcs_per_problem"]
         parts.append(f"kept {full:.2f} fully + {partial:.2f} partially correct per problem")

@@ -12,6 +12,7 @@ from huggingface_hub import HfApi
 
 from partway import registry
 from partway.buffer.rules import SELF_SAMPLING
+from partway.cli.options import counted
 from partway.errors import ConfigError, RunError, one_line
 from partway.files import atomic_directory
 from partway.models.loading import HUB_ERRORS, load_model, no_progress_bar
@@ -90,13 +91,12 @@ def write_merged(name: Path, directory: Path) -> None:
         loaded.codec.tokenizer.save_pretrained(fresh)
 
 
-def _table(summary: dict[str, object]) -> str:
-    metrics = summary["metrics"]
-    assert isinstance(metrics, dict)
+def _table(summary: dict[str, Any]) -> str:
     rows = [
-        f"| {name} | {m['value']:.1%} | {m['low']:.1%} to {m['high']:.1%} |" for name, m in metrics.items()
+        f"| {name} | {m['value']:.1%} | {m['low']:.1%} to {m['high']:.1%} |"
+        for name, m in summary["metrics"].items()
     ]
-    title = f"{summary['problems']} problems, at step {summary['step']}:"
+    title = f"{counted(summary['problems'], 'problem')}, at step {summary['step']}:"
     return "\n".join([title, "", "| metric | value | 95% interval |", "| --- | --- | --- |", *rows])
 
 

@@ -141,8 +141,7 @@ def usable(
             left_out.append(LeftOut(problem.id, reason))
     if not kept:
         raise ProblemError(
-            f"none of the {len(problems)} problems can be trained on; the first: problem {left_out[0].id}: "
-            f"{left_out[0].reason}"
+            f"no problem can be trained on; the first: problem {left_out[0].id}: {left_out[0].reason}"
         )
     return kept, left_out
 

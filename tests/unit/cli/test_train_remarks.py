@@ -1,5 +1,6 @@
 """What `partway train` says before its first step and after its last."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -46,6 +47,23 @@ def test_the_outline_tells_problems_model_steps_and_place(tmp_path):
         f"everything goes to {tmp_path}; Ctrl-C saves and stops, --resume goes on",
     ]
     assert outline(trainer_of(tmp_path, trained=200, max_steps=-1))[2].startswith("10 steps of 2 problems")
+    shared = outline(trainer_of(tmp_path, trained=2, max_steps=1, eval_steps=0.5, problems_per_step=1))[2]
+    assert shared.startswith("1 step of 1 problem; ")
+    assert shared.endswith("on 1 problem every 1 step")
+
+
+@pytest.mark.parametrize(
+    ("loss", "norm", "is_told"), [(0.0, 0.0, True), (0.0, 0.5, False), (0.5, 0.5, False)]
+)
+def test_a_run_in_which_no_weight_changed_says_so(tmp_path, loss, norm, is_told):
+    trainer = trainer_of(tmp_path, trained=2)
+    trainer.run.final.mkdir()
+    kept = {"id": "a", "rules": {}, "max_length": 1, "solutions": [{"kind": "fully_correct", "steps": []}]}
+    (trainer.run.final / "buffer.jsonl").write_text(json.dumps(kept) + "\n")
+    trainer.run.append_metrics({"step": 1, "loss": loss, "grad_norm": norm}, {"step": 1, "seconds": 1.0})
+    _conclude(trainer, as_json=False)
+    told = f"NOTHING was learned: the loss was 0 at every step; what was sampled is in {tmp_path / 'samples'}"
+    assert (told in trainer.said) == is_told
 
 
 @pytest.mark.parametrize(
