@@ -172,7 +172,5 @@ def _describe(hint: Any) -> str:
         elif typing.get_origin(option) is dict:
             names.append("pairs such as {name: value}")
         else:
-            names.append(
-                str(option) if typing.get_origin(option) else getattr(option, "__name__", str(option))
-            )
+            names.append(option.__name__ if isinstance(option, type) else str(option))
     return " or ".join(names)
