@@ -10,6 +10,7 @@ import base64
 import contextlib
 import io
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ def cells_of(script: str) -> list[dict[str, Any]]:
     for number, block in enumerate(f"\n{script}".split("\n# %%")[1:]):
         head, _, body = block.partition("\n")
         is_text = "[markdown]" in head
-        lines = [line.removeprefix("# ").removeprefix("#") if is_text else line for line in body.split("\n")]
+        lines = [re.sub("^# ?", "", line) if is_text else line for line in body.split("\n")]
         source = "\n".join(lines).strip("\n").splitlines(keepends=True)
         cell: dict[str, Any] = {"id": f"cell-{number}", "metadata": {}, "source": source}
         code = {"cell_type": "code", "execution_count": None, "outputs": []}

@@ -82,6 +82,7 @@ def test_the_notebook_of_the_tour_has_the_cells_of_the_script_and_what_they_show
     assert [(cell["cell_type"], cell["source"]) for cell in cells] == [
         (cell["cell_type"], cell["source"]) for cell in made
     ]
+    assert cells[0]["source"][0] == "# A tour of partway\n", "a heading"
     assert {"markdown"} == {before["cell_type"] for before, cell in pairwise(made) if "outputs" in cell}
     kinds = [set(shown.get("data", ["text"])) for cell in cells for shown in cell.get("outputs", ())]
     assert {"text/html", "text/plain"} in kinds

@@ -51,6 +51,13 @@ def test_a_trace_shows_each_step_with_its_state_and_where_it_failed():
     assert page.text.endswith("d = 4not run")
 
 
+def test_what_a_notebook_says_of_tables_does_not_win_over_the_looks_of_steps():
+    style = trace("a = 1")._repr_html_().partition("</style>")[0]
+    assert ".partway.partway {" in style
+    assert ":where(.partway) {" not in style, "Jupyter's rules have the weight of two classes"
+    assert "table-layout: auto" in style, "Jupyter's tables have columns of one width"
+
+
 def test_a_buffer_does_not_repeat_tests_that_stand_in_the_question():
     tests = ["assert double(2) == 4", "assert double(3) == 6"]
     problem = Problem("d", f"Double it:\n{tests[0]}", tests, "def double(n):\n    return n * 2")
