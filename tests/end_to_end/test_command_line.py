@@ -59,10 +59,12 @@ def test_help_comes_at_once():
 
 
 @pytest.mark.parametrize("path", EVERY_COMMAND, ids=" ".join)
-def test_every_help_has_examples_of_that_command(path):
-    shown = EVERY_COMMAND[path].get_help(click.Context(EVERY_COMMAND[path]))
+def test_every_help_has_examples_of_that_command_and_fits_80_columns(path):
+    context = click.Context(EVERY_COMMAND[path], terminal_width=80, max_content_width=80)
+    shown = EVERY_COMMAND[path].get_help(context)
     examples = shown.partition("Examples:\n")[2]
     assert f"partway {' '.join(path)}".rstrip() in examples
+    assert [line for line in shown.splitlines() if len(line) > 80] == []
 
 
 @pytest.mark.parametrize(

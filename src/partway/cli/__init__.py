@@ -143,11 +143,11 @@ def app(ctx: click.Context, debug: bool, quiet: bool, allow_weak_sandbox: bool) 
 
     \b
     Examples:
-      partway demo                                 on built-in problems, in minutes
-      partway data check problems.jsonl            your own: what they are good for
+      partway demo                                on built-in problems, in minutes
+      partway data check problems.jsonl           your own: what they are good for
       partway train --train_file problems.jsonl --model_name_or_path MODEL
-      partway evaluate run --problems test.jsonl   how many it solves
-      partway report run                           one page with all of it
+      partway evaluate run --problems test.jsonl  how many it solves
+      partway report run                          one page with all of it
     """
     ctx.obj = {"debug": debug, "quiet": quiet}
     remarks = logging.getLogger("partway")

@@ -92,9 +92,9 @@ def command(show: int, as_json: bool, **options: Any) -> None:
     \b
     Examples:
       partway sample runs/demo
-      partway sample runs/demo "Anna has 12 apples and buys 3 more. How many has she?"
-      partway sample runs/demo "Anna has 12 apples and buys 3 more. How many has she?" --answer 15 -n 100
-      partway sample smollm2 "Ben reads 4 pages a day. How many in 3 days?" --prefix "n0 = 4; n1 = 3"
+      partway sample runs/demo "Anna has 12 apples and buys 3. How many has she?"
+      partway sample runs/demo "12 apples and 3 more. How many?" --answer 15
+      partway sample smollm2 "4 pages a day, for 3 days?" --prefix "n0 = 4"
     """
     chosen = SampleOptions(**options)
     # All that can be wrong with the options is found before the model is loaded.

@@ -127,12 +127,12 @@ def command(
     \b
     Examples:
       partway train configs/storyproblems_tiny.yaml
-      partway train configs/storyproblems_tiny.yaml --self_sampling none --objective mle --output_dir runs/mle
-      partway train --model_name_or_path tiny --train_file train.jsonl --output_dir runs/tiny
-      partway train --output_dir runs/mle --resume
-      partway train CONFIG.yaml --output_dir runs/fcs --self_sampling fcs --branch runs/mle
+      partway train a.yaml --output_dir mle --self_sampling none --objective mle
+      partway train --model_name_or_path tiny --train_file a.jsonl --output_dir a
+      partway train --output_dir mle --resume
+      partway train a.yaml --output_dir fcs --self_sampling fcs --branch mle
       partway train --schema > partway.schema.json
-      accelerate launch --num_processes 2 -m partway train configs/storyproblems_tiny.yaml
+      accelerate launch --num_processes 2 -m partway train a.yaml
     """
     if config is not None and config.startswith("--"):  # no file: it is the first of the pairs
         pairs, config = (config, *pairs), None

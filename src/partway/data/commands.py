@@ -56,7 +56,7 @@ def command() -> None:
 
     \b
     Examples:
-      partway data storyproblems --train 600 --dev 200 --test 200 --out data/stories
+      partway data storyproblems --train 600 --dev 200 --test 200 --out stories
       partway data gsm8k --source downloads/gsm8k --out data/gsm8k
       partway data check my_problems.jsonl
     """

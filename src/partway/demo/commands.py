@@ -179,8 +179,8 @@ def storyproblems(
 
     \b
     Examples:
-      partway data storyproblems --train 600 --dev 200 --test 200 --seed 0 --out data/stories
-      partway data storyproblems --difficulty hard --holdout-situations 5 --out data/hard
+      partway data storyproblems --train 600 --dev 200 --test 200 --out stories
+      partway data storyproblems --difficulty hard --seed 1 --out hard
     """
     from partway.demo.storyproblems import generate_splits
 

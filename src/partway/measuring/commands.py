@@ -58,14 +58,14 @@ def command(ctx: click.Context, /, compare: Sequence[tuple[str, str]], as_json: 
     \b
     Examples:
       partway evaluate runs/gsm8k --problems test.jsonl
-      partway evaluate ./my-model --problems test.jsonl --samples 20 --k 1,5,20 --json
-      partway evaluate --engine http://localhost:8000/v1 --tokenizer runs/gsm8k --problems test.jsonl
-      partway evaluate --engine http://localhost:8000/v1 --few-shot train.jsonl --problems test.jsonl
+      partway evaluate ./model --problems test.jsonl --samples 20 --k 1,20 --json
+      partway evaluate --engine URL --tokenizer runs/gsm8k --problems test.jsonl
+      partway evaluate --engine URL --few-shot train.jsonl --problems test.jsonl
       partway evaluate runs/gsm8k --problems dev.jsonl --temperatures 0.4,0.8,1.2
       partway evaluate --chance train.jsonl --problems test.jsonl
-      partway evaluate --compare runs/mle/evaluations/test.json runs/pcs/evaluations/test.json
+      partway evaluate --compare mle/test.json pcs/test.json
       partway evaluate --compare mle/test.json pcs/test.json --problems hard.jsonl
-      partway evaluate --compare mle/test.json pcs/test.json --compare mle_s1/test.json pcs_s1/test.json
+      partway evaluate --compare mle.json pcs.json --compare mle1.json pcs1.json
     """
     if compare:
         from partway.measuring.paired import compare as compare_results

@@ -44,7 +44,7 @@ def report(
     \b
     Examples:
       partway report runs/gsm8k
-      partway report runs/mle-seed* runs/pcs-seed* --out report --title "GSM8K, 125M"
+      partway report runs/mle-seed* runs/pcs-seed* --out report --title "GSM8K"
       partway report runs/gsm8k --json
     """
     from partway.reports.writing import read_study, write_study

@@ -38,7 +38,7 @@ def sql(
     \b
     Examples:
       partway data sql --source downloads/geoquery --out data/geoquery
-      partway data sql --source downloads/spider --out data/spider --rejects rejects.jsonl
+      partway data sql --source downloads/spider --out spider --rejects bad.jsonl
     """
     from partway.cli.progress import Bar
     from partway.sql.text2sql import convert_text2sql
