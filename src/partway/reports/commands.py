@@ -68,7 +68,7 @@ def as_object(study: Study, page: Path) -> dict[str, Any]:
     """Where the report is, and its main numbers."""
     return {
         "report": str(page),
-        "figures": [str(path) for path in sorted((page.parent / "figures").iterdir())],
+        "figures": [str(path) for path in sorted((page.parent / "figures").glob("*"))],
         "tables": [str(path) for path in sorted((page.parent / "tables").iterdir())],
         "split": study.split,
         "settings": [

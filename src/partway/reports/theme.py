@@ -11,11 +11,11 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import cycle
 from pathlib import Path
 
 from partway.buffer import Verdict
-from partway.errors import ConfigError
 from partway.objectives import named_objective
 from partway.reports.study import Setting
 from partway.reports.summaries import SPANS
@@ -113,15 +113,16 @@ def styles(settings: Sequence[Setting]) -> dict[str, Look]:
     return result
 
 
+def can_draw() -> bool:
+    """Whether there is something to draw with."""
+    return find_spec("matplotlib") is not None
+
+
 @contextmanager
 def drawing(theme: Theme, salt: str) -> Iterator[None]:
-    """Draw in our style with the theme's colours; without matplotlib, an error names the extra."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise ConfigError(
-            "figures need matplotlib, which is not installed; try pip install 'partway[plots]'"
-        ) from None
+    """Draw in our style with the theme's colours."""
+    import matplotlib
+
     ink = ("text.color", "axes.labelcolor", "axes.titlecolor", "xtick.labelcolor", "ytick.labelcolor")
     colours = {
         **dict.fromkeys(("figure.facecolor", "axes.facecolor"), theme["paper"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,11 +17,13 @@ from partway.reports.page import page
 from partway.reports.sections import SECTIONS, Section
 from partway.reports.study import Study, study_of
 from partway.reports.summaries import summarize
-from partway.reports.theme import DARK, LIGHT, darkened, drawing
+from partway.reports.theme import DARK, LIGHT, can_draw, darkened, drawing
 from partway.runs import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+logger = logging.getLogger(__name__)
 
 
 def write_report(
@@ -50,9 +53,11 @@ def read_study(runs: Sequence[Run | Path | str], labels: Mapping[Path, str] | No
 def write_study(
     study: Study, out: Path, *, title: str | None = None, sections: Sequence[Section] = SECTIONS
 ) -> Path:
-    """Write the report of a study: figures and tables first, the page last."""
+    """Write the report of a study: figures and tables first, the page last; without matplotlib no figures."""
+    if not can_draw():
+        logger.warning("no figures are drawn: they need matplotlib; try pip install 'partway[plots]'")
     drawings = {}
-    for section in sections:
+    for section in sections if can_draw() else ():
         svg = _write_figures(section, study, out / "figures")
         if svg is not None:
             drawings[section.name] = svg

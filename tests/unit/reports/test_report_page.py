@@ -13,7 +13,6 @@ import pytest
 from report_cases import apples, save_buffers, write_run
 
 from partway.buffer import seed_buffers
-from partway.errors import ConfigError
 from partway.evaluation import Estimate
 from partway.reports import write_report
 from partway.reports.figures import buffer_growth, training_progress
@@ -192,12 +191,15 @@ def test_figures_of_an_earlier_report_do_not_outlive_it(tmp_path):
     assert [path.name for path in stale.parent.iterdir()] == ["mine.svg"]
 
 
-def test_without_matplotlib_the_error_names_the_extra(tmp_path, monkeypatch):
+def test_without_matplotlib_the_page_has_its_tables_and_a_line_names_the_extra(tmp_path, monkeypatch, caplog):
     run = write_run(tmp_path / "run")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ConfigError, match=r"partway\[plots\]"):
-        write_report([run], tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+    told = Page(write_report([run], tmp_path / "out").read_text(encoding="utf-8"))
+    assert "partway[plots]" in caplog.text
+    assert not (tmp_path / "out" / "figures").exists()
+    assert (tmp_path / "out" / "tables" / "pass_at_k.csv").exists()
+    assert {"table"} <= {tag for tag, _ in told.tags}
+    assert "svg" not in {tag for tag, _ in told.tags}
 
 
 @pytest.fixture(scope="module")
