@@ -10,7 +10,7 @@ import click
 
 from partway.beyond.luck import audits_of
 from partway.beyond.variation import Belief
-from partway.cli.options import AS_JSON, RUN, reads_runs, say_next
+from partway.cli.options import AS_JSON, RUN, patience, reads_runs, say_next
 from partway.errors import visible
 from partway.runs import Run
 
@@ -41,11 +41,12 @@ def command(run: str, as_json: bool) -> None:
       partway buffer audit runs/gsm8k
       partway buffer audit runs/gsm8k --json
     """
-    audited = [
-        Audited(buffer.problem.id, solution.text, found.verdict, found.reason)
-        for buffer in Run.at(run).buffers().values()
-        for solution, found in audits_of(buffer).items()
-    ]
+    with patience("running what is kept with other numbers"):
+        audited = [
+            Audited(buffer.problem.id, solution.text, found.verdict, found.reason)
+            for buffer in Run.at(run).buffers().values()
+            for solution, found in audits_of(buffer).items()
+        ]
     if as_json:
         rows = [asdict(one) for one in audited]
         click.echo(json.dumps({"run": run, "audited": rows}, ensure_ascii=False))

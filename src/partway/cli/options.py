@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import field, fields
 from functools import partial, wraps
 from pathlib import Path
+from threading import Timer
 from typing import Any, TypeVar, cast
 
 import click
@@ -140,6 +141,18 @@ def counted(number: int, noun: str) -> str:
     ('1 step', '2,000 steps')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+@contextmanager
+def patience(doing: str) -> Iterator[None]:
+    """Say what a command is doing, if it takes more than two seconds."""
+    timer = Timer(2.0, logging.getLogger("partway").info, [doing])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def say_next(*commands: str) -> None:

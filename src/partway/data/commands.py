@@ -21,6 +21,7 @@ from partway.cli.options import (
     counted,
     declared,
     out,
+    patience,
     say_next,
     speaks,
     spoken,
@@ -87,7 +88,8 @@ def check(ctx: click.Context, file: Path, columns: str | None, as_json: bool) ->
     from partway.data.remarks import numbers_left_text
     from partway.data.remarks import remarks as remarks_on
 
-    checked = check_problems(file, language=spoken(), columns=columns)
+    with patience(f"reading {file}, running its references"):
+        checked = check_problems(file, language=spoken(), columns=columns)
     remarks = remarks_on(checked.problems)
     if systems := sum("system" in problem.meta for problem in checked.problems):
         remarks.append(f"{systems:,} system turns are not asked (they are in meta); see system_prompt")

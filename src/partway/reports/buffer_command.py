@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from partway.cli import LazyGroup, commands
-from partway.cli.options import AS_JSON, PROBLEMS, RUN, declared, reads_runs, say_next
+from partway.cli.options import AS_JSON, PROBLEMS, RUN, declared, patience, reads_runs, say_next
 from partway.errors import ConfigError, RunError
 
 FILE = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
@@ -160,7 +160,8 @@ def rejudge(run: str, changes: tuple[str, ...], as_json: bool) -> None:
     from partway.runs import Run
 
     parsed = [{}, *map(parse_changes, changes)]  # the run's own rules first
-    found = [judged_again(Run.at(run), settings) for settings in parsed]
+    with patience(f"judging the samples of {run} again"):
+        found = [judged_again(Run.at(run), settings) for settings in parsed]
     for name in lost_logs(Run.at(run)):
         click.echo(f"partway: {name} has lost lines: what follows is about the rest", err=True)
     if as_json:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from partway import registry
 from partway.cli import app
-from partway.cli.options import declared, given, length_for, takes
+from partway.cli.options import declared, given, length_for, patience, takes
 from partway.cli.sample import SampleOptions
 from partway.cli.training_keys import language_schemas
 from partway.errors import ProblemError
@@ -176,3 +176,28 @@ def test_a_language_that_lacks_its_package_takes_nothing_from_the_others(monkeyp
     parts = {"cobol": registry.Part("no_such_package.cobol:Cobol", "Not here.")}
     monkeypatch.setattr(registry, "parts", lambda kind: parts if kind == "languages" else {})
     assert [schema.__name__ for schema in language_schemas()] == ["PythonLanguage"]
+
+
+class Watch:
+    """A timer whose time is up when it is told so."""
+
+    def __init__(self, seconds, act, words):
+        self.seconds, self.act, self.words, self.is_going = seconds, act, words, False
+
+    def start(self):
+        self.is_going = True
+
+    def cancel(self):
+        self.is_going = False
+
+
+def test_a_wait_of_two_seconds_says_what_is_done(monkeypatch, caplog):
+    caplog.set_level("INFO", "partway")
+    made = []
+    monkeypatch.setattr("partway.cli.options.Timer", lambda *given: made.append(Watch(*given)) or made[-1])
+    with patience("counting stars"):
+        [watch] = made
+        assert (watch.seconds, watch.is_going, caplog.text) == (2.0, True, "")
+        watch.act(*watch.words)
+        assert "counting stars" in caplog.text
+    assert not watch.is_going
