@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from partway.cli import app
 from partway.cli.schema import config_schema
 from partway.cli.training_keys import training_keys
+from partway.language.named import language_class
 from partway.training.config import SelfSamplingConfig, own_fields
 
 ROOT = Path(__file__).parents[3]
@@ -49,6 +50,7 @@ def is_valid(value: Any, schema: dict[str, Any]) -> bool:
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
 def test_every_config_is_valid(path: Path):
     settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+    language_class(settings.get("language", "python"))  # says so if a folder is missing that it needs
     for key, value in settings.items():
         assert is_valid({key: value}, SCHEMA), f"{key}: {value!r}"
 
