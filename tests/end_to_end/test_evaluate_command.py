@@ -242,14 +242,16 @@ def test_two_results_are_compared(partway, folder, tmp_path):
     for name, right in (("a", "answer = 1\n"), ("b", "answer = 7\n")):
         with scripted_server(lambda number, payload, right=right: (200, completions(right))) as server:
             options = ("--samples", 2, "--out", tmp_path, "--name", name)
-            assert (
-                partway("evaluate", "--engine", server.url, "--problems", folder / "test.jsonl", *options)[0]
-                == 0
-            )
+            words = ("--engine", server.url, "--problems", folder / "test.jsonl", *options)
+            code, _, told = partway("evaluate", *words)
+            assert code == 0
+            result = tmp_path / f"{name}.json"
+            assert told.splitlines()[-1] == f"partway: next: partway evaluate --compare {result} OTHER.json"
     code, shown, _ = partway("evaluate", "--compare", tmp_path / "a.json", tmp_path / "b.jsonl")
     assert code == 0
     assert "8 problems in common" in shown
     assert shown.split("pass@2")[1].split()[:3] == ["12.5%", "12.5%", "+0.0%"]
+    assert shown.split("\nunique ")[1].splitlines()[0].split() == ["50.0%", "50.0%", "+0.0%", "-"]
     code, shown, _ = partway("evaluate", "--compare", tmp_path / "a.json", tmp_path / "b.json", "--json")
     assert json.loads(shown)["metrics"]["pass@2"]["difference"]["value"] == 0
     two = tmp_path / "two.jsonl"

@@ -92,6 +92,8 @@ def command(ctx: click.Context, /, compare: Sequence[tuple[str, str]], as_json: 
         say_next(f"partway report {run.directory}")
     elif asked.model and not asked.engine:
         say_next(f"partway sample {asked.model}")
+    elif not asked.temperatures:
+        say_next(f"partway evaluate --compare {_summary_path(asked, _problems_file(asked))} OTHER.json")
 
 
 def _evaluate(options: EvaluateOptions, *, quiet: bool) -> list[dict[str, Any]]:
@@ -387,6 +389,8 @@ def show_comparison(comparison: Comparison, first: str, second: str) -> None:
         sides = (_shown(name, side[name].value) for side in (comparison.first, comparison.second))
         interval = f"{_shown(name, difference.low, '+')} to {_shown(name, difference.high, '+')}"
         star = "*" if difference.low > 0 or difference.high < 0 else ""
+        if difference.low == difference.high:  # no two problems differ: how far off it may be is not known
+            interval, star = "-", ""
         table.add_row(name, *sides, _shown(name, difference.value, "+"), interval, star)
     Console().print(table)
 

@@ -122,6 +122,9 @@ def summarize(run: Run | Path) -> RunSummary:
         "there is no evaluation yet: no pass@k": not results,
         "no checkpoint was written yet: no kept solutions": kept is None,
         "timings.jsonl is not there: no times": not work,
+        f"of the evaluations {', '.join(_of_the_model(run))} none is called test: none is shown": (
+            "test" not in results and len(_of_the_model(run)) > 1
+        ),
     }
     lost = (f"{name} has lost lines" for name in lost_logs(run))
     return RunSummary(
@@ -159,12 +162,17 @@ def results_of(run: Run, config: Row) -> dict[str, Result]:
     results = {}
     if step is not None:
         results["dev"] = read_result(run.evaluation_file(step), step)
-    others = (name for name in run.evaluation_names() if not is_chance(name))
-    names = [name for name in others if temperature_in(name) is None]
+    names = _of_the_model(run)
     if "test" in names or len(names) == 1:  # it may be called as its file of problems was
         file = run.evaluation_file("test" if "test" in names else names[0])
         results["test"] = read_result(file, step if run.final_step is None else run.final_step)
     return results
+
+
+def _of_the_model(run: Run) -> list[str]:
+    """The evaluations that were asked for, without those of chance and of several temperatures."""
+    others = (name for name in run.evaluation_names() if not is_chance(name))
+    return [name for name in others if temperature_in(name) is None]
 
 
 def temperatures_of(run: Run) -> dict[float, Result]:

@@ -290,6 +290,11 @@ def test_temperatures_and_chance_are_read_beside_the_result_and_not_as_it(tmp_pa
     assert summary.chance.path.stem == "test-chance"
     (run.evaluations_directory / "test.json").rename(run.evaluations_directory / "only.json")
     assert summarize(run).results["test"].path.stem == "only", "the only one that is neither"
+    assert not summarize(run).missing
+    shutil.copy(run.evaluation_file("only"), run.evaluation_file("again"))
+    both = summarize(run)
+    assert "test" not in both.results
+    assert both.missing == ("of the evaluations again, only none is called test: none is shown",)
 
 
 def test_the_frontier_has_a_point_for_each_step_and_temperature(tmp_path):
