@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from partway.evaluation import Estimate, differences, estimates, pass_at_k
+from passatk import Estimate, differences, estimates, pass_at_k
 from passatk.intervals import student
 
 

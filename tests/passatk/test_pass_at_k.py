@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partway.evaluation import maj_at_k, pass_at_k
+from passatk import maj_at_k, pass_at_k
 
 
 @st.composite
