@@ -26,6 +26,7 @@ MOST_PER_CALL = 128  # the `n` that large providers accept
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0  # seconds before a server that failed is tried again
 REQUEST_AT_FAULT = (400, 413, 422)  # statuses; with another server it may be right
 KEY_AT_FAULT, NAME_AT_FAULT = (401, 403), (404, 405)  # the server refuses whatever it is asked
+FIRST_ERRORS = 3  # with status 500, before its first answer: the server cannot do what it is asked
 ABORTED = ("abort", "error")  # how servers say that they gave up a completion
 LEAST_LOG_PROB, MOST_LOG_PROB = -1e5, 1e-3  # vLLM says -9999 for nothing; a rounded 0 may be above it
 
@@ -72,6 +73,7 @@ class Endpoint:
     in_flight: int = 0  # requests
     load: int = 0  # samples they ask for
     failures: int = 0  # in a row
+    has_answered: bool = False
     retry_at: float = 0.0
     reason: str = "not asked yet"
     per_call: int = MOST_PER_CALL  # lowered to what the server turns out to give
@@ -141,6 +143,10 @@ class Endpoint:
         done, self.work = self.work, Work()
         return done
 
+    def is_hopeless(self, trouble: Trouble) -> bool:
+        """Whether it fails from the first request on; one that is not ready yet says 503, or nothing."""
+        return trouble.status == 500 and not self.has_answered and self.failures >= FIRST_ERRORS - 1
+
     def failed(self, trouble: Trouble) -> None:
         """Ask it nothing for a while, a longer one each time, or as long as it says."""
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**self.failures)
@@ -186,7 +192,7 @@ class Pool:
                 self._give_back(endpoint, size)
                 # The name of weights of ours is one that it has lost, and is given again.
                 is_name = trouble.status in NAME_AT_FAULT and endpoint.weights is None
-                is_all = is_name or trouble.status in KEY_AT_FAULT
+                is_all = is_name or trouble.status in KEY_AT_FAULT or endpoint.is_hopeless(trouble)
                 if is_all or trouble.status in REQUEST_AT_FAULT:
                     refused[endpoint.url] = trouble
                 if trouble.status not in REQUEST_AT_FAULT and not (is_all and self.live == [endpoint]):
@@ -303,7 +309,7 @@ class Pool:
             if answered:
                 if endpoint.failures:
                     self._say(f"{endpoint.url} answers again")
-                endpoint.failures, self._alone_since = 0, None
+                endpoint.failures, endpoint.has_answered, self._alone_since = 0, True, None
             self._changed.notify_all()
 
     def _fail(self, endpoint: Endpoint, trouble: Trouble) -> None:

@@ -50,6 +50,12 @@ def test_what_to_do_next_is_said_in_the_same_language(run: Run):
     assert told.endswith("next: partway trace - --against REFERENCE --language python-written\n")
 
 
+def test_a_setting_of_another_language_names_that_language(run: Run):
+    result = run("trace", "-", "--solution-end", "end_of_text", text=b"answer = 1")
+    told = "solution_end is a setting of python-written, not of python; say --language python-written"
+    assert result.stderr.startswith(f"partway: error: {told}")
+
+
 def test_against_marks_the_last_state_in_common(run: Run, tmp_path: Path):
     (tmp_path / "reference.py").write_text(REFERENCE)
     (tmp_path / "sample.py").write_text(SAMPLE)

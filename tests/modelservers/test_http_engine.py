@@ -204,6 +204,27 @@ def test_what_the_only_server_refuses_is_an_error_at_once(connect, status):
     assert engine.said == []
 
 
+def test_a_server_that_fails_from_its_first_request_on_is_an_error(connect, monkeypatch):
+    monkeypatch.setattr(pool, "FIRST_PAUSE", 0.01)
+    with scripted_server(lambda *_: (500, {"error": "no model is named"})) as server:
+        engine = connect(server.url, patience=20)
+        with pytest.raises(EngineError, match=f"^{server.url}: .*status 500: no model is named"):
+            engine.complete(questions(count=1), SETTINGS, 1)
+        assert len(server.asked()) == 3
+
+
+def test_a_server_that_has_answered_may_fail_more_often(connect, monkeypatch):
+    monkeypatch.setattr(pool, "FIRST_PAUSE", 0.01)
+
+    def script(number, payload):
+        return (500, {"error": "out of memory"}) if 0 < number < 6 else as_asked(number, payload)
+
+    with scripted_server(script) as server:
+        engine = connect(server.url, patience=20, concurrency=1)
+        assert total(engine.complete(questions(problems=2), SETTINGS, 1)) == [4, 4]
+        assert len(server.asked()) == 7
+
+
 def test_a_server_that_refuses_leaves_its_requests_to_the_others(connect):
     """It may lack the model or the key, or take only single requests; none of it is the others' fault."""
 

@@ -17,7 +17,7 @@ import click
 from partway.cli.training_keys import language_schemas
 from partway.errors import ConfigError
 from partway.language import Language
-from partway.language.named import language_class, schema_of
+from partway.language.named import language_class, name_of, schema_of
 from partway.registry import code_refused
 from partway.runs import Run, language_for
 from partway.settings import checked
@@ -192,7 +192,12 @@ def spoken(model: str | None = None) -> Language:
         said |= parse_pairs(said.pop("language_args"), "--language-args")
     run = Run(Path(model or ""))
     own = run.config.get("language") if model and run.is_started else None
-    return language_for(model, name, **checked({}, schema_of(language_class(name or own or "python")), said))
+    schema = schema_of(language_class(name or own or "python"))
+    for key in said.keys() - {one.name for one in fields(schema)}:
+        if others := [name_of(one) for one in language_schemas() if key in {f.name for f in fields(one)}]:
+            told = f"{key} is a setting of {' and '.join(others)}, not of {name or own or 'python'}"
+            raise ConfigError(f"{told}; say --language {others[0]}, or leave it out")
+    return language_for(model, name, **checked({}, schema, said))
 
 
 def as_spoken() -> str:

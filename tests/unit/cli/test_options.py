@@ -81,7 +81,7 @@ def test_a_setting_that_the_language_lacks_or_that_has_no_such_value_is_refused(
     wrong = invoked("trace", program, "--state", "sett").exception
     assert str(wrong) == "state is 'sett', expected one of multiset, set, strict; did you mean 'set'?"
     lacking = invoked("trace", program, "--language", "python-tests", "--answer-variable", "x").exception
-    assert "unknown key 'answer_variable'" in str(lacking)
+    assert "answer_variable is a setting of python and python-written" in str(lacking)
 
 
 @WITH_DATA
