@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from partway.buffer import Verdict
+from partway.cli.trace_tables import rows_by_step
 from partway.errors import CodeError, clipped
 from partway.language import Failure, Language, Trace
 from partway.language.language import form_of
@@ -34,7 +35,7 @@ class KnownSolutions:
     def compared(self, trace: Trace) -> Row:
         """A solution beside what is known: its steps and states, where it deviates, how far it is right."""
         row: Row = {
-            "steps": self.states.step_rows(trace, self.language),
+            "steps": self.states.step_rows(trace, self.language, against=self._against(trace)),
             "deviates": deviation(trace.solution, self.solutions[0]) if self.solutions else None,
             "matching": trace.longest_known_prefix(self.states.numbers),
             "is_right": self._is_right(trace),
@@ -47,6 +48,13 @@ class KnownSolutions:
         if trace.failure is None and trace.solution in self.solutions:
             row["same_as"] = self.solutions.index(trace.solution)
         return row
+
+    def _against(self, trace: Trace) -> Trace | None:
+        """The first solution, whose rows are marked in others; None where states are not tables."""
+        has_rows = rows_by_step(self.language) is not None and bool(self.solutions)
+        if not has_rows or trace.solution == self.solutions[0]:
+            return None
+        return traced(self.problem, [self.solutions[0].text], self.language)[0]
 
     def _is_right(self, trace: Trace) -> bool:
         try:

@@ -182,15 +182,19 @@ def rows_by_step(language: Language) -> ByRows | None:
     return getattr(language, "rows_by_step", None)
 
 
-def values_by_step(trace: Trace, language: Language) -> Iterator[list[tuple[str, bool]]]:
+def values_by_step(
+    trace: Trace, language: Language, against: Trace | None = None
+) -> Iterator[list[tuple[str, bool]]]:
     """For every executed step the values of the state after it, numbers by size, and whether it set each.
+
+    Of a table they are its rows, and whether `against` has each.
 
     >>> from partway.language import trace
     >>> list(values_by_step(trace("n0 = 10\\nt0 = n0 - 7.0"), PYTHON))
     [[('10', True)], [('3', True), ('10', False)]]
     """
     if (by_rows := rows_by_step(language)) is not None:
-        yield from by_rows(trace, None)
+        yield from by_rows(trace, against)
         return
     held: dict[str, str] = {}  # names and the texts of their values
     counts: Counter[str] = Counter()

@@ -64,16 +64,18 @@ class KnownStates:
             rows.append(row)
         return rows
 
-    def step_rows(self, trace: Trace, language: Language, most: int | None = None) -> list[Row]:
+    def step_rows(
+        self, trace: Trace, language: Language, most: int | None = None, against: Trace | None = None
+    ) -> list[Row]:
         """The first `most` steps of a solution, each executed one with the state it reaches."""
         rows: list[Row] = []
-        values = values_by_step(trace, language)
+        values = values_by_step(trace, language, against)
         for index, step in enumerate(trace.solution.steps[:most]):
             row: Row = {"text": step}
             if index < len(trace.states):
                 row["values"] = next(values)
                 if rows_by_step(language) is not None:
-                    row["rows"] = True  # each value is a row of a table
+                    row["rows"] = True  # each value is a row of a table, and says whether `against` has it
                 if trace.states[index] in self.numbers:
                     row["state"] = self.numbers[trace.states[index]]
             rows.append(row)
@@ -148,7 +150,7 @@ def shown_text(text: str) -> str:
 
 def _card(card: Card, first: Card, known: KnownStates, marks: Sequence[Row], language: Language) -> str:
     trace = card.trace
-    rows = known.step_rows(trace, language, MAX_STEPS)
+    rows = known.step_rows(trace, language, MAX_STEPS, first.trace if card is not first else None)
     differs = deviation(trace.solution, first.trace.solution) if card is not first else None
     body = [_step_row(row, place, place == differs, trace.failure, marks) for place, row in enumerate(rows)]
     if trace.failure is not None and trace.failure.step >= len(trace.solution):
@@ -205,9 +207,11 @@ def _why_row(failure: Failure) -> str:
 def _state(row: Row, marks: Sequence[Row]) -> str:
     mark = marks[row["state"]] if "state" in row else {}
     hue = f" hue-{mark['hue']}" if "hue" in mark else ""
-    between = "<br>" if "rows" in row else ", "
-    values = between.join(
-        f"<b>{shown_text(text)}</b>" if is_new else shown_text(text) for text, is_new in row["values"]
-    )
+    if "rows" in row:  # a line for each row; '=' marks those of both
+        lines = (f"<b>= {shown_text(t)}</b>" if same else shown_text(t) for t, same in row["values"])
+        values = "<br>".join(lines)
+    else:
+        told = (f"<b>{shown_text(t)}</b>" if is_new else shown_text(t) for t, is_new in row["values"])
+        values = f"{{{', '.join(told)}}}"
     letter = f'<span class="letter">{mark["letter"]}</span>' if "letter" in mark else ""
-    return f'<span class="state{hue}">{letter}<span class="values" dir="ltr">{{{values}}}</span></span>'
+    return f'<span class="state{hue}">{letter}<span class="values" dir="ltr">{values}</span></span>'

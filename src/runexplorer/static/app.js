@@ -788,9 +788,10 @@
   function stateOf(problem, { values = [], rows, state }, { short = false } = {}) {
     const known = state === undefined ? null : problem.states[state];
     const hue = known?.hue === undefined ? "" : ` hue-${known.hue}`;
-    const listed = values.flatMap(([text, isNew], place) => [
+    // Of a table, a line for each row; "=" marks those that the first solution has, too.
+    const listed = values.flatMap(([text, isMarked], place) => [
       !place ? "" : rows ? element("br") : ", ",
-      isNew ? element("b", text) : brief(text),
+      isMarked ? element("b", rows ? "= " : "", text) : brief(text),
     ]);
     return element(
       "span",
@@ -800,7 +801,7 @@
         title: known ? stateText(problem, state) : false,
       },
       element("span.letter", known?.letter ? [hidden("state "), known.letter] : null),
-      short ? null : element("span.values", { dir: "ltr" }, "{", listed, "}"),
+      short ? null : element("span.values", { dir: "ltr" }, rows ? listed : ["{", listed, "}"]),
     );
   }
 

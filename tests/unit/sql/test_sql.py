@@ -330,3 +330,19 @@ def test_traces_are_shown_as_rows_cut_at_ten_with_those_that_match():
     assert shown[10:] == [("and 4 more rows", False)]
     assert list(SQL.rows_by_step(trace("SELECT 1 WHERE 0", SQL, problem()), None)) == [[("no rows", False)]]
     assert "<br>" in cards_html([Card(own)], SQL)
+
+
+def test_pages_mark_the_rows_that_the_first_solution_has_too():
+    asked = problem()
+    reference, other = (
+        trace(text, SQL, asked) for text in (REFERENCE, "SELECT name FROM river WHERE state <> 'ohio'")
+    )
+    first, second = cards_html([Card(reference), Card(other)], SQL).split("</article>")[:2]
+    assert "<b>=" not in first
+    assert second.count("<b>= red</b>") == 2
+    assert '<span class="values" dir="ltr"><b>= red</b><br><b>= red</b><br>cedar</span>' in second
+    known = pytest.importorskip("runexplorer.problem_view").known_of
+    buffer = SolutionBuffer.seeded(asked, language=SQL)
+    (shown,) = known(asked, buffer).compared(other)["steps"]
+    assert shown["values"] == [("red", True), ("red", True), ("cedar", False)]
+    assert [row[1] for row in known(asked, buffer).compared(reference)["steps"][-1]["values"]] == [False] * 2
