@@ -47,12 +47,12 @@ def pass_at_k(study: Study, theme: Theme) -> Figure | None:
     known = [(place, 100 * chance[f"pass@{k}"].value) for place, k in enumerate(ks) if f"pass@{k}" in chance]
     for place, height in known:
         axes.hlines(height, place - 0.45, place + 0.45, theme["ink"], ":", linewidth=1.4)
-        axes.annotate("chance", (place - 0.45, height), (0, 2), textcoords="offset points", fontsize=SMALL)
     axes.set_xticks(range(len(ks)), [f"pass@{k}" for k in ks])
     axes.set_ylabel(SOLVED)
     axes.margins(y=0.09)
     axes.grid(visible=False, axis="x")
-    return canvas.finished(settings, bars=True)
+    named = [(setting.label, canvas.colour(setting)) for setting in settings]
+    return canvas.finished_with([*named, *[("chance, dotted", theme["ink"])] * bool(known)])
 
 
 def _bars(
