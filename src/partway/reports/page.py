@@ -100,11 +100,13 @@ def example_section(example: Example | None, study: Study) -> str:
         return ""
     name = study.names[example.run.directory]
     first = "the first solution" if example.buffer.problem.reference is None else "the reference, y*"
+    shown = example.to_html()
+    rows = ", = a row that it has, too" * ('class="values rows"' in shown)
     return f"""<section id="example">
 <h2>One problem</h2>
 <p class="paper">In the paper: Figure 1. From {escape(name)}: the same letter is the same state,
-◆ the first step that differs from {first}.</p>
-{example.to_html()}
+◆ the first step that differs from {first}{rows}.</p>
+{shown}
 </section>"""
 
 

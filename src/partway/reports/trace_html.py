@@ -207,11 +207,13 @@ def _why_row(failure: Failure) -> str:
 def _state(row: Row, marks: Sequence[Row]) -> str:
     mark = marks[row["state"]] if "state" in row else {}
     hue = f" hue-{mark['hue']}" if "hue" in mark else ""
+    kind = ""
     if "rows" in row:  # a line for each row; '=' marks those of both
+        kind = " rows"
         lines = (f"<b>= {shown_text(t)}</b>" if same else shown_text(t) for t, same in row["values"])
         values = "<br>".join(lines)
     else:
         told = (f"<b>{shown_text(t)}</b>" if is_new else shown_text(t) for t, is_new in row["values"])
         values = f"{{{', '.join(told)}}}"
     letter = f'<span class="letter">{mark["letter"]}</span>' if "letter" in mark else ""
-    return f'<span class="state{hue}">{letter}<span class="values" dir="ltr">{values}</span></span>'
+    return f'<span class="state{hue}">{letter}<span class="values{kind}" dir="ltr">{values}</span></span>'

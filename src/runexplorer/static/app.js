@@ -638,10 +638,9 @@
       );
     }
     const first = plainName(problem, 0);
-    const note =
-      solutions.length > 1
-        ? ["The same letter is the same ", word("state"), `. ◆ is the first step that differs from ${first}.`]
-        : null;
+    const rows = solutions.some(({ steps }) => steps.some((step) => step.rows)) ? "; = marks its rows." : ".";
+    const differs = `. ◆ is the first step that differs from ${first}${rows}`;
+    const note = solutions.length > 1 ? ["The same letter is the same ", word("state"), differs] : null;
     const title =
       solutions.length > 1
         ? `Kept solutions (${number(solutions.length)})`
@@ -801,7 +800,7 @@
         title: known ? stateText(problem, state) : false,
       },
       element("span.letter", known?.letter ? [hidden("state "), known.letter] : null),
-      short ? null : element("span.values", { dir: "ltr" }, rows ? listed : ["{", listed, "}"]),
+      short ? null : element(rows ? "span.values.rows" : "span.values", { dir: "ltr" }, rows ? listed : ["{", listed, "}"]),
     );
   }
 
@@ -840,7 +839,7 @@
             autocapitalize: "off",
             autocomplete: "off",
             maxlength: "10000",
-            placeholder: "n0 = 14\nn1 = 8\nanswer = n0 + n1",
+            placeholder: "one step to a line",
             "aria-keyshortcuts": "t",
             "aria-describedby": "try-note",
             on: {

@@ -340,7 +340,7 @@ def test_pages_mark_the_rows_that_the_first_solution_has_too():
     first, second = cards_html([Card(reference), Card(other)], SQL).split("</article>")[:2]
     assert "<b>=" not in first
     assert second.count("<b>= red</b>") == 2
-    assert '<span class="values" dir="ltr"><b>= red</b><br><b>= red</b><br>cedar</span>' in second
+    assert '<span class="values rows" dir="ltr"><b>= red</b><br><b>= red</b><br>cedar</span>' in second
     known = pytest.importorskip("runexplorer.problem_view").known_of
     buffer = SolutionBuffer.seeded(asked, language=SQL)
     (shown,) = known(asked, buffer).compared(other)["steps"]
