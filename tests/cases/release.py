@@ -2,9 +2,10 @@
 
     python tests/cases/release.py [3.11 3.12 3.13 lowest]
 
-Without words: each of these Pythons that is found on the PATH, and 3.11 again with the oldest dependencies
-that pyproject.toml allows. An environment is deleted after it was tried. Where there is no build of torch for
-CPUs, only what needs no torch is tried; PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu has some.
+Without words: each of these Pythons that is found on the PATH (of pyenv, those that PYENV_VERSION names),
+and 3.11 again with the oldest dependencies that pyproject.toml allows. An environment is deleted after it was
+tried. Where there is no build of torch for CPUs, only what needs no torch is tried;
+PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu has some.
 The exit code is the number of those that failed.
 """
 
