@@ -152,8 +152,8 @@ class PromptMask(Tensor):
     """Stands for the mask of rows that share prompts; it knows where their keys and values are."""
 
     cache: SharedPromptCache
-    drawn: Tensor  # row, 1, token, index: what the rows see of their own tokens
-    prompts: Tensor  # prompt, 1, 1, index: what is a prompt's own and no padding
+    drawn: Tensor | None  # row, 1, token, index: what the rows do not see of their own tokens, if anything
+    prompts: Tensor | None  # prompt, 1, 1, index: what is padding before a prompt, if anything
     rows: Tensor  # prompt, place: rows of each prompt, padded
     places: Tensor  # of each row, where it stands in `rows`, flattened
 
@@ -164,10 +164,9 @@ class PromptMask(Tensor):
         """The mask of the next forward; the prompt of each row begins at one of `starts_P`."""
         # The strides of one number: nothing of this size is ever made.
         mask = drawn.new_zeros(1).expand(drawn.shape).as_subclass(cls)
-        mask.cache, mask.drawn = cache, drawn
-        indices = torch.arange(cache.longest_prompt, device=drawn.device)
-        mask.prompts = indices >= starts_P[:, None, None, None]
-        mask.rows, mask.places = rows, places
+        padding = torch.arange(cache.longest_prompt, device=drawn.device) < starts_P[:, None, None, None]
+        mask.drawn, mask.prompts = (one if one.any() else None for one in (~drawn, padding))
+        mask.cache, mask.rows, mask.places = cache, rows, places
         return mask
 
     @classmethod
@@ -194,28 +193,32 @@ def _attend(
     scaled = query * (features**-0.5 if scale is None else scale)
     # Heads that share keys and values are as many queries to them: row, shared head, query, feature.
     queries = scaled.reshape(rows, keys.shape[1], -1, features)
-    sharing = queries.shape[2] // count
-    of_prompts, prompt_totals = _stretch(
-        _beside(queries[attn_mask.rows]), prompt_keys, prompt_values, attn_mask.prompts
-    )
-    own, totals = _stretch(queries, keys, values, attn_mask.drawn.repeat(1, 1, sharing, 1))
+    hidden = attn_mask.drawn
+    if hidden is not None and count > 1:
+        hidden = hidden.repeat(1, 1, queries.shape[2] // count, 1)
+    found = _stretch(_beside(queries[attn_mask.rows]), prompt_keys, prompt_values, attn_mask.prompts)
+    own, totals = _stretch(queries, keys, values, hidden)
     shape = *attn_mask.rows.shape, queries.shape[2]
+    of_prompts, prompt_totals = (_of_rows(one, shape)[attn_mask.places] for one in found)
     # e^a / (e^a + e^b) is the sigmoid of a - b: of all the weight, the share that falls on the prompt.
-    share = torch.sigmoid(_of_rows(prompt_totals, shape)[attn_mask.places] - totals)
-    result = own + share.to(own.dtype) * (_of_rows(of_prompts, shape)[attn_mask.places] - own)
-    return result.reshape(rows, heads, count, -1)
+    share = prompt_totals.sub_(totals).sigmoid_().to(own.dtype)
+    return of_prompts.sub_(own).mul_(share).add_(own).reshape(rows, heads, count, -1)
 
 
-def _stretch(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Attention to one stretch, and the logarithm of its total weight (its last dimension is 1)."""
+def _stretch(queries: Tensor, keys: Tensor, values: Tensor, hidden: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Attention to one stretch, and the logarithm of its total weight (its last dimension is 1).
+
+    In place where that can be: between large products, making an array costs more than its numbers.
+    """
     scores = queries @ keys.transpose(2, 3)
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
-    # Not minus infinity: a prompt of no tokens is then averaged over nothing real, with no weight at all.
-    scores.masked_fill_(~mask, torch.finfo(scores.dtype).min)
+    if hidden is not None:
+        # Not minus infinity: a prompt of no tokens is then averaged over nothing real, with no weight at all.
+        scores.masked_fill_(hidden, torch.finfo(scores.dtype).min)
     highest = scores.amax(-1, keepdim=True)
-    weights = scores.sub_(highest).exp_()  # in place: this is by far the largest array
+    weights = scores.sub_(highest).exp_()
     totals = weights.sum(-1, keepdim=True)
-    return (weights.to(values.dtype) @ values / totals).to(values.dtype), highest + totals.log()
+    return (weights.to(values.dtype) @ values).div_(totals), totals.log_().add_(highest)
 
 
 def _beside(queries: Tensor) -> Tensor:
