@@ -54,7 +54,7 @@ KEPT = {"none": 1.0, "fcs": 1.5, "fcs+pcs": 2.2}
 PEAK_16, PEAK_32 = 312e12, 156e12  # an A100's matrix products, 16 bits and TF32
 REACHED = 0.3  # of that peak, while learning
 BANDWIDTH = 1.5e12  # bytes a second of the same card, for decoding
-LAUNCH = 25e-6 * 12  # seconds of a layer's kernels when a step decodes few rows
+LAUNCH = 50 * 6e-6  # seconds of a layer that decodes few rows: operations as counted, time as assumed
 
 
 def memory(settings: Mapping[str, Any], size: Size) -> float:

@@ -25,18 +25,22 @@ SMALL = STEPS | {"save_steps": 3, "eval_samples": 2, "max_completion_length": 12
 ROOT = Path(__file__).parents[2]
 LONG = pytest.mark.skipif("PARTWAY_DEVICE" not in os.environ, reason="takes minutes: make test-device")
 Partway = Callable[..., subprocess.CompletedProcess[str]]
+FOLDER = Path(os.environ.get("PARTWAY_SIMCUDA", ROOT.parent / "shared" / "simcuda"))
+
+# Said once, not by each test.
+if not (FOLDER / "simcuda").is_dir():
+    said = f"no simulated CUDA device at {FOLDER}; set PARTWAY_SIMCUDA to its folder"
+    pytest.skip(said, allow_module_level=True)
+if shutil.which("g++") is None:
+    said = "the simulated CUDA device has to be compiled, and there is no g++"
+    pytest.skip(said, allow_module_level=True)
 
 
 @pytest.fixture(scope="session")
 def simulator() -> dict[str, str]:
     """The environment in which `python -m simcuda` has simulated devices."""
-    folder = Path(os.environ.get("PARTWAY_SIMCUDA", Path(__file__).parents[3] / "shared" / "simcuda"))
-    if not (folder / "simcuda").is_dir():
-        pytest.skip(f"no simulated CUDA device at {folder}; set PARTWAY_SIMCUDA to its folder")
-    if shutil.which("g++") is None:
-        pytest.skip("the simulated CUDA device has to be compiled, and there is no g++")
     build = Path(tempfile.gettempdir()) / f"simcuda-{torch.__version__}"
-    found = {"PYTHONPATH": str(folder), "SIMCUDA_BUILD": str(build)}
+    found = {"PYTHONPATH": str(FOLDER), "SIMCUDA_BUILD": str(build)}
     words = [sys.executable, "-c", "import simcuda; simcuda.enable()"]
     if subprocess.run(words, env=os.environ | found, check=False).returncode:
         pytest.skip("the simulated CUDA device cannot be compiled for this torch")

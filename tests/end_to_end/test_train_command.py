@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -257,16 +258,23 @@ def test_a_run_branches_from_another(folder, tmp_path):
     assert {sample.step for sample in Run(fcs).samples()} == {3, 4}
 
 
+DEEPSPEED = pytest.mark.skipif(
+    find_spec("deepspeed") is None, reason="needs deepspeed: pip install deepspeed"
+)
+
+
 @pytest.mark.slow
-def test_accelerate_launches_two_processes(folder, tmp_path):
+@pytest.mark.parametrize("config", ["ddp_cpu", pytest.param("zero2", marks=DEEPSPEED)])
+def test_accelerate_launches_two_processes(folder, tmp_path, config):
     launch = [sys.executable, "-m", "accelerate.commands.launch", "--main_process_port", "0"]
-    launch += ["--config_file", str(ROOT / "configs" / "accelerate" / "ddp_cpu.yaml"), "-m", "partway"]
+    launch += ["--config_file", str(ROOT / "configs" / "accelerate" / f"{config}.yaml")]
+    launch += ["--num_processes", "2", "-m", "partway"]
     words = ["train", folder / "config.yaml", "--output_dir", tmp_path / "run", "--max_steps", 1]
     words += ["--eval_strategy", "no"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "DS_ACCELERATOR": "cpu"}
     environment.pop("COVERAGE_PROCESS_CONFIG", None)  # measured elsewhere; here it only takes time
     result = subprocess.run(
-        [*launch, *map(str, words)], capture_output=True, text=True, env=environment, timeout=300, check=False
+        [*launch, *map(str, words)], capture_output=True, text=True, env=environment, check=False
     )
     assert result.returncode == 0, result.stderr
     run = Run.at(tmp_path / "run")

@@ -56,7 +56,7 @@ def trained(model: str, directory: Path, **settings) -> SelfSamplingTrainer:
 
 def logits(model) -> torch.Tensor:
     with torch.no_grad():
-        return model.eval()(torch.tensor([[5, 6, 7]])).logits
+        return model.eval()(torch.tensor([[5, 6, 7]], device=model.device)).logits.cpu()
 
 
 @pytest.mark.parametrize("use_peft", [False, True])
