@@ -19,7 +19,10 @@ def main() -> None:
     given = parser.parse_args()
     found: dict[str, str] = {}
     for row in rows(given.solutions):
-        found.setdefault(row["problem_id"], row["completion"].rstrip("\n"))
+        said = row["completion"]  # of a chat model one message, with the program as a block of code
+        text = said if isinstance(said, str) else said[0]["content"]
+        text = text.removeprefix("```python\n").removesuffix("```")
+        found.setdefault(row["problem_id"], text.rstrip("\n"))
     problems = [{**row, "solution": row["solution"] or found.get(row["id"])} for row in rows(given.mixed)]
     solved = [row for row in problems if row["solution"]]
     given.out.write_text("".join(json.dumps(row) + "\n" for row in solved), encoding="utf-8")
