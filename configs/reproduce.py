@@ -30,6 +30,12 @@ OTHER = {
 }
 OF_80_SAMPLES = "--samples 80 --k 1,5,10,20,50,80 --max-completion-length 200"
 ON_500_PROBLEMS = f"--problems data/mathqa/test.jsonl --limit 500 {OF_80_SAMPLES}"
+FEW = "partway train configs/gsm8k/few.yaml"
+FROM_FEW = "--model_name_or_path runs/few_m/checkpoint-45"
+NOTHING_LEARNED = "--max_steps 1 --warmup_steps 0 --learning_rate 1e-12"
+OWN_SAMPLES = (
+    "--self_sampling fcs --objective mle_aug --spurious drop --dedup spelling --tokens_per_pass 1024"
+)
 ON_OTHER_PROBLEMS = f"--problems data/mathqa/test_other.jsonl {OF_80_SAMPLES}"
 
 

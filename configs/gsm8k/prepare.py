@@ -5,7 +5,7 @@
 - train200.jsonl: 200 problems of train.jsonl that have a reference, a seeded choice.
 - short100.jsonl: 100 of those whose reference has two steps beside the question's numbers, a seeded choice.
 - short.jsonl: all of that kind, in the order of that choice.
-- few.jsonl: the same; only the first 100 keep their reference.
+- few.jsonl: the same; only the first 100 keep their reference. few_unsolved.jsonl: the others alone.
 - dev_short.jsonl, test_short.jsonl: all problems of dev and test of that kind.
 """
 
@@ -24,10 +24,9 @@ def main(directory: Path) -> None:
     short = shuffled(filter(is_short, train))
     write(directory / "short100.jsonl", short[:SHORT_LEARNED])
     write(directory / "short.jsonl", short)
-    write(
-        directory / "few.jsonl",
-        short[:SHORT_LEARNED] + [without_reference(line) for line in short[SHORT_LEARNED:]],
-    )
+    unsolved = [without_reference(line) for line in short[SHORT_LEARNED:]]
+    write(directory / "few.jsonl", short[:SHORT_LEARNED] + unsolved)
+    write(directory / "few_unsolved.jsonl", unsolved)
     for split in ["dev", "test"]:
         write(
             directory / f"{split}_short.jsonl", filter(is_short, with_reference(directory / f"{split}.jsonl"))
