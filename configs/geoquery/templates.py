@@ -10,16 +10,14 @@ what training had of their template: GeoQuery says which questions differ in the
 
 import argparse
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
+from partway.beyond.variation import audit
 from partway.buffer import Verdict
 from partway.measuring.result_files import read_results
 from partway.problem import Problem
 from partway.problems import load_problems
 from partway.runs import Run
-from partway.solution import Solution
-from partway.sql.sql import SQLLanguage
 
 
 def main() -> None:
@@ -42,30 +40,13 @@ def found(run: Run, hidden: dict[str, Problem]) -> str:
     pairs = [(hidden[b.problem.id], solution) for b in buffers for solution in b.fully_correct]
     references = [p.reference for p in run.problems() if p.reference is not None]
     written = sum(solution == problem.reference for problem, solution in pairs)
-    lucky = sum(differ(pairs, run.language))
+    audits = [audit(problem, solution, run.language) for problem, solution in pairs]
+    lucky = sum(one.verdict == "spurious" for one in audits)
     return (
         f"{len(references)} references; solved {sum(bool(b.fully_correct) for b in buffers)} of "
         f"{len(buffers)} other problems, with {len(pairs)} solutions: {written} are the hidden reference, "
         f"{lucky} give other rows on changed databases ({100 * lucky / max(len(pairs), 1):.0f}%)"
     )
-
-
-def differ(pairs: list[tuple[Problem, Solution]], language: SQLLanguage) -> list[bool]:
-    """Of each solution, whether it differs from the reference where other rows are in the tables."""
-    lucky = []
-    for problem, solution in pairs:
-        assert problem.reference is not None
-        changed = language.variations(problem)
-        known = language.trace_all([(one, problem.reference.text) for one in changed])
-        own = language.trace_all([(one, solution.text) for one in changed])
-        lucky.append(
-            any(
-                not language.is_correct(replace(one, answer=theirs.answer), ours)
-                for one, theirs, ours in zip(changed, known, own, strict=True)
-                if theirs.has_answer
-            )
-        )
-    return lucky
 
 
 def beginnings(run: Run) -> str:

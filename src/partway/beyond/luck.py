@@ -114,9 +114,9 @@ def audit_together(
 
 def _belief(size: int, largest: int, is_clear: bool) -> Audit:
     if size < largest:
-        return Audit("spurious", f"{largest} others answer differently for other numbers")
+        return Audit("spurious", f"{largest} others answer differently when numbers or rows are changed")
     if largest and not is_clear:
-        return Audit("undecided", "as many others answer differently for other numbers")
+        return Audit("undecided", "as many others answer differently when numbers or rows are changed")
     if size <= 1:
         return Audit("undecided", "there is neither a reference nor another solution to compare with")
     return Audit("confirmed")

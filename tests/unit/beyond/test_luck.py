@@ -129,13 +129,15 @@ def together(*texts: str) -> list[tuple[str, str]]:
 def test_solutions_without_a_reference_are_audited_by_what_most_of_them_answer():
     times, turned, plus = "a=50\nb=3\nanswer=a*b", "b=3\na=50\nanswer=b*a", "a=50\nanswer=a+100"
     assert [verdict for verdict, _ in together(times, plus, turned)] == ["confirmed", "spurious", "confirmed"]
-    assert together(times, plus, turned)[1][1] == "2 others answer differently for other numbers"
+    assert (
+        together(times, plus, turned)[1][1] == "2 others answer differently when numbers or rows are changed"
+    )
     assert together(times) == [
         ("undecided", "there is neither a reference nor another solution to compare with")
     ]
     assert [verdict for verdict, _ in together(times, plus)] == ["undecided"] * 2
     pairs = together(times, plus, turned, "b=50\nanswer=100+b")
-    assert pairs == [("undecided", "as many others answer differently for other numbers")] * 4
+    assert pairs == [("undecided", "as many others answer differently when numbers or rows are changed")] * 4
     lucky = together(times, turned, "answer=151-1")
     assert lucky[2] == ("spurious", "151 stands nowhere in the question")
     assert together() == []
