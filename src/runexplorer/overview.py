@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from partway.buffer import Verdict
+from partway.cli.options import counted
 from partway.reports.averages import pooled_shares, thinned
 from partway.reports.summaries import Curve, curves_of, passes_in
 from partway.runs import Row
@@ -205,7 +206,7 @@ def _candidates(index: Index) -> Iterator[tuple[Entry, str]]:
     """The most instructive problem of each sort, if there is one."""
     entries = index.entries
     for entry in _first(entries, lambda e: e.found):
-        yield entry, f"the model found {entry.found:,} way{'s' * (entry.found > 1)} of its own to solve it"
+        yield entry, f"the model found {counted(entry.found, 'way')} of its own to solve it"
     for entry in _first(entries, lambda e: e.standing.kept.doubted):
         yield entry, "a kept solution seems to be right by luck"
     for entry in _first(entries, _hardness):
@@ -214,7 +215,7 @@ def _candidates(index: Index) -> Iterator[tuple[Entry, str]]:
     # Many beginnings though hardly a solution.
     for entry in _first(entries, lambda e: e.standing.kept.partially_correct / (1 + 100 * e.found)):
         count = entry.standing.kept.partially_correct
-        yield entry, f"{count:,} right beginning{'s' * (count > 1)} and few whole solutions were found"
+        yield entry, f"{counted(count, 'right beginning')} and few whole solutions were found"
 
 
 def _hardness(entry: Entry) -> float:

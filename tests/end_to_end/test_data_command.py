@@ -166,7 +166,7 @@ def test_check_reports_every_bad_row_and_exits_with_1(run: Run, tmp_path: Path) 
         f"{path}:3: solution: gives 3, but the answer is 2",
         f"{path}:4: row: not JSON: Expecting property name enclosed in double quotes at column 2",
     ]
-    assert result.stderr == f"partway: error: {path}: 3 bad rows beside 1 good ones\n"
+    assert result.stderr == f"partway: error: {path}: 3 bad rows beside 1 good\n"
     as_json = run("data", "check", path, "--json")
     assert as_json.returncode == 1
     assert [row["line"] for row in json.loads(as_json.stdout)["bad_rows"]] == [2, 2, 3, 4]
@@ -212,7 +212,7 @@ def test_check_counts_system_turns(run: Run, tmp_path: Path) -> None:
     turns = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "1 + 1?"}]
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({"prompt": turns, "answer": 2, "solution": "answer = 1 + 1"}))
-    assert "1 system turns are not asked (they are in meta)" in run("data", "check", path).stderr
+    assert "1 system turn not asked, but kept in meta" in run("data", "check", path).stderr
 
 
 def test_check_says_loudly_that_there_is_no_reference_and_takes_named_columns(

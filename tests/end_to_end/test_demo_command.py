@@ -144,7 +144,7 @@ def test_few_references_stand_between_floor_and_ceiling_and_one_problem_tells_ho
     assert "Nobody wrote a solution of it" in result.stdout
     assert "first found" in result.stdout
     page = (tmp_path / "comparison.html").read_text()
-    assert "6 training problems have a written solution, 18 an answer only." in page
+    assert "6 training problems with a written solution, 18 with an answer only." in page
     run = Run.at(tmp_path / "fcs-pcs-seed0")
     solved = sum(bool(b.fully_correct) and b.problem.reference is None for b in run.buffers().values())
     assert f"FCS+PCS found solutions of {solved} of those." in page

@@ -143,7 +143,8 @@ def _found(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
         return []
     rest, seeds = experiment.train - experiment.references, len(experiment.seeds)
     runs = f" (mean of {seeds} runs)" if seeds > 1 else ""
-    told = [f"{experiment.references:,} training problems have a written solution, {rest:,} an answer only."]
+    given = counted(experiment.references, "training problem")
+    told = [f"{given} with a written solution, {rest:,} with an answer only."]
     for arm in experiment.arms:
         own = [one.run for one in of_arm(outcomes, arm.name) if one.run is not None]
         if arm.trains and not arm.sees_all and mean_spent(of_arm(outcomes, arm.name)).samples:

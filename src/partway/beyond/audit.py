@@ -10,7 +10,7 @@ import click
 
 from partway.beyond.luck import audits_of
 from partway.beyond.variation import Belief
-from partway.cli.options import AS_JSON, RUN, patience, reads_runs, say_next
+from partway.cli.options import AS_JSON, RUN, counted, patience, reads_runs, say_next
 from partway.errors import visible
 from partway.runs import Run
 
@@ -52,7 +52,7 @@ def command(run: str, as_json: bool) -> None:
         click.echo(json.dumps({"run": run, "audited": rows}, ensure_ascii=False))
         return
     counts = Counter(one.verdict for one in audited)
-    click.echo(f"{len(audited):,} self-sampled fully-correct solutions")
+    click.echo(counted(len(audited), "self-sampled fully-correct solution"))
     for verdict in ("confirmed", "spurious", "undecided"):
         click.echo(f"  {verdict:<10} {counts[verdict]:>7,} {counts[verdict] / max(1, len(audited)):>7.1%}")
     for one in audited:

@@ -92,7 +92,7 @@ def check(ctx: click.Context, file: Path, columns: str | None, as_json: bool) ->
         checked = check_problems(file, language=spoken(), columns=columns)
     remarks = remarks_on(checked.problems)
     if systems := sum("system" in problem.meta for problem in checked.problems):
-        remarks.append(f"{systems:,} system turns are not asked (they are in meta); see system_prompt")
+        remarks.append(f"{counted(systems, 'system turn')} not asked, but kept in meta; see system_prompt")
     for remark in [] if ctx.obj["quiet"] else remarks:
         click.echo(f"partway: {file}: {remark}", err=True)
     with_reference = sum(problem.reference is not None for problem in checked.problems)
@@ -115,7 +115,7 @@ def check(ctx: click.Context, file: Path, columns: str | None, as_json: bool) ->
                 click.echo(f"{bad_row} (and {counted(count - 1, 'more row')})" if count > 1 else bad_row)
     if checked.bad_rows:
         rows = len({row.line for row in checked.bad_rows})  # a row may have several faults
-        raise ProblemError(f"{file}: {rows:,} bad rows beside {len(checked.problems):,} good ones")
+        raise ProblemError(f"{file}: {counted(rows, 'bad row')} beside {len(checked.problems):,} good")
     if not as_json:
         click.echo(f"{file}: {good_for(checked.problems)}")
         named = f" --columns {columns}" if columns else ""

@@ -131,8 +131,9 @@ def _tell_written(run: str, file: Path, counts: dict[str, int], noun: str, as_js
         click.echo(json.dumps({"run": run, "file": str(file), **counts}))
     else:
         told = " and ".join(f"{count:,} {kind.replace('_', '-')}" for kind, count in counts.items())
-        click.echo(f"{file}: {told} {noun}".rstrip() if told else f"{file}: nothing to write")
-        if told:
+        told = f"{told} {noun}".rstrip().removesuffix("s" if [*counts.values()][-1:] == [1] else "")
+        click.echo(f"{file}: {told if counts else 'nothing to write'}")
+        if counts:
             say_next(f'datasets.load_dataset("json", data_files="{file}"), which TRL takes')
 
 

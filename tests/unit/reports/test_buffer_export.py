@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from chat_templates import TEMPLATES, chat_run
@@ -12,6 +13,7 @@ from partway.buffer import Rules, Verdict, reconsider, seed_buffers
 from partway.errors import ConfigError, ProblemError, RunError
 from partway.language import PYTHON
 from partway.problem import Problem
+from partway.reports.buffer_command import _tell_written
 from partway.reports.buffers import (
     export_buffers,
     export_rows,
@@ -258,3 +260,21 @@ def test_messages_are_imported_again(tmp_path):
     export_buffers(run, tmp_path / "solutions.jsonl")
     imported = import_buffers(tmp_path / "solutions.jsonl", run.problems(), Rules())
     assert kept(imported.buffers) == kept(run.buffers())
+
+
+@pytest.mark.parametrize(
+    ("counts", "noun", "told"),
+    [
+        ({"fully_correct": 1}, "solutions", "1 fully-correct solution"),
+        (
+            {"fully_correct": 1, "partially_correct": 2},
+            "solutions",
+            "1 fully-correct and 2 partially-correct solutions",
+        ),
+        ({"pairs": 1}, "", "1 pair"),
+        ({}, "", "nothing to write"),
+    ],
+)
+def test_what_was_written_is_counted_in_words(counts, noun, told, capsys):
+    _tell_written("run", Path("rows.jsonl"), counts, noun, as_json=False)
+    assert capsys.readouterr().out == f"rows.jsonl: {told}\n"
