@@ -181,7 +181,7 @@ def test_a_reference_that_does_not_run_is_named_and_left_out_or_an_error(folder,
     rows[2] = json.dumps(broken)
     (tmp_path / "broken.jsonl").write_text("\n".join(rows))
     output = invoke(folder / "config.yaml", "--train_file", tmp_path / "broken.jsonl", "--dry-run")
-    assert "left out 1 rows" in output
+    assert "left out 1 row of" in output
     assert broken["id"] in output or "broken.jsonl:3" in output or "line 3" in output
     assert "7 problems" in output
     with pytest.raises(PartwayError, match=r"ZeroDivisionError|division by zero"):

@@ -32,7 +32,7 @@ def test_an_audit_names_solutions_that_are_right_by_luck(tmp_path):
     (one,) = (row for row in audited(run) if row["verdict"] == "spurious")
     assert one["problem"] == buffer.problem.id
     shown = CliRunner().invoke(command, [str(run.directory)]).stdout
-    assert "self-sampled fully-correct solutions" in shown
+    assert "self-sampled fully-correct solution" in shown
     assert f"  answer = {buffer.problem.answer}\n" in shown
     assert one["reason"] in shown
 
