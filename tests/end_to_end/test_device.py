@@ -365,6 +365,6 @@ for name in ("mle", "mle_aug", "beta_mml"):
 
 @LONG
 def test_the_quick_tests_of_models_pass_with_trainings_on_the_device(partway):
-    words = ["-q", "-p", "simplugin", "-p", "no:cacheprovider", "-m", "models and not slow", "tests/unit"]
+    words = ["-q", "-n", "2", "-p", "simplugin", "-m", "models and not slow", "tests/unit"]
     environment = everywhere(partway) | {"SIMCUDA_DEVICES": "1"}
     subprocess.run([sys.executable, "-m", "pytest", *words], env=environment, cwd=ROOT, check=True)

@@ -79,6 +79,11 @@ def test_optimisers_that_need_another_step_are_refused(tmp_path, name):
         config(tmp_path, optim=name)
 
 
+def test_of_several_gpus_a_process_uses_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(TrainingArguments, "n_gpu", property(lambda _: 2))
+    assert config(tmp_path).n_gpu == 1
+
+
 def test_zero_3_is_refused_with_the_reason(tmp_path):
     args = config(tmp_path)
     args.deepspeed_plugin = SimpleNamespace(zero_stage=2)
