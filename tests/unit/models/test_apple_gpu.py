@@ -15,8 +15,8 @@ from partway.learning.scoring import Scorer
 from partway.learning.token_tree import Targets
 from partway.models.engine import SamplingSettings
 from partway.objectives import objective
-from partway.sampling.local_engine import LocalEngine
-from partway.sampling.samplers import Sampler, TreeSampler
+from partway.sampling.local_engine import LocalEngine, TreeSampler
+from partway.sampling.samplers import Sampler
 from partway.shortcuts.after_prompt import SharedPrompt
 from partway.shortcuts.marching import OWN_CACHE, WHOLE_TEXTS
 
