@@ -236,3 +236,7 @@ def test_every_key_of_ours_is_used_by_a_page_an_example_or_an_experiment():
     words = {word for path in shown for word in re.findall(r"\w+", path.read_text(encoding="utf-8"))}
     assert sorted(keys - words) == []
     assert len(keys) <= 60
+
+
+def test_the_readme_has_at_most_a_thousand_words():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 1000
