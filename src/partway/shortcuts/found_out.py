@@ -53,7 +53,7 @@ def _key(model: Any, way: object) -> str:
         model_digest(model),
         model.config.to_json_string(),
         getattr(model.config, "_attn_implementation", None),
-        getattr(model, "is_gradient_checkpointing", None),
+        any(getattr(module, "gradient_checkpointing", False) for module in model.modules()),
         torch.backends.cuda.matmul.fp32_precision,
         str(next(model.parameters()).device.type),
         [__version__, torch.__version__, version("transformers")],
