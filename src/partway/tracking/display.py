@@ -81,6 +81,8 @@ class PlainDisplay(Display):
 class LiveDisplay(Display):
     """A bar that stays in place, for a terminal; above it lines that stay: every evaluation, and the end."""
 
+    trainer: SelfSamplingTrainer | None = None
+
     def __init__(self, console: Console) -> None:
         super().__init__()
         text = TextColumn("{task.fields[text]}", table_column=Column(no_wrap=True))
@@ -101,6 +103,18 @@ class LiveDisplay(Display):
     def evaluating(self, progress: EvaluationProgress) -> None:
         text = f"{progress.done:,} of {progress.total:,} samples drawn"
         self.bar.update(self.task, description="evaluating", text=text)
+
+    def drawing(self, drawn: int) -> None:
+        """Shows in the first step, which may take a minute, that samples are drawn."""
+        task = self.bar.tasks[0]
+        if task.description == TRAINING and not task.fields["text"].startswith("step"):
+            self.bar.update(self.task, text=f"drawing the first samples, {drawn:,} so far")
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        super().on_train_begin(args, state, control)
+        engine: Any = getattr(self.trainer, "engine", None)
+        if hasattr(engine, "on_drawn"):
+            engine.on_drawn = self.drawing
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self._show(state)
@@ -146,7 +160,10 @@ def of_trainer(trainer: SelfSamplingTrainer) -> Display:
     """The display of a training; it shows what transformers' own would."""
     trainer.remove_callback(PrinterCallback)
     trainer.remove_callback(ProgressCallback)
-    return display(quiet=bool(trainer.args.disable_tqdm) or trainer.args.process_index > 0)
+    shown = display(quiet=bool(trainer.args.disable_tqdm) or trainer.args.process_index > 0)
+    if isinstance(shown, LiveDisplay):
+        shown.trainer = trainer
+    return shown
 
 
 def display(quiet: bool, console: Console | None = None) -> Display:

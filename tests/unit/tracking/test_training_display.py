@@ -97,3 +97,16 @@ def test_quiet_shows_nothing(capsys):
     assert not isinstance(shows, LiveDisplay | PlainDisplay)
     shown_by(shows)
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_terminal_shows_in_the_first_step_that_samples_are_drawn():
+    console = Console(file=io.StringIO(), force_terminal=True, width=200, color_system=None)
+    live = display(quiet=False, console=console)
+    live.trainer = SimpleNamespace(engine=SimpleNamespace(on_drawn=None))
+    with live:
+        live.on_train_begin(None, state(0), None)
+        live.trainer.engine.on_drawn(12)
+        assert live.bar.tasks[0].fields["text"] == "drawing the first samples, 12 so far"
+        live.on_step_end(None, state(1), None)
+        live.trainer.engine.on_drawn(13)
+        assert live.bar.tasks[0].fields["text"].startswith("step 1/100"), "later steps have more to say"
