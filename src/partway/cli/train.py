@@ -176,6 +176,7 @@ def command(
         raise SystemExit(128 + interrupted.signal) from None
     if trainer.is_world_process_zero():
         _conclude(trainer, as_json)
+    trainer.accelerator.end_training()  # a process that ends with its group open aborts now and then
 
 
 def _settings(config: str | None, overrides: dict[str, str], *, resumes: bool) -> Settings:
