@@ -1,6 +1,7 @@
 """What all tests share: where the real data is, if it is anywhere, and how the costly ones are run."""
 
 import gc
+import logging
 import os
 import re
 import sys
@@ -113,6 +114,12 @@ def known_models() -> Iterator[None]:
         patch.setattr(scoring, "checked_layout", remembered(scoring.checked_layout))
         patch.setattr(local_engine, "checked_sampler", remembered(local_engine.checked_sampler))
         yield
+
+
+@pytest.fixture(autouse=True)
+def remarks_are_heard() -> None:
+    """A command called with --quiet sets the level of this logger for all that follows in the process."""
+    logging.getLogger("partway").setLevel(logging.NOTSET)
 
 
 @pytest.fixture
