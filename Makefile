@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help install demo test test-quick test-removable coverage check bench docs fuzz held-out test-browser test-device test-integrations test-release test-transformers test-vllm reproduce reproduce-gsm8k reproduce-filtered reproduce-mathqa reproduce-mathqa-full reproduce-mathqa-other reproduce-mathqa-again clean
+.PHONY: help install demo test test-quick test-removable coverage check bench docs fuzz held-out test-browser test-device test-integrations test-release test-transformers test-vllm reproduce clean
 
 help:
 	@echo "make install   create $(VENV) with pinned dependencies"
@@ -17,7 +17,7 @@ help:
 	@echo "make check     lint and types only"
 	@echo "make bench     tracing, sampling, learning and training against their baselines"
 	@echo "make reproduce   the paper's tables and figures in small, on built-in problems: half an hour"
-	@echo "make reproduce-gsm8k SOURCE=DIR   the results on real data, two seeds of each arm (or -filtered, -mathqa, -mathqa-full, -mathqa-other, -mathqa-again): hours; goes on if stopped"
+	@echo "make reproduce-gsm8k SOURCE=DIR   the results on real data, two seeds of each arm (other studies: configs/reproduce.py --help): hours; goes on if stopped"
 	@echo "make docs      build the documentation into site/"
 	@echo "make fuzz N=1000000   throw mutated programs at the sandbox; the memory curve is in fuzz-memory.csv"
 	@echo "make held-out  330,000 programs against CPython, 150,000 forged replies, 65 kills: an hour"
@@ -75,8 +75,8 @@ docs: $(READY)
 reproduce: $(READY)
 	$(BIN)/partway demo --full --out reproduction
 
-reproduce-gsm8k reproduce-filtered reproduce-mathqa reproduce-mathqa-full reproduce-mathqa-other reproduce-mathqa-again: $(READY)
-	$(BIN)/python configs/reproduce.py $(@:reproduce-%=%) $(SOURCE)
+reproduce-%: $(READY)
+	$(BIN)/python configs/reproduce.py $* $(SOURCE)
 
 fuzz: N ?= 20000
 fuzz: $(READY)

@@ -31,7 +31,7 @@ OTHER = {
 OF_80_SAMPLES = "--samples 80 --k 1,5,10,20,50,80 --max-completion-length 200"
 ON_500_PROBLEMS = f"--problems data/mathqa/test.jsonl --limit 500 {OF_80_SAMPLES}"
 FEW = "partway train configs/gsm8k/few.yaml"
-FROM_FEW = "--model_name_or_path runs/few_m/checkpoint-45"
+FROM_FEW = "--model_name_or_path runs/few_m/checkpoint-45"  # the best of its checkpoints on dev
 NOTHING_LEARNED = "--max_steps 1 --warmup_steps 0 --learning_rate 1e-12"
 OWN_SAMPLES = (
     "--self_sampling fcs --objective mle_aug --spurious drop --dedup spelling --tokens_per_pass 1024"
@@ -81,7 +81,7 @@ def geoquery(split: str, name: str) -> Study:
     """The arms on GeoQuery, split by questions or by the queries that answer them."""
     data = f"data/geoquery-{split}"
     arms = {
-        "untrained": f"{MLE} --max_steps 1 --warmup_steps 0 --learning_rate 1e-12 --eval_strategy no",
+        "untrained": f"{MLE} {NOTHING_LEARNED} --eval_strategy no",
         "mle": MLE,
         "fcs": "--self_sampling fcs",
         "fcs_pcs": "",
@@ -111,6 +111,31 @@ STUDIES = {
         arms={"short_mle": MLE, "short_fcs": "--self_sampling fcs", "short_fcs_pcs": ""},
         evaluate="--problems data/gsm8k/test_short.jsonl --samples 50 --k 1,5,10,20,50 "
         "--max-completion-length 80",
+    ),
+    "gsm8k-few": Study(
+        first={
+            "data/gsm8k/test.jsonl": "partway data gsm8k --source {source} --out data/gsm8k",
+            "data/gsm8k/few_unsolved.jsonl": "python configs/gsm8k/prepare.py data/gsm8k",
+            "runs/few_m/final": f"{FEW} --output_dir runs/few_m --save_total_limit 5 --resume auto",
+            "runs/few_samples/final": f"{FEW} --output_dir runs/few_samples {FROM_FEW} {OWN_SAMPLES} "
+            "--train_file data/gsm8k/few_unsolved.jsonl --num_generations 8 --length_limit 12 "
+            f"{NOTHING_LEARNED} --max_steps 103 --resume auto",
+            "data/gsm8k/few_solutions.jsonl": "partway buffer export runs/few_samples "
+            "data/gsm8k/few_solutions.jsonl --kind fully-correct",
+            "data/gsm8k/few_found.jsonl": "python configs/mathqa/found.py data/gsm8k/few.jsonl "
+            "data/gsm8k/few_solutions.jsonl --out data/gsm8k/few_found.jsonl",
+        },
+        train=FEW,
+        arms={
+            "few_untrained": NOTHING_LEARNED,
+            "few_mle": f"{FROM_FEW} {NOTHING_LEARNED}",
+            "few_fcs": f"{FROM_FEW} {OWN_SAMPLES} --train_file data/gsm8k/few.jsonl --num_generations 4 "
+            "--solved_share 0.5 --sample_budget success --learning_rate 1e-4 --max_steps 218 --save_steps 54",
+            "few_rft": "--train_file data/gsm8k/few_found.jsonl --max_steps 109 --save_steps 36",
+            "few_all": "--train_file data/gsm8k/short.jsonl --max_steps 218 --save_steps 109",
+        },
+        evaluate="--problems data/gsm8k/test_short.jsonl --samples 20 --k 1,5,10,20 "
+        "--max-completion-length 80 --dtype bfloat16",
     ),
     "geoquery": geoquery("question", "geo"),
     "geoquery-query": geoquery("query", "geo_query"),  # templates of test that training never had

@@ -1,6 +1,7 @@
 """The scripts beside the configurations of experiments part problems as they say."""
 
 import json
+import re
 import runpy
 from dataclasses import asdict
 from pathlib import Path
@@ -15,11 +16,14 @@ from partway.data import commands as data
 from partway.measuring import commands as evaluate
 from partway.problem import Problem
 from partway.problems import load_problems, write_problems
+from partway.reports.buffer_command import command as buffer
 from partway.reports.commands import report
 from partway.training import SelfSamplingConfig
 from partway.training.config import config_of
 
 CONFIGS = Path(__file__).parents[3] / "configs"
+NAMED_STUDY = r"(?:configs/reproduce\.py\s+|make reproduce-)([a-z0-9-]+)"
+STUDIES = runpy.run_path(str(CONFIGS / "reproduce.py"))["STUDIES"]
 
 
 def write(path: Path, *questions: str) -> None:
@@ -139,7 +143,7 @@ def leaves(arguments: list[str]) -> list[Path]:
         case ["data", *_, "--out", directory] | ["data", *_, "--out", directory, "--filtered", _, _]:
             return [Path(directory) / "dev.jsonl", Path(directory) / "test.jsonl"]
         case ["configs/gsm8k/prepare.py", _]:
-            return [Path("data/gsm8k/test_short.jsonl")]
+            return [Path(f"data/gsm8k/{name}.jsonl") for name in ("test_short", "few_unsolved")]
         case ["configs/filtered/prepare.py", directory]:
             return [Path(directory) / "dev_short.jsonl"]
         case ["configs/mathqa/unseen.py", directory, "train"]:
@@ -150,6 +154,8 @@ def leaves(arguments: list[str]) -> list[Path]:
             return [Path(train_settings(arguments).output_dir) / "final"]
         case ["evaluate", run, *_]:
             return [Path(run) / "evaluations" / "test.json"]
+        case ["buffer", "export", _, file, *_] | ["configs/mathqa/found.py", *_, "--out", file]:
+            return [Path(file)]
     return []
 
 
@@ -255,23 +261,19 @@ def test_geoquery_is_learned_and_measured_on_the_split_that_is_named(reproduce):
         calls.clear()
 
 
-@pytest.mark.parametrize(
-    "study",
-    [
-        "gsm8k",
-        "geoquery",
-        "geoquery-query",
-        "filtered",
-        "mathqa",
-        "mathqa-full",
-        "mathqa-other",
-        "mathqa-again",
-    ],
-)
+def test_the_docs_name_every_study_and_no_other():
+    project = CONFIGS.parent
+    pages = [project / "README.md", *(project / "docs").glob("*.md"), *CONFIGS.glob("*/*.yaml")]
+    texts = [page.read_text(encoding="utf-8") for page in pages]
+    named = {name for text in texts for name in re.findall(NAMED_STUDY, text)}
+    assert named == set(STUDIES)
+
+
+@pytest.mark.parametrize("study", STUDIES)
 def test_every_command_of_a_study_can_be_given(reproduce, study):
     main, calls = reproduce
     main([study, "source", "--seeds", "1"])
-    commands = {"data": data.command, "evaluate": evaluate.command, "report": report}
+    commands = {"data": data.command, "evaluate": evaluate.command, "report": report, "buffer": buffer}
     for name, *arguments in calls:
         if name in commands:
             commands[name].make_context(name, arguments)
