@@ -45,7 +45,8 @@ class SolutionBuffer:
         self.rules = rules
         self.language = language
         self.max_length: int | None = None  # the reference's, or what evidence says
-        self.usual_length = rules.length_limit  # of solutions, while there is no evidence
+        # Of solutions, while there is no evidence; a reference is one.
+        self.usual_length = rules.length_limit if problem.reference is None else None
         # A kept solution is the leaf of its path in M, so B holds leaves and no steps of its own.
         self.prefixes = KnownPrefixes()  # M
         self._fully_correct: dict[Prefix, int] = {}  # B: leaf -> training step at which it was found
@@ -71,11 +72,13 @@ class SolutionBuffer:
             buffer.usual_length = buffer.usual_length or usual_length
             return buffer
         trace = trace or language.trace_all([(problem, problem.reference.text)])[0]
-        if (flaw := flaw_of(problem, trace, language)) is not None:
+        flaw = flaw_of(problem, trace, language)
+        if flaw is None and not buffer.consider(trace).is_new:
+            flaw = "does not do the same when it runs again"
+        if flaw is not None:
             raise ProblemError(
                 f"problem {problem.id}: the reference {flaw}; correct it or leave the reference out"
             )
-        buffer.consider(trace)
         return buffer
 
     def consider(self, trace: Trace, step: int = 0) -> Verdict:

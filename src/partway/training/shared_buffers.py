@@ -66,7 +66,7 @@ class Buffers(Mapping[str, SolutionBuffer]):
         def seeded(problem: Problem) -> SolutionBuffer:
             return SolutionBuffer.seeded(problem, rules, language, traces.get(problem.id), usual)
 
-        uncertain = [one for one in problems if not _holds_reference(one, rules, traces)]
+        uncertain = [one for one in problems if not _holds_reference(one, traces)]
         return cls(problems, {problem.id: seeded(problem) for problem in uncertain}, seeded)
 
     def __getitem__(self, key: str) -> SolutionBuffer:
@@ -184,14 +184,12 @@ class Buffers(Mapping[str, SolutionBuffer]):
         return self._sizes.get(key) or (int(self._problems[key].reference is not None), 0)
 
 
-def _holds_reference(problem: Problem, rules: Rules, traces: Mapping[str, Trace]) -> bool:
+def _holds_reference(problem: Problem, traces: Mapping[str, Trace]) -> bool:
     """Whether it is certain that a buffer will hold the reference, if there is one, and nothing else."""
     if problem.reference is None:
         return True
     trace = traces[problem.id]
-    longest = None if rules.length_limit is None else rules.length_limit + rules.length_tolerance
-    is_short = longest is None or len(problem.reference) <= longest
-    return bool(trace.states) and not trace.isolated and is_short
+    return bool(trace.states) and not trace.isolated
 
 
 def _sizes(buffer: SolutionBuffer) -> tuple[int, int]:

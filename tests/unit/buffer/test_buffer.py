@@ -196,6 +196,13 @@ def test_without_a_reference_solutions_are_no_longer_than_nine_in_ten_references
     assert consider(buffers["weak"], "x=0\n" * 11 + "answer=1") is Verdict.TOO_LONG
 
 
+def test_the_limit_of_solutions_without_a_reference_shuts_out_no_reference():
+    buffer = SolutionBuffer.seeded(OIL, Rules(length_limit=2))
+    assert buffer.fully_correct == (OIL.reference,)
+    assert buffer.limit == len(OIL.reference)
+    assert consider(buffer, "a=10\nb=2\nc=5\nanswer=a*b+c") is Verdict.NEW_FULLY_CORRECT
+
+
 def test_answers_need_not_be_numbers():
     buffer = SolutionBuffer.seeded(Problem("p", "?", True, "a=3\nanswer=a > 2"))
     assert consider(buffer, "a=3\nanswer=2 < a") is Verdict.NEW_FULLY_CORRECT

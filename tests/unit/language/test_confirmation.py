@@ -5,6 +5,7 @@ from languages import LastValue
 
 from partway import Problem, PythonLanguage, Solution, SolutionBuffer, trace
 from partway.buffer import Rules, Verdict
+from partway.errors import ProblemError
 from partway.language import PYTHON
 from partway.language.language import Trace
 from partway.training.account import Ledger
@@ -80,6 +81,12 @@ def test_the_first_solution_of_a_problem_without_reference_is_confirmed_too():
     lie = forged(trace("x = [1, 2]\nanswer = sum(x)"), outcome=(6,))
     assert buffer.consider(lie) is Verdict.NOT_EXECUTABLE
     assert buffer.max_length is None
+
+
+def test_a_reference_that_runs_differently_a_second_time_is_an_error():
+    odd = Problem("odd", "?", 3, "x = hash('a')\nanswer = 3")
+    with pytest.raises(ProblemError, match="odd: the reference does not do the same when it runs again"):
+        SolutionBuffer.seeded(odd)
 
 
 def test_with_another_answer_variable_and_state_mode_too():

@@ -40,7 +40,6 @@ def test_buffers_of_many_problems_are_made_when_they_are_first_asked_for():
 
 
 def test_a_buffer_is_made_at_once_if_only_it_can_tell_what_it_will_hold():
-    assert list(seeded([OIL], Rules(length_limit=2)).made) == ["oil"]
     several = Problem("loop", "?", 3, "n0=0\nfor i in range(3):\n    n0 += i\nanswer=n0")
     assert list(seeded([several, OIL], Rules()).made) == ["loop"]
 
