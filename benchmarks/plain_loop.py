@@ -19,10 +19,10 @@ from torch.nn.functional import cross_entropy
 
 from benchmarks.batching import IGNORED, batches_by_length, generation_config, left_padded, right_padded
 from partway.learning.token_tree import Targets
-from partway.models.engine import Engine, Request, SamplingSettings
+from partway.models.engine import Engine, SamplingSettings
 from partway.models.text import Codec
 from partway.problem import Problem
-from partway.sample import Sample
+from partway.sample import Request, Sample
 from partway.training import SelfSamplingTrainer
 
 ROWS = 32  # of generation and of learning at a time

@@ -16,9 +16,10 @@ from transformers import ContinuousBatchingConfig, GenerationConfig
 
 from benchmarks.batching import batches_by_length, generation_config, left_padded
 from partway.learning.layouts import Tree
-from partway.models.engine import Request, SamplingSettings
+from partway.models.engine import SamplingSettings
 from partway.models.loading import LanguageModel
 from partway.problem import Problem
+from partway.sample import Request
 from partway.sampling.local_engine import LocalEngine
 from partway.solution import EMPTY
 

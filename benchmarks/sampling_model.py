@@ -10,10 +10,11 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from benchmarks.batching import IGNORED, right_padded
-from partway.models.engine import Request, SamplingSettings
+from partway.models.engine import SamplingSettings
 from partway.models.loading import PRETRAINED_TINY, LanguageModel, load_model
 from partway.models.text import Codec
 from partway.problem import Problem
+from partway.sample import Request
 from partway.sampling.local_engine import LocalEngine
 from partway.solution import EMPTY
 

@@ -192,7 +192,7 @@ def _engine(language_model: LanguageModel, url: str, directory: Path) -> HttpEng
 def draw_with_engine(engine: Engine, task: Task, seed: int) -> Drawn:
     """One request for each problem, all at once; the engine batches them."""
     from benchmarks.sampling_contenders import Drawn
-    from partway.models.engine import Request
+    from partway.sample import Request
     from partway.solution import EMPTY
 
     requests = [Request(problem, EMPTY, task.samples) for problem in task.problems]

@@ -94,7 +94,8 @@ def drawn(loaded: LanguageModel, batch: int, samples: int) -> tuple[list[Targets
     from partway.demo.storyproblems import generate_problems
     from partway.language import PYTHON, trace_all
     from partway.learning.token_tree import Targets
-    from partway.models.engine import Request, SamplingSettings
+    from partway.models.engine import SamplingSettings
+    from partway.sample import Request
     from partway.sampling.local_engine import LocalEngine
     from partway.solution import EMPTY
 

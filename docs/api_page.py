@@ -19,6 +19,7 @@ MODULES = {
     "partway": "Problems, solutions, traces, buffers",
     "partway.data": "Data",
     "partway.training": "Training",
+    "partway.sample": "Requests and samples",
     "partway.models.engine": "Engines",
     "partway.evaluation": "Evaluation",
     "partway.runs": "Run directories",

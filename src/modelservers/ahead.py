@@ -7,8 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from transformers import PreTrainedModel
 
-from partway.models.engine import Asked, Engine, Request, SamplingSettings, Wrapped
-from partway.sample import Sample
+from partway.models.engine import Asked, Engine, SamplingSettings, Wrapped
+from partway.sample import Request, Sample
 
 
 class Seldom(Wrapped):

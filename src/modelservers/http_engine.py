@@ -22,9 +22,9 @@ from modelservers.kinds import Asked
 from modelservers.pool import AT_ONCE, Endpoint, Pool, Reply
 from partway.errors import ConfigError
 from partway.language import PYTHON, Language
-from partway.models.engine import Engine, Request, SamplingSettings
+from partway.models.engine import Engine, SamplingSettings
 from partway.models.text import Prompt, plain_prompt
-from partway.sample import Sample
+from partway.sample import Request, Sample
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

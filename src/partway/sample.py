@@ -1,11 +1,44 @@
-"""A sample: one object from the engine that draws it to its row in `samples/`, which has its verdict."""
+"""A request and its samples: what an engine is asked, and what it drew.
+
+A sample is one object from the engine that draws it to its row in `samples/`, which has its verdict.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from partway.buffer import Verdict
-from partway.solution import traced_text
+from partway.problem import Problem
+from partway.solution import Solution
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """`count` independent completions of `prefix`, a beginning of a solution (EMPTY: from scratch).
+
+    `drafts` are solutions that completions may resemble. They can make an engine faster, and change nothing
+    about what it draws.
+    """
+
+    problem: Problem
+    prefix: Solution
+    count: int
+    drafts: tuple[Solution, ...] = ()
+
+    def sample(
+        self,
+        completion: str,
+        count: int = 1,
+        *,
+        finished: bool = True,
+        tokens: Sequence[int] = (),
+        log_prob: float | None = None,
+        drafted: int = 0,
+    ) -> Sample:
+        """An answer to it: `count` equal completions."""
+        prefix = self.prefix.text
+        return Sample(self.problem.id, prefix, completion, count, finished, tuple(tokens), log_prob, drafted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +79,15 @@ class Sample:
     def late(self) -> int | None:
         """How many steps older the weights that drew it were than those that learn from it first."""
         return None if self.weights is None else self.step - 1 - self.weights
+
+
+def traced_text(prefix: str, completion: str, finished: bool) -> str:
+    """What of a sample is run: its prefix and its completion, without the last line if that was cut off.
+
+    A line cut off by length may run all the same: `n0 = 12` was perhaps to become `n0 = 120`.
+
+    >>> traced_text("n0 = 1", "n1 = 2\\nanswer = n0 +", finished=False)
+    'n0 = 1\\nn1 = 2\\n'
+    """
+    kept = completion if finished else completion[: completion.rfind("\n") + 1]
+    return f"{prefix}\n{kept}" if prefix else kept

@@ -58,18 +58,6 @@ class Solution:
 EMPTY = Solution(())
 
 
-def traced_text(prefix: str, completion: str, finished: bool) -> str:
-    """What of a sample is run: its prefix and its completion, without the last line if that was cut off.
-
-    A line cut off by length may run all the same: `n0 = 12` was perhaps to become `n0 = 120`.
-
-    >>> traced_text("n0 = 1", "n1 = 2\\nanswer = n0 +", finished=False)
-    'n0 = 1\\nn1 = 2\\n'
-    """
-    kept = completion if finished else completion[: completion.rfind("\n") + 1]
-    return f"{prefix}\n{kept}" if prefix else kept
-
-
 def alpha_form(
     solution: Solution, answer_variable: str = ANSWER_VARIABLE, *, numbers: bool = False
 ) -> Solution:

@@ -22,7 +22,7 @@ from partway.language import Failure, Language, Trace, trace_all
 from partway.problem import Problem, problem_of
 from partway.runs import Row, Run, read_json
 from partway.runs.rows import parsed_row, samples_beside, scan
-from partway.solution import traced_text
+from partway.sample import traced_text
 
 T = TypeVar("T")
 FILE_SHIFT = 40  # a place is a file's number and the byte in it where a row begins

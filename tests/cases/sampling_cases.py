@@ -17,12 +17,11 @@ from transformers import (
     Qwen3Config,
 )
 
-from partway.models.engine import Request
 from partway.models.loading import LanguageModel
 from partway.models.text import Codec
 from partway.models.tiny import train_tokenizer
 from partway.problem import Problem
-from partway.sample import Sample
+from partway.sample import Request, Sample
 from partway.solution import EMPTY, Solution
 
 APPLES = Problem(

@@ -16,13 +16,13 @@ from accelerate.state import AcceleratorState, PartialState
 from accelerate.utils import DistributedType, FullyShardedDataParallelPlugin
 from transformers import GPTNeoConfig, GPTNeoForCausalLM, PreTrainedModel
 
-from partway.models.engine import Engine, Request, SamplingSettings
+from partway.models.engine import Engine, SamplingSettings
 from partway.models.loading import LanguageModel
 from partway.models.text import Codec
 from partway.models.tiny import train_tokenizer
 from partway.problem import Problem
 from partway.problems import write_problems
-from partway.sample import Sample
+from partway.sample import Request, Sample
 from partway.sampling.local_engine import LocalEngine
 from partway.solution import Solution
 from partway.training import SelfSamplingTrainer

@@ -301,7 +301,8 @@ import simcuda, torch
 from transformers import LlamaConfig, LlamaForCausalLM
 from partway.learning.scoring import Scorer
 from partway.learning.token_tree import Targets
-from partway.models.engine import Request, SamplingSettings
+from partway.models.engine import SamplingSettings
+from partway.sample import Request
 from partway.models.loading import LanguageModel
 from partway.objectives import objective
 from partway.problems import load_problems

@@ -23,9 +23,10 @@ from modelservers.kinds import Published, Vllm, identify
 from modelservers.weights import merged_weights, write_weights
 from partway.cli.doctor import command as doctor
 from partway.errors import ConfigError, EngineError
-from partway.models.engine import Request, SamplingSettings
+from partway.models.engine import SamplingSettings
 from partway.models.text import PlainPrompt
 from partway.problem import Problem
+from partway.sample import Request
 from partway.sampling.local_engine import end_ids
 from partway.solution import EMPTY, Solution
 from straightline.parsing import MAX_CHARACTERS

@@ -17,10 +17,11 @@ from modelservers import pool
 from modelservers.ahead import Ahead
 from partway.cli import app
 from partway.errors import ConfigError, EngineError, RunError
-from partway.models.engine import Engine, Request, SamplingSettings
+from partway.models.engine import Engine, SamplingSettings
 from partway.models.loading import load_codec
 from partway.problems import write_problems
 from partway.runs import Run
+from partway.sample import Request
 from partway.solution import EMPTY
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 

@@ -15,10 +15,11 @@ from training_cases import SMALL, apples
 from benchmarks.serving import end, vllm_serve
 from modelservers.calls import Trouble
 from modelservers.http_engine import HttpEngine
-from partway.models.engine import Request, SamplingSettings
+from partway.models.engine import SamplingSettings
 from partway.models.loading import load_model
 from partway.models.tiny import build_tiny_model
 from partway.runs import Run
+from partway.sample import Request
 from partway.sampling.local_engine import end_ids
 from partway.smollm2 import unpacking as smollm2
 from partway.solution import EMPTY

@@ -12,10 +12,10 @@ from partway.arms.experiment import SHARES, TEMPERATURES
 from partway.arms.selecting import Contender
 from partway.arms.trials import Problems, Trial, loaded, sampling
 from partway.language import PYTHON
-from partway.models.engine import Engine, Request, SamplingSettings
+from partway.models.engine import Engine, SamplingSettings
 from partway.problem import Problem
 from partway.runs import Run
-from partway.sample import Sample
+from partway.sample import Request, Sample
 
 if TYPE_CHECKING:
     from partway.models.loading import LanguageModel

@@ -117,7 +117,8 @@ def command(show: int, as_json: bool, **options: Any) -> None:
 
 def _loaded(options: SampleOptions, prefix: Solution, language: Language) -> Solve:
     """What solves problems: the model, loaded once."""
-    from partway.models.engine import Request, SamplingSettings
+    from partway.models.engine import SamplingSettings
+    from partway.sample import Request
 
     length = length_for(options.model, options.max_completion_length)
     settings = SamplingSettings(options.temperature, options.top_p, options.top_k, length)

@@ -16,9 +16,9 @@ from partway.errors import EngineError, ProblemError
 from partway.evaluation.results import Evaluation, EvaluationPlan, Phase
 from partway.evaluation.samples import Judged, ProblemResult, judge, whole
 from partway.language import Language
-from partway.models.engine import Engine, Request, SamplingSettings
+from partway.models.engine import Engine, SamplingSettings
 from partway.problem import Problem
-from partway.sample import Sample
+from partway.sample import Request, Sample
 from partway.solution import EMPTY, Solution
 
 BATCH = 16  # problems drawn together, at least

@@ -15,9 +15,9 @@ from random import Random
 from partway import registry
 from partway.errors import ProblemError
 from partway.language import Language, PythonLanguage
-from partway.models.engine import Engine, Request, SamplingSettings
+from partway.models.engine import Engine, SamplingSettings
 from partway.problem import Problem
-from partway.sample import Sample
+from partway.sample import Request, Sample
 from passatk import Estimate
 
 _NUMBER = re.compile(r"(?<![\w.])(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)", re.ASCII)

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from partway.errors import ConfigError
-from partway.problem import Problem
-from partway.sample import Sample
-from partway.solution import Solution
+from partway.sample import Request, Sample
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -42,34 +40,6 @@ class SamplingSettings:
             raise ConfigError(
                 f"max_completion_length is {self.max_completion_length}, expected at least 1 token; try 256"
             )
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """`count` independent completions of `prefix`, a beginning of a solution (EMPTY: from scratch).
-
-    `drafts` are solutions that completions may resemble. They can make an engine faster, and change nothing
-    about what it draws.
-    """
-
-    problem: Problem
-    prefix: Solution
-    count: int
-    drafts: tuple[Solution, ...] = ()
-
-    def sample(
-        self,
-        completion: str,
-        count: int = 1,
-        *,
-        finished: bool = True,
-        tokens: Sequence[int] = (),
-        log_prob: float | None = None,
-        drafted: int = 0,
-    ) -> Sample:
-        """An answer to it: `count` equal completions."""
-        prefix = self.prefix.text
-        return Sample(self.problem.id, prefix, completion, count, finished, tuple(tokens), log_prob, drafted)
 
 
 Asked = tuple[Sequence[Request], SamplingSettings, int]  # one call of `complete`

@@ -11,9 +11,9 @@ from transformers import PreTrainedModel
 from partway.errors import RunError
 from partway.evaluation import Judged
 from partway.measuring.result_files import read_results
-from partway.models.engine import Engine, Request, SamplingSettings, Wrapped
+from partway.models.engine import Engine, SamplingSettings, Wrapped
 from partway.runs import Run
-from partway.sample import Sample
+from partway.sample import Request, Sample
 
 
 class Recorded(Wrapped):

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from partway.buffer import SolutionBuffer
-from partway.models.engine import Engine, Request, SamplingSettings
+from partway.models.engine import Engine, SamplingSettings
 from partway.problem import Problem
-from partway.sample import Sample
+from partway.sample import Request, Sample
 from partway.solution import EMPTY, Solution
 
 MOST_DRAFTS = 16  # of either kind; older solutions add little to these

@@ -24,10 +24,10 @@ from partway.errors import ModelError
 from partway.language import PYTHON, Language
 from partway.learning.layouts import Layout, Tree, TreeRows, hindrance
 from partway.learning.passes import evaluating
-from partway.models.engine import Engine, Request, SamplingSettings
+from partway.models.engine import Engine, SamplingSettings
 from partway.models.loading import LanguageModel, as_list
 from partway.models.text import AnswerWatch
-from partway.sample import Sample
+from partway.sample import Request, Sample
 from partway.sampling.cache import RowCache
 from partway.sampling.drawing import streams
 from partway.sampling.frontier import Ended, Frontier, SamplingTask, Streams

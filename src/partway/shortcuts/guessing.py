@@ -26,8 +26,8 @@ from transformers import PreTrainedModel
 
 from partway.learning.passes import uploaded
 from partway.learning.token_tree import Integers
-from partway.models.engine import Request
 from partway.models.text import AnswerWatch, Codec
+from partway.sample import Request
 from partway.sampling.cache import RowCache
 from partway.sampling.drawing import draw, fetched, to_draw_from
 from partway.sampling.frontier import Children, Frontier, SamplingTask, Streams

@@ -34,11 +34,11 @@ from partway.training.account import Account, Learned
 from partway.training.config import SelfSamplingConfig
 from partway.training.distributed import backward, maxima, placed, sampling_mode, stopping_together
 from partway.training.evaluating import evaluated, settle_tie
-from partway.training.kept_targets import KeptTargets
 from partway.training.order import Batches, ProblemLoader
 from partway.training.preparation import engine_of, explorer_of, material
 from partway.training.recording import Recorder
 from partway.training.resuming import group_settings
+from partway.training.shared_buffers import KeptTargets
 
 if TYPE_CHECKING:
     from peft import PeftConfig

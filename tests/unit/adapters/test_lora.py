@@ -12,9 +12,10 @@ from training_cases import SMALL, ScriptedEngine, apples, write_inputs
 
 from partway.adapters.few_bits import keep_gradients
 from partway.errors import ModelError
-from partway.models.engine import Request, SamplingSettings
+from partway.models.engine import SamplingSettings
 from partway.models.loading import load_model
 from partway.models.tiny import build_tiny_model
+from partway.sample import Request
 from partway.sampling.local_engine import LocalEngine
 from partway.solution import EMPTY
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer

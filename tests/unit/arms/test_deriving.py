@@ -9,8 +9,9 @@ from partway.arms.experiment import SHARES, TEMPERATURES, Experiment
 from partway.arms.outcomes import Spent
 from partway.arms.selecting import LAST, SELECTED, choices
 from partway.arms.trials import Trial
-from partway.models.engine import Engine, Request, SamplingSettings
+from partway.models.engine import Engine, SamplingSettings
 from partway.runs import Run
+from partway.sample import Request
 from partway.solution import EMPTY
 
 PROBLEMS = dict(zip(("train", "dev", "test"), [[problem] for problem in apples(3)], strict=True))

@@ -8,8 +8,8 @@ import pytest
 from training_cases import WatchedEngine, apples, watched_trainer
 
 from partway.beyond.variation import strange_literals
-from partway.models.engine import Request
 from partway.problem import Problem
+from partway.sample import Request
 from partway.solution import Solution
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*TypedStorage is deprecated:UserWarning")

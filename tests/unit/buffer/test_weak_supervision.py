@@ -9,8 +9,8 @@ from training_cases import apples, small_trainer, watched_trainer
 from partway import EMPTY, PYTHON, trace
 from partway.buffer import Rules, reference_traces, seed_buffers
 from partway.errors import ConfigError
-from partway.models.engine import Request
 from partway.problem import Problem
+from partway.sample import Request
 from partway.training import SelfSamplingConfig
 from partway.training.preparation import with_references
 from partway.training.shared_buffers import Buffers

@@ -13,11 +13,11 @@ from partway.errors import RunError
 from partway.evaluation import EvaluationPlan
 from partway.measuring.journal import evaluate_into
 from partway.measuring.result_files import read_results
-from partway.models.engine import Engine, Request, SamplingSettings
+from partway.models.engine import Engine, SamplingSettings
 from partway.problems import read_problems, write_problems
 from partway.rewards import trace_credits
 from partway.runs import Run
-from partway.sample import Sample
+from partway.sample import Request, Sample
 from partway.solution import Solution
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 from partway.training.config import config_of

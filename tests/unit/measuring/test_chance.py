@@ -10,8 +10,9 @@ from partway.errors import ProblemError
 from partway.measuring import commands
 from partway.measuring.chance import Chance
 from partway.measuring.engine_options import EvaluateOptions
-from partway.models.engine import Request, SamplingSettings
+from partway.models.engine import SamplingSettings
 from partway.runs import Run
+from partway.sample import Request
 from partway.solution import EMPTY
 
 WHEELS = Problem("wheels", "10 ml for each of 2 wheels?", 20, "n0 = 10\nn1 = 2\nanswer = n0 * n1")

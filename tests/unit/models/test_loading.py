@@ -12,10 +12,11 @@ from transformers import AutoTokenizer, RwkvConfig, RwkvForCausalLM
 
 from partway.errors import ModelError
 from partway.models import loading
-from partway.models.engine import Request, SamplingSettings
+from partway.models.engine import SamplingSettings
 from partway.models.loading import LanguageModel, load_model, model_directory
 from partway.models.tiny import build_tiny_model
 from partway.runs.checkpoints import seal
+from partway.sample import Request
 from partway.sampling.local_engine import LocalEngine
 from partway.solution import EMPTY
 

@@ -13,11 +13,12 @@ from partway.language import PYTHON, Language
 from partway.language.language import Instruction
 from partway.learning.scoring import Scorer
 from partway.learning.token_tree import Target, Targets
-from partway.models.engine import Request, SamplingSettings
+from partway.models.engine import SamplingSettings
 from partway.models.loading import load_model
 from partway.models.prompts import FENCE, Asking
 from partway.models.text import AnswerWatch, Codec, TemplatePrompt, plain_prompt, prompt_of
 from partway.models.tiny import train_tokenizer
+from partway.sample import Request
 from partway.sampling.local_engine import LocalEngine
 from partway.solution import EMPTY, Solution
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer

@@ -10,10 +10,10 @@ from stateful_cases import stateful_model
 from partway import registry, trace
 from partway.buffer import Rules, SolutionBuffer
 from partway.errors import ConfigError
-from partway.models.engine import Request, SamplingSettings
+from partway.models.engine import SamplingSettings
 from partway.models.tiny import build_tiny_model
 from partway.problem import Problem
-from partway.sample import Sample
+from partway.sample import Request, Sample
 from partway.sampling.guided import Guide, sample_solutions
 from partway.sampling.local_engine import LocalEngine
 from partway.solution import EMPTY

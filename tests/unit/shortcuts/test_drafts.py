@@ -21,8 +21,9 @@ from transformers import DynamicCache, GPTNeoConfig, MistralConfig
 from partway.demo.storyproblems import generate_problems
 from partway.learning.layout_check import checked_layout
 from partway.learning.layouts import Flat, Tree
-from partway.models.engine import Request, SamplingSettings
+from partway.models.engine import SamplingSettings
 from partway.models.loading import load_model
+from partway.sample import Request
 from partway.sampling import frontier, local_engine
 from partway.sampling.local_engine import LocalEngine, TreeSampler
 from partway.shortcuts import guessing

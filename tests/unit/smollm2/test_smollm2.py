@@ -13,11 +13,12 @@ from scoring_cases import TOLERANCE, largest_error, learn, reference_loss
 from partway.errors import ModelError
 from partway.learning.scoring import Scorer
 from partway.learning.token_tree import Targets
-from partway.models.engine import Request, SamplingSettings
+from partway.models.engine import SamplingSettings
 from partway.models.loading import LanguageModel, load_model, no_progress_bar
 from partway.models.tiny import build_tiny_model
 from partway.objectives import objective
 from partway.problem import Problem
+from partway.sample import Request
 from partway.sampling.local_engine import LocalEngine
 from partway.smollm2 import unpacking as smollm2
 from partway.solution import EMPTY

@@ -17,11 +17,12 @@ from partway.buffer import Rules
 from partway.errors import ConfigError
 from partway.language.language import flaw_of
 from partway.language.named import language_of, settings_of
-from partway.models.engine import Request, SamplingSettings
+from partway.models.engine import SamplingSettings
 from partway.models.prompts import Asking
 from partway.models.tiny import build_tiny_model
 from partway.problems import load_problems
 from partway.reports.trace_html import Card, cards_html
+from partway.sample import Request
 from partway.sampling.local_engine import LocalEngine
 from partway.solution import EMPTY
 from partway.sql.row_sets import text_of

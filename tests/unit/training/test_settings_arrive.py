@@ -25,10 +25,10 @@ from partway.errors import ModelError
 from partway.evaluation import Evaluation
 from partway.language import trace
 from partway.models import loading
-from partway.models.engine import Request
 from partway.objectives import objective
 from partway.problem import Problem
 from partway.runs import Run, json_line
+from partway.sample import Request
 from partway.solution import EMPTY, Solution
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 from partway.training.config import own_fields

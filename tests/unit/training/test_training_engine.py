@@ -13,10 +13,10 @@ import torch
 from training_cases import SMALL, ScriptedEngine, apples, tiny_gpt_neo
 from transformers import PreTrainedModel
 
-from partway.models.engine import Request, SamplingSettings
+from partway.models.engine import SamplingSettings
 from partway.models.loading import load_model
 from partway.problem import Problem
-from partway.sample import Sample
+from partway.sample import Request, Sample
 from partway.sampling.local_engine import LocalEngine
 from partway.solution import EMPTY, Solution
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer

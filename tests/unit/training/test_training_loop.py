@@ -14,9 +14,9 @@ from partway.buffer import Verdict
 from partway.cli.train import rehearsal
 from partway.errors import ConfigError, ModelError, ProblemError, RunError
 from partway.language import PythonLanguage, trace
-from partway.models.engine import Request
 from partway.problem import Problem
 from partway.runs import Run
+from partway.sample import Request
 from partway.solution import EMPTY
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
 from partway.training.distributed import sampling_mode
