@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import field, fields
 from functools import partial, wraps
-from pathlib import Path
 from threading import Timer
 from typing import Any, TypeVar, cast
 
@@ -190,8 +189,8 @@ def spoken(model: str | None = None) -> Language:
     name = said.pop("language", None)
     if "language_args" in said:
         said |= parse_pairs(said.pop("language_args"), "--language-args")
-    run = Run(Path(model or ""))
-    own = run.config.get("language") if model and run.is_started else None
+    run = Run.around(model)
+    own = None if run is None else run.config.get("language")
     schema = schema_of(language_class(name or own or "python"))
     for key in said.keys() - {one.name for one in fields(schema)}:
         if others := [name_of(one) for one in language_schemas() if key in {f.name for f in fields(one)}]:
@@ -218,8 +217,8 @@ def length_for(model: str | None, given: int | None) -> int:
     """The longest sample: given, or that of the model's run."""
     if given is not None:
         return given
-    run = Run(Path(model or ""))
-    return int((run.config if model and run.is_started else {}).get("max_completion_length") or 256)
+    run = Run.around(model)
+    return int(({} if run is None else run.config).get("max_completion_length") or 256)
 
 
 def given(declaration: Callable[[Any], Any]) -> Any:

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -110,9 +109,9 @@ def command(show: int, as_json: bool, **options: Any) -> None:
         else:
             show_solutions(solutions, show, language)
     if not as_json:
-        run = Run(Path(chosen.model))
+        run = Run.around(chosen.model)
         trains = f"partway train --model_name_or_path {chosen.model} --train_file PROBLEMS.jsonl"
-        say_next(f"partway explore {run.directory}" if run.is_started else trains)
+        say_next(trains if run is None else f"partway explore {run.directory}")
 
 
 def _loaded(options: SampleOptions, prefix: Solution, language: Language) -> Solve:

@@ -74,7 +74,7 @@ def _print_schema(ctx: click.Context, parameter: click.Parameter, wanted: bool) 
 @click.argument("config", metavar="[CONFIG.yaml]", required=False)
 @click.argument("pairs", nargs=-1, type=click.UNPROCESSED, metavar="[--KEY VALUE]...", shell_complete=_values)
 @declared(
-    "--schema",
+    "--json-schema",
     is_flag=True,
     is_eager=True,
     expose_value=False,
@@ -131,7 +131,7 @@ def command(
       partway train --model_name_or_path tiny --train_file a.jsonl --output_dir a
       partway train --output_dir mle --resume
       partway train a.yaml --output_dir fcs --self_sampling fcs --branch mle
-      partway train --schema > partway.schema.json
+      partway train --json-schema > partway.schema.json
       accelerate launch --num_processes 2 -m partway train a.yaml
     """
     if config is not None and config.startswith("--"):  # no file: it is the first of the pairs

@@ -124,9 +124,7 @@ def load_codec(name: str | Path, asking: Asking = AS_TRAINED) -> Codec:
 
 def _as_trained(name: str | Path, asking: Asking) -> Asking | None:
     """How to ask; None for the model of a run, as the run did, unless something else is said."""
-    # A run's directory may be named, or its final model or a checkpoint, which lie in it.
-    is_of_run = any(Run(folder).is_started for folder in (Path(name), Path(name).parent))
-    return None if is_of_run and asking.is_default else asking
+    return None if Run.around(name) and asking.is_default else asking
 
 
 @contextmanager

@@ -74,6 +74,12 @@ class Run:
             raise RunError(f"{directory}: no run here (config.yaml is missing); {expected}")
         return run
 
+    @classmethod
+    def around(cls, model: str | Path | None) -> Run | None:
+        """The run that `model` is, or in which it is a checkpoint or the final model; None for others."""
+        folders = (Path(model), Path(model).parent) if model and Path(model).is_dir() else ()
+        return next((run for run in map(cls, folders) if run.is_started), None)
+
     @property
     def is_started(self) -> bool:
         """Whether training was ever begun here."""
@@ -385,8 +391,7 @@ def _first_step_of_file(sample: Sample) -> int:
 
 def language_for(model: str | None, name: str | None = None, **given: Any) -> Language:
     """The language a model writes: that of its run if it names one, else `name`, with the settings given."""
-    run = None if model is None else Run(Path(model))
-    config = run.config if run is not None and run.is_started else {}
+    config = run.config if (run := Run.around(model)) else {}
     if name is not None and name != config.get("language"):
         config = {"language": name}
     return language_of(with_args(config, given))

@@ -14,10 +14,12 @@ from partway import registry
 from partway.cli import app
 from partway.cli.options import declared, given, length_for, patience, takes
 from partway.cli.sample import SampleOptions
-from partway.cli.training_keys import language_schemas
+from partway.cli.train import command as train
+from partway.cli.training_keys import language_schemas, training_keys
 from partway.errors import ProblemError
+from partway.language.named import settings_of
 from partway.measuring.engine_options import EvaluateOptions
-from partway.runs import Run
+from partway.runs import Run, language_for
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,25 @@ def test_the_longest_sample_is_that_of_the_run(tmp_path):
     Run(tmp_path).write_config({"max_completion_length": 80})
     assert length_for(str(tmp_path), None) == 80
     assert length_for(str(tmp_path), 7) == 7
+
+
+def test_a_checkpoint_is_asked_in_the_language_of_its_run(tmp_path, monkeypatch):
+    for folder in ("run/checkpoint-8", "elsewhere"):
+        (tmp_path / folder).mkdir(parents=True)
+    run = Run(tmp_path / "run")
+    run.write_config({"state": "set", "max_completion_length": 80})
+    for model in (run.directory, run.checkpoint(8)):
+        assert settings_of(language_for(str(model)))["language_args"]["state"] == "set"
+        assert length_for(str(model), None) == 80
+    monkeypatch.chdir(run.directory)
+    for model in (None, "smollm2", str(tmp_path / "elsewhere")):  # none of them lies in that run
+        assert Run.around(model) is None
+        assert length_for(model, None) == 256
+
+
+def test_train_has_no_option_by_the_name_of_a_setting():
+    options = {name.removeprefix("--").replace("-", "_") for one in train.params for name in one.opts}
+    assert not options & set(training_keys()) - {"resume"}, "the value of such a setting could not be given"
 
 
 def test_each_option_is_declared_once():

@@ -78,7 +78,7 @@ def test_mistakes_are_found(settings: dict[str, Any]):
 
 
 def test_the_command_prints_it_without_a_config():
-    result = CliRunner().invoke(app, ["train", "--schema"])
+    result = CliRunner().invoke(app, ["train", "--json-schema"])
     assert result.exit_code == 0
     schema = json.loads(result.output)
     assert schema == json.loads(json.dumps(SCHEMA))
