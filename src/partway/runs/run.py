@@ -379,8 +379,7 @@ def _row_of(sample: Sample) -> Row:
 
 
 def _sample_in(row: Row) -> Sample:
-    # Older versions wrote fewer keys, and newer ones may write more.
-    known = {name: row[name] for name in ROW if name in row}
+    known = {name: row[name] for name in ROW}
     return Sample(**known | {"verdict": Verdict(row["verdict"]), "tokens": tuple(row.get("tokens", ()))})
 
 

@@ -200,7 +200,7 @@ def test_a_line_separator_inside_a_question_is_no_line_end(run):
 
 
 SAMPLE = {"step": 1, "problem": "a", "prefix": "", "completion": "x", "count": 1, "finished": True}
-SAMPLE |= {"verdict": "incorrect", "log_prob": None}
+SAMPLE |= {"verdict": "incorrect", "log_prob": None, "weights": 0}
 KEPT = {"kind": "fully_correct", "steps": ["answer = 1"], "states": ["1"], "found": 0}
 JUDGED = {"task_id": "a", "completion": "x", "passed": True}
 SUMMARY = {"problems": 1, "samples": 1, "pass1_samples": 0, "ks": [1], "answer_variable": "answer"}
