@@ -1,11 +1,13 @@
 """Which problems a step takes where few have a solution, and how its samples are divided among them."""
 
 import random
+from types import SimpleNamespace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from partway.beyond.choosing import MixedOrder, Tried, divided
+from partway.problem import Problem
 from partway.training.order import shuffled
 
 tried = st.builds(Tried, st.booleans(), st.integers(0, 10_000))
@@ -78,6 +80,15 @@ def test_a_problem_solved_late_does_not_wait_for_all_others():
     solved.add(19)
     assert 19 in mixed.batch(20)[:2]
     assert 19 not in mixed.batch(21), "it had its turn"
+
+
+def test_the_mixed_order_has_a_seed_of_its_own_where_one_is_set():
+    problems = [Problem(f"p{number}", "?", number) for number in range(20)]
+    args = SimpleNamespace(seed=1, problems_per_step=4, solved_share=0.25)
+    for data_seed, seed in ((None, 1), (2, 2), (0, 0)):
+        args.data_seed = data_seed
+        made = MixedOrder.of(args, problems, {"p7", "p9"}.__contains__)
+        assert made.batch(0) == MixedOrder(20, 4, 0.25, seed, {7, 9}.__contains__).batch(0)
 
 
 @given(st.lists(tried, min_size=1, max_size=12), st.integers(1, 20))

@@ -16,6 +16,7 @@ SAME = [
     (math.nan, -math.nan),
     (10**23, 1e23),
     (123456789012, 123456789012.0),
+    (2**53 - 1, 2.0**53 - 1),  # a float of this size is exact
     (0.5, Fraction(1, 2)),
     (2, Fraction(4, 2)),
     (0.1, Decimal("0.1")),
