@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from partway.training import SelfSamplingTrainer
 
 TRAINING, BAR = "training", 20
+SILENCE = 30.0  # seconds; longer than that no plain log is without a line
 
 
 class TiedWeights(Watcher):
@@ -45,15 +47,37 @@ class TiedWeights(Watcher):
 class Display(Watcher):
     """Shows nothing; the displays below show more."""
 
+    trainer: SelfSamplingTrainer | None = None
+    evaluation: EvaluationProgress | None = None  # that is under way
+
     def __init__(self) -> None:
         self.latest: dict[str, Any] = {}
         self.first_step, self.started = 0, time.monotonic()
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self.first_step, self.started = state.global_step, time.monotonic()
+        engine: Any = getattr(self.trainer, "engine", None)
+        if hasattr(engine, "on_drawn"):
+            engine.on_drawn = self.drawing
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any], **_: Any) -> None:
+        self.evaluation = None
         self.latest |= logs
+
+    def evaluating(self, progress: EvaluationProgress) -> None:
+        self.evaluation = progress
+        self.drawing(0)
+
+    def drawing(self, drawn: int) -> None:
+        """So many samples are drawn of those that a step or a part of an evaluation needs."""
+        if (under_way := self.evaluation) is None:
+            self.so_far(TRAINING, f"drawing samples, {drawn:,} so far")
+        else:
+            done = min(under_way.done + drawn, under_way.total)
+            self.so_far("evaluating", f"{done:,} of {under_way.total:,} samples drawn")
+
+    def so_far(self, doing: str, text: str) -> None:
+        """Show how far something is that takes time."""
 
     def pace(self, state: Any) -> tuple[str, str]:
         """The time left, and steps per second."""
@@ -64,10 +88,21 @@ class Display(Watcher):
 
 
 class PlainDisplay(Display):
-    """One line per line of metrics, on standard error."""
+    """One line per line of metrics, on standard error; others while there is none, the first at once."""
+
+    said_at = -math.inf
 
     def say(self, line: str) -> None:
         print(f"partway: {line}", file=sys.stderr, flush=True)
+
+    def so_far(self, doing: str, text: str) -> None:
+        if time.monotonic() >= self.said_at + SILENCE:
+            self.said_at = time.monotonic()
+            self.say(f"{doing}: {text}")
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        left, rate = self.pace(state)
+        self.so_far(TRAINING, f"step {state.global_step}/{state.max_steps}, {rate}, {left}")
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any], **_: Any) -> None:
         super().on_log(args, state, control, logs)
@@ -76,19 +111,18 @@ class PlainDisplay(Display):
             left, rate = self.pace(state)
             tail = f"  ({rate}, {left})" if "loss" in logs else ""
             print(f"{head}  {text}{tail}", file=sys.stderr, flush=True)
+            self.said_at = time.monotonic()
 
 
 class LiveDisplay(Display):
     """A bar that stays in place, for a terminal; above it lines that stay: every evaluation, and the end."""
-
-    trainer: SelfSamplingTrainer | None = None
 
     def __init__(self, console: Console) -> None:
         super().__init__()
         text = TextColumn("{task.fields[text]}", table_column=Column(no_wrap=True))
         columns = (TextColumn("{task.description}"), BarColumn(BAR), text)
         self.bar = Progress(*columns, console=console)
-        self.task = self.bar.add_task(TRAINING, text="")
+        self.task = self.bar.add_task(TRAINING, text="the first step")
 
     def __enter__(self) -> Self:
         self.bar.start()
@@ -100,21 +134,9 @@ class LiveDisplay(Display):
     def say(self, line: str) -> None:
         self.bar.console.print(f"partway: {line}", highlight=False)
 
-    def evaluating(self, progress: EvaluationProgress) -> None:
-        text = f"{progress.done:,} of {progress.total:,} samples drawn"
-        self.bar.update(self.task, description="evaluating", text=text)
-
-    def drawing(self, drawn: int) -> None:
-        """Shows in the first step, which may take a minute, that samples are drawn."""
-        task = self.bar.tasks[0]
-        if task.description == TRAINING and not task.fields["text"].startswith("step"):
-            self.bar.update(self.task, text=f"drawing the first samples, {drawn:,} so far")
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        super().on_train_begin(args, state, control)
-        engine: Any = getattr(self.trainer, "engine", None)
-        if hasattr(engine, "on_drawn"):
-            engine.on_drawn = self.drawing
+    def so_far(self, doing: str, text: str) -> None:
+        if doing != TRAINING or not self.bar.tasks[0].completed:  # later steps have more to say
+            self.bar.update(self.task, description=doing, text=text)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self._show(state)
@@ -161,8 +183,7 @@ def of_trainer(trainer: SelfSamplingTrainer) -> Display:
     trainer.remove_callback(PrinterCallback)
     trainer.remove_callback(ProgressCallback)
     shown = display(quiet=bool(trainer.args.disable_tqdm) or trainer.args.process_index > 0)
-    if isinstance(shown, LiveDisplay):
-        shown.trainer = trainer
+    shown.trainer = trainer
     return shown
 
 

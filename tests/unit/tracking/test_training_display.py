@@ -47,9 +47,44 @@ def test_plain_lines_go_to_standard_error(capsys):
     output = capsys.readouterr()
     assert output.out == ""
     lines = output.err.splitlines()
-    assert lines[0].startswith("step 10/100  loss 12.346")
-    assert lines[0].endswith("left)")
-    assert lines[1:] == ["step 10/100  pass@1 50.0%", "partway: resuming from checkpoint-5"]
+    assert lines[0].startswith("partway: training: step 10/100, ")
+    assert lines[1].startswith("step 10/100  loss 12.346")
+    assert lines[1].endswith("left)")
+    assert lines[2:] == ["step 10/100  pass@1 50.0%", "partway: resuming from checkpoint-5"]
+
+
+def test_a_plain_log_says_once_that_the_first_samples_are_drawn_and_then_after_every_silence(
+    capsys, monkeypatch
+):
+    now = 1000.0
+    monkeypatch.setattr("partway.tracking.display.time.monotonic", lambda: now)
+    plain = display(quiet=False, console=Console(file=io.StringIO()))
+    plain.trainer = SimpleNamespace(engine=SimpleNamespace(on_drawn=None))
+    plain.on_train_begin(None, state(0), None)
+    for drawn in (0, 5):
+        plain.trainer.engine.on_drawn(drawn)
+    assert capsys.readouterr().err == "partway: training: drawing samples, 0 so far\n"
+    now += 40
+    plain.on_step_end(None, state(1), None)
+    plain.trainer.engine.on_drawn(3)
+    assert capsys.readouterr().err == "partway: training: step 1/100, 0.03 steps/s, 1:06:00 left\n"
+    now += 40
+    plain.on_log(None, state(2), None, logs={"loss": 1.0})
+    plain.on_step_end(None, state(2), None)
+    assert len(capsys.readouterr().err.splitlines()) == 1, "a line of metrics is enough"
+    now += 40
+    plain.evaluating(EvaluationProgress(10, 40, 0))
+    now += 40
+    plain.trainer.engine.on_drawn(7)
+    plain.on_log(None, state(2), None, logs={"eval_pass@1": 0.5})
+    now += 40
+    plain.trainer.engine.on_drawn(1)
+    assert capsys.readouterr().err.splitlines() == [
+        "partway: evaluating: 10 of 40 samples drawn",
+        "partway: evaluating: 17 of 40 samples drawn",
+        "step 2/100  pass@1 50.0%",
+        "partway: training: drawing samples, 1 so far",
+    ]
 
 
 def test_a_terminal_gets_a_bar_that_leaves_it_as_it_was():
@@ -105,8 +140,9 @@ def test_a_terminal_shows_in_the_first_step_that_samples_are_drawn():
     live.trainer = SimpleNamespace(engine=SimpleNamespace(on_drawn=None))
     with live:
         live.on_train_begin(None, state(0), None)
+        assert live.bar.tasks[0].fields["text"] == "the first step"
         live.trainer.engine.on_drawn(12)
-        assert live.bar.tasks[0].fields["text"] == "drawing the first samples, 12 so far"
+        assert live.bar.tasks[0].fields["text"] == "drawing samples, 12 so far"
         live.on_step_end(None, state(1), None)
         live.trainer.engine.on_drawn(13)
         assert live.bar.tasks[0].fields["text"].startswith("step 1/100"), "later steps have more to say"
