@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
+from threading import Timer
 
 import pytest
 from zygote import Zygote
@@ -11,7 +12,11 @@ from partway.cli import main
 
 @pytest.fixture
 def partway(monkeypatch, capfd) -> Callable[..., tuple[int, str, str]]:
-    """Runs the command line in this process: exit code, standard output, standard error."""
+    """Runs the command line in this process: exit code, standard output, standard error.
+
+    No wait is so long that it is remarked on, however busy the machine.
+    """
+    monkeypatch.setattr("partway.cli.options.Timer", lambda seconds, *what: Timer(3600.0, *what))
 
     def run(*words: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["partway", *map(str, words)])

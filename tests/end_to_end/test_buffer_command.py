@@ -27,6 +27,34 @@ def test_the_tables_show_kinds_verdicts_and_problems(partway, trained):
     assert shown.count("apples-0-") == 4
 
 
+class AtOnce:
+    """A timer that does not wait."""
+
+    def __init__(self, seconds, act, words):
+        self.start = lambda: act(*words)
+
+    def cancel(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["buffer", "show", "RUN"], "reading RUN"),
+        (["buffer", "export", "RUN", "FILE"], "writing FILE"),
+        (["buffer", "preferences", "RUN", "FILE"], "writing FILE"),
+        (["buffer", "import", "RUN", "FILE"], "running the solutions of RUN again"),
+        (["browse", "RUN"], "reading the samples of RUN"),
+    ],
+)
+def test_what_may_take_long_says_what_it_does(partway, trained, tmp_path, monkeypatch, words, said):
+    monkeypatch.setattr("partway.cli.options.Timer", AtOnce)
+    names = {"RUN": str(trained.directory), "FILE": str(tmp_path / "file.jsonl")}
+    code, _, remarks = partway(*(names.get(word, word) for word in words))
+    assert code == 0
+    assert " ".join(names.get(word, word) for word in said.split()) in remarks
+
+
 def test_questions_cannot_steer_the_terminal(partway, tmp_path):
     run = write_run(tmp_path / "run")
     path = run.directory / "problems" / "train.jsonl"

@@ -45,7 +45,8 @@ def show(run: str, top: int, as_json: bool) -> None:
     from partway.reports.buffers import summarize_buffers
     from partway.runs import Run
 
-    summary = summarize_buffers(Run.at(run))
+    with patience(f"reading {run}"):
+        summary = summarize_buffers(Run.at(run))
     if as_json:
         click.echo(json.dumps({"run": run, **summary.to_json(top)}, ensure_ascii=False))
         return
@@ -85,7 +86,8 @@ def export(run: str, file: Path, kind: str, as_json: bool) -> None:
     from partway.runs import Run
 
     _check_place(file)
-    counts = export_buffers(Run.at(run), file, KINDS if kind == "all" else (kind,))
+    with patience(f"writing {file}"):
+        counts = export_buffers(Run.at(run), file, KINDS if kind == "all" else (kind,))
     _tell_written(run, file, counts, "solutions", as_json)
 
 
@@ -118,7 +120,9 @@ def preferences(run: str, file: Path, trainer: str, as_json: bool) -> None:
     from partway.runs import Run
 
     _check_place(file)
-    _tell_written(run, file, export_preferences(Run.at(run), file, trainer), "", as_json)
+    with patience(f"writing {file}"):
+        counts = export_preferences(Run.at(run), file, trainer)
+    _tell_written(run, file, counts, "", as_json)
 
 
 def _check_place(file: Path) -> None:
@@ -235,7 +239,8 @@ def import_(source: Path, run: Path, problems: str | None, as_json: bool) -> Non
         raise RunError(f"{run}: this run has begun already; name one that has not")
     rules, language = rules_in(source)
     asked = problems_in(source) if problems is None else load_problems(problems, language=language)
-    imported = import_buffers(source, asked, rules, language)
+    with patience(f"running the solutions of {source} again"):
+        imported = import_buffers(source, asked, rules, language)
     path = Run(run).imported_buffers
     write_import(path, imported)
     if as_json:

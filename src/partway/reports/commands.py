@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from partway.buffer import Verdict
-from partway.cli.options import AS_JSON, RUN, declared, out, reads_runs, say_next
+from partway.cli.options import AS_JSON, RUN, declared, out, patience, reads_runs, say_next
 from partway.errors import ProblemError, visible
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ def report(
     """
     from partway.reports.writing import read_study, write_study
 
+    logger.info("reading %s, then drawing figures", ", ".join(runs))
     study = read_study([Path(run) for run in runs])
     # The report of one run lies in it; one of several belongs to none of them.
     folder = Path(out) if out else Path(runs[0], "report") if len(study.runs) == 1 else Path("report")
-    logger.info("drawing the figures of %s", ", ".join(runs))
     page = write_study(study, folder, title=title)
     if as_json:
         click.echo(json.dumps(as_object(study, page), ensure_ascii=False))
@@ -111,7 +111,8 @@ def browse(run: str, verdict: str | None, problem: str, page: int, rows: int, st
     found = Run.at(run)
     problems = {one.id: one for one in found.problems()}
     chosen = selected(found, problems, verdict, problem)
-    samples = list(islice(chosen, (page - 1) * rows, page * rows))
+    with patience(f"reading the samples of {run}"):
+        samples = list(islice(chosen, (page - 1) * rows, page * rows))
     if not samples:
         click.echo("no samples here" + (" with this verdict or text" if verdict or problem else ""))
         return
