@@ -31,7 +31,7 @@ def main(steps: int = 20) -> None:
         trainer = SelfSamplingTrainer("smollm2", config, train_dataset=problems)
         trainer.train()
         losses = [line["loss"] for line in trainer.run.metrics() if "loss" in line]
-        print(f"loss {losses[0]:.1f} -> {losses[-1]:.1f} in {steps} steps")
+        print(f"loss {losses[0]:.1f} at step 1, {losses[-1]:.1f} at step {steps}")
 
 
 if __name__ == "__main__":

@@ -223,7 +223,7 @@ def test_check_says_loudly_that_there_is_no_reference_and_takes_named_columns(
     pairs = "question=ask,answer=goal"
     result = run("data", "check", path, "--columns", pairs)
     assert result.returncode == 0
-    assert result.stderr.startswith(f"partway: {path}: NONE of the 1 problem has a reference")
+    assert result.stderr.startswith(f"partway: {path}: of 1 problem NONE has a reference")
     assert "columns not used: code" in result.stderr
     better = run("data", "check", path, "--columns", f"{pairs},solution=code")
     assert (better.returncode, better.stderr.count("\n")) == (0, 1)

@@ -109,6 +109,10 @@ def test_a_run_that_learned_nothing_says_so_at_the_end(folder, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (
+            ["--solution_end", "end_of_text"],
+            "solution_end is a setting of python-written, not of python; say --language python-written",
+        ),
         (["--learning_rat", "1"], "unknown key 'learning_rat'; did you mean 'learning_rate'?"),
         (["--max_steps", "many"], "max_steps is 'many', expected int"),
         (["--num_generations", "0"], "nothing would be sampled"),

@@ -14,6 +14,7 @@ from math import comb
 from statistics import fmean, stdev
 from typing import ClassVar
 
+from partway.cli.options import counted
 from partway.errors import CodeError, ConfigError, suggestion
 from partway.language import Language, Trace
 from partway.learning.token_tree import Target
@@ -102,7 +103,8 @@ def own_rewards(path: str, problem: Problem, texts: Sequence[str]) -> list[float
         prompts=[problem.question] * len(texts), completions=list(texts), **lists
     )
     if len(rewards) != len(texts):
-        raise CodeError(f"reward is {path!r}, which gave {len(rewards)} rewards for {len(texts)} completions")
+        told = f"gave {len(rewards):,} for {counted(len(texts), 'completion')}"
+        raise CodeError(f"reward is {path!r}, which {told}; expected as many rewards as completions")
     return [None if reward is None else float(reward) for reward in rewards]
 
 

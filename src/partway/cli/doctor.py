@@ -177,7 +177,8 @@ def examine_sandbox() -> Sandbox:
 def _tried(verb: str, noun: str, found: dict[str, bool], good: str, bad: str) -> dict[str, str]:
     """What got through, one by one; what did not is counted."""
     through = {f"{verb} {name}": bad for name, is_good in found.items() if not is_good}
-    return ({f"{len(found) - len(through)} {noun}": good} if len(found) > len(through) else {}) | through
+    withstood = len(found) - len(through)
+    return ({counted(withstood, noun): good} if withstood else {}) | through
 
 
 def show(found: Checkup) -> None:
@@ -193,8 +194,8 @@ def show(found: Checkup) -> None:
         "Sandbox for general programs": {
             "strength": box.strength,
             **box.protections,
-            **_tried("tried to", "attempts past the screen", box.refused, "refused", "ALLOWED"),
-            **_tried("attacked to", "attacks", box.withstood, "withstood", "GOT THROUGH"),
+            **_tried("tried to", "forbidden program", box.refused, "refused", "ALLOWED"),
+            **_tried("attacked to", "attack", box.withstood, "withstood", "GOT THROUGH"),
         },
         "Extras": {
             f"{e.name}: {e.use}": f"missing; {e.command}" if e.is_missing else "installed" for e in extras

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager, nullcontext
 from dataclasses import field, fields
 from functools import partial, wraps
@@ -191,12 +191,18 @@ def spoken(model: str | None = None) -> Language:
         said |= parse_pairs(said.pop("language_args"), "--language-args")
     run = Run.around(model)
     own = None if run is None else run.config.get("language")
-    schema = schema_of(language_class(name or own or "python"))
-    for key in said.keys() - {one.name for one in fields(schema)}:
-        if others := [name_of(one) for one in language_schemas() if key in {f.name for f in fields(one)}]:
-            told = f"{key} is a setting of {' and '.join(others)}, not of {name or own or 'python'}"
-            raise ConfigError(f"{told}; say --language {others[0]}, or leave it out")
+    schema = check_spoken(said.keys(), name or own or "python")
     return language_for(model, name, **checked({}, schema, said))
+
+
+def check_spoken(keys: Set[str], language: str) -> type:
+    """The settings of a language; a key that is one of another language only is refused."""
+    schema: type = schema_of(language_class(language))
+    for key in keys - {one.name for one in fields(schema)}:
+        if others := [name_of(one) for one in language_schemas() if key in {f.name for f in fields(one)}]:
+            told = f"{key} is a setting of {' and '.join(others)}, not of {language}"
+            raise ConfigError(f"{told}; say --language {others[0]}, or leave it out")
+    return schema
 
 
 def as_spoken() -> str:

@@ -8,6 +8,7 @@ import math
 import os
 import tempfile
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from partway.cli.config_files import file_of, parse_overrides, read_settings
-from partway.cli.options import AS_JSON, counted, declared, say_next
+from partway.cli.options import AS_JSON, check_spoken, counted, declared, say_next
 from partway.cli.training_keys import training_keys
 from partway.errors import ConfigError, ProblemError, suggestion
 from partway.settings import Settings
@@ -144,7 +145,7 @@ def command(
     logger.info("starting with %s", (settings | overrides).get("model_name_or_path", "tiny"))
     from partway.runs import Run
     from partway.training.callbacks import Interrupted
-    from partway.training.config import config_of
+    from partway.training.config import SelfSamplingConfig, config_of
     from partway.training.recording import AUTO
     from partway.training.resuming import check_free, check_started
 
@@ -152,6 +153,9 @@ def command(
         overrides.setdefault("disable_tqdm", "true")
     if not {"eval_file", "eval_strategy"} & {*settings, *overrides}:
         overrides["eval_strategy"] = "no"  # nothing is evaluated, so its steps need not fit those of saving
+    keys = settings | overrides
+    ours = {one.name for one in fields(SelfSamplingConfig)}
+    check_spoken(keys.keys() - ours, keys.get("language") or "python")
     args = config_of(settings, overrides, file_of(config))
     _check_reporting(args)
     trunk = None if branch is None else Run.at(branch)

@@ -27,8 +27,8 @@ def without_references(problems: Sequence[Problem]) -> str | None:
     named = ", ".join(unused[:MOST_COLUMNS]) + (", ..." if len(unused) > MOST_COLUMNS else "")
     columns = f"columns not used: {named}" if unused else "there are no other columns"
     return (
-        f"NONE of the {counted(len(problems), 'problem')} has a reference: nothing is learned until the "
-        "model samples a right solution; if a column holds solutions, say so: "
+        f"of {counted(len(problems), 'problem')} NONE has a reference: nothing is learned until the model "
+        "samples a right solution; if a column holds solutions, say so: "
         f"--columns solution=COLUMN ({columns})"
     )
 

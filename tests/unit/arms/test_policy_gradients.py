@@ -272,7 +272,7 @@ def test_a_reward_that_is_not_there_or_gives_too_little_is_named(mine):
         GRPO(reward="mine_rewards:shorty")
     with pytest.raises(ConfigError, match="reward is 'answr', expected answer, trace or"):
         PKPO(reward="answr")
-    with pytest.raises(CodeError, match="gave 0 rewards for 1 completions"):
+    with pytest.raises(CodeError, match="gave 0 for 1 completion; expected as many"):
         GRPO(reward="mine_rewards:too_few").weigh(Problem("p", "?", 3), drawn("answer = 1"), PYTHON)
 
 

@@ -82,7 +82,7 @@ def test_an_attack_that_gets_through_is_named(found, monkeypatch):
     shown = " ".join(run().stdout.split())
     assert "broken: a program managed to lie;" in shown
     assert "attacked to lie GOT THROUGH" in shown
-    assert "1 attacks withstood" in shown
+    assert "1 attack withstood" in shown
 
 
 def test_colours_can_be_read_on_white_and_on_black(found, monkeypatch, capsys):

@@ -299,7 +299,7 @@ def test_problems_without_any_reference_are_told_with_the_columns_not_used() -> 
     rows = [{"question": f"{n}?", "answer": n, "output": "answer = 1", "source": "s"} for n in range(3)]
     remark = without_references(load_problems(rows))
     assert remark is not None
-    assert remark.startswith("NONE of the 3 problems has a reference")
+    assert remark.startswith("of 3 problems NONE has a reference")
     assert remark.endswith("--columns solution=COLUMN (columns not used: output, source)")
     assert without_references(load_problems([*rows, {"question": "?", "solution": "answer = 1"}])) is None
 
