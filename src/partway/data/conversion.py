@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from partway.cli.table_style import plain_table
 from partway.problem import Problem
 
 MOST_ROWS = 20  # of a table; what is longer is a list
@@ -57,16 +58,14 @@ def show_conversion(conversion: Conversion, out: Path) -> None:
     console = Console()
     console.print(_written(conversion, out))
     if conversion.rejects:
-        console.print(_reasons(conversion))
+        console.print("", _reasons(conversion), sep="\n")
     for name, note in conversion.notes.items():
         if note:
             _show_note(console, TITLES.get(name, name.replace("_", " ")), note)
 
 
 def _written(conversion: Conversion, out: Path) -> Table:
-    table = Table("file", title="Problems")
-    table.add_column("problems", justify="right")
-    table.add_column("with a reference", justify="right")
+    table = plain_table("file", "problems", "with a reference")
     for split, problems in conversion.splits.items():
         path = escape(str(out / f"{split}.jsonl"))
         table.add_row(path, f"{len(problems):,}", f"{_referenced(conversion, split):,}")
@@ -74,10 +73,8 @@ def _written(conversion: Conversion, out: Path) -> Table:
 
 
 def _reasons(conversion: Conversion) -> Table:
-    table = Table("reason", title="Rows without a reference")
     splits = list(dict.fromkeys(reject.split for reject in conversion.rejects))
-    for split in splits:
-        table.add_column(split, justify="right")
+    table = plain_table("why a row has no reference", *splits)
     by_split = {split: conversion.rejects_by_reason(split) for split in splits}
     for reason in conversion.rejects_by_reason():
         table.add_row(escape(reason), *(f"{by_split[split].get(reason, 0):,}" for split in splits))
@@ -99,13 +96,12 @@ def _show_note(console: Console, name: str, note: object) -> None:
     columns = list(dict.fromkeys(key for row in note.values() if isinstance(row, Mapping) for key in row))
     if set(columns) <= set(note):  # what is compared with itself has its columns in the order of its rows
         columns = [key for key in note if key in columns]
-    table = Table("", title=escape(name))
-    for column in columns or [""]:
-        table.add_column(str(column), justify="right")
+    table = plain_table("", *map(str, columns or [""]))
+    table.show_header = bool(columns)
     for key, row in note.items():
         cells = [row.get(column, "") for column in columns] if isinstance(row, Mapping) else [row]
         table.add_row(escape(str(key)), *(escape(_shown(cell)) for cell in cells))
-    console.print(table)
+    console.print(f"\n{name}", table, sep="\n", highlight=False)
 
 
 def _shown(value: object) -> str:

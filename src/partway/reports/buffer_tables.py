@@ -107,7 +107,7 @@ def _verdicts(verdicts: Mapping[Verdict, int]) -> Table:
 
 def _explored(problems: Sequence[Explored]) -> Table:
     table = plain_table("problem", "FCS", "PCS", "samples")
-    table.add_column("question")
+    table.add_column("question", overflow="fold")
     for problem in problems:
         counts = (problem.fully_correct, problem.partially_correct, problem.samples)
         question = clipped(_plain(problem.question), MOST_OF_A_QUESTION)
