@@ -41,8 +41,10 @@ def run(cells: list[dict[str, Any]]) -> None:
             text = printed.getvalue().splitlines(keepends=True)
             cell["outputs"].append({"output_type": "stream", "name": "stdout", "text": text})
         if value is not None:
-            shown = {"output_type": "execute_result", "execution_count": count, "metadata": {}}
-            cell["outputs"].append(shown | {"data": looks(value)})
+            data = looks(value)
+            alt = {"image/png": {"alt": data["text/plain"][0]}} if "image/png" in data else {}
+            shown = {"output_type": "execute_result", "execution_count": count, "metadata": alt}
+            cell["outputs"].append(shown | {"data": data})
 
 
 def worth(source: str, names: dict[str, Any]) -> Any:
@@ -54,11 +56,14 @@ def worth(source: str, names: dict[str, Any]) -> Any:
 
 
 def looks(value: Any) -> dict[str, Any]:
-    """A value as a notebook shows it: a figure as a picture, what has a table as that, the rest as text."""
+    """A value as a notebook shows it: a figure as a picture, its label as alternative text; what has a table
+    as that, the rest as text.
+    """
     data: dict[str, Any] = {"text/plain": [str(type(value))]}
     if hasattr(value, "savefig"):
         picture = io.BytesIO()
         value.savefig(picture, format="png", dpi=100)
+        data["text/plain"] = [value.get_label()]
         data["image/png"] = base64.b64encode(picture.getvalue()).decode()
     elif hasattr(value, "_repr_html_"):
         data["text/html"] = value._repr_html_().splitlines(keepends=True)

@@ -88,3 +88,6 @@ def test_the_notebook_of_the_tour_has_the_cells_of_the_script_and_what_they_show
     assert {"text/html", "text/plain"} in kinds
     assert {"image/png", "text/plain"} in kinds
     assert kinds.count({"text"}) >= 6
+    shown = [output for cell in cells for output in cell.get("outputs", ())]
+    [picture] = [output for output in shown if "image/png" in output.get("data", ())]
+    assert "partially correct" in picture["metadata"]["image/png"]["alt"], "what it shows is said"
