@@ -191,3 +191,18 @@ def test_a_terminal_gets_a_bar_for_each_arm():
     task = bars.progress.tasks[1]
     assert (task.description, task.completed, task.total) == ("FCS, seed 0, training", 3, 9)
     assert not bars.progress.tasks[0].started
+
+
+def test_bars_fit_whole_into_80_columns():
+    labels, news = ["FCS+PCS, seed 0", "MLE, all references, seed 0"], Queue()
+    bars = Bars(news, labels, quiet=False)
+    bars.console = Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
+    bars.progress.live.console = bars.console
+    told = "loss 10.783  64 problems solved  kept 0.05 fully + 0.00 partially correct per problem"
+    with bars:
+        for label in labels:
+            news.put((label, Stage("training", 30, 300, told)))
+    shown = bars.console.file.getvalue()
+    assert "MLE, all references, seed 0, training" in shown
+    assert "30/300  loss 10.783" in shown
+    assert "\u2026" not in shown, "nothing is cut"

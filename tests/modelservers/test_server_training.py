@@ -135,7 +135,7 @@ def test_training_and_evaluating_ask_a_chat_model_alike(tmp_path, name, routes):
 def test_without_a_tokenizer_the_command_says_how_the_question_is_put(tmp_path):
     with routed_server(apple_routes()) as server:
         said = evaluated(server.url, tmp_path).stderr
-    assert "the server is asked `# question`; a chat model wants --tokenizer NAME" in said
+    assert "`# QUESTION`, without a chat template; --tokenizer NAME adds that model's" in said
 
 
 def test_exploring_ahead_learns_while_servers_draw_and_tells_how_late_samples_are(tmp_path):

@@ -17,7 +17,8 @@ from queue import Queue
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from partway.arms.arms import Arm
 from partway.arms.experiment import Experiment
@@ -25,8 +26,9 @@ from partway.arms.outcomes import Outcome
 from partway.arms.running import run_arm
 from partway.arms.trials import Stage
 from partway.cli.interruptions import interruptions_wait
-from partway.cli.progress import SECONDS_BETWEEN_LINES
+from partway.cli.progress import SECONDS_BETWEEN_LINES, fitting
 
+BAR, ELAPSED = 10, len("0:00:00")
 SPAWNING = multiprocessing.get_context("spawn")  # a fork would copy locks that torch's threads hold
 News = tuple[str, Stage] | None  # an arm and how far it is; None comes last
 
@@ -148,12 +150,12 @@ class Bars:
         self.news = news
         self.quiet = quiet
         self.console = Console(stderr=True)
+        whole = {"table_column": Column(no_wrap=True)}
         columns = (
-            TextColumn("{task.description}"),
-            BarColumn(20),
-            MofNCompleteColumn(),
+            TextColumn("{task.description}", **whole),
+            BarColumn(BAR),
             TimeElapsedColumn(),
-            TextColumn("{task.fields[text]}"),
+            TextColumn("{task.fields[text]}", **whole),
         )
         self.progress = Progress(*columns, console=self.console)
         self.tasks = {label: self.progress.add_task(label, text="", start=False) for label in labels}
@@ -181,15 +183,17 @@ class Bars:
 
     def _show(self, label: str, stage: Stage) -> None:
         if self.console.is_terminal:
-            self.progress.start_task(self.tasks[label])
-            self.progress.update(
-                self.tasks[label],
-                description=f"{label}, {stage.name}",
-                completed=stage.done,
-                total=stage.total,
-                text=stage.text,
-            )
+            task, told = self.tasks[label], f"{label}, {stage.name}"
+            self.progress.start_task(task)
+            self.progress.update(task, description=told, completed=stage.done, total=stage.total)
+            parts = [f"{stage.done:,}/{stage.total:,}", *stage.text.split("  ")]
+            self.progress.update(task, text=fitting(parts, self._room()))
         elif stage.done == stage.total or time.monotonic() > self.lines_at[label] + SECONDS_BETWEEN_LINES:
             self.lines_at[label] = time.monotonic()
             line = f"{label}, {stage.name}: {stage.done:,} of {stage.total:,}  {stage.text}"
             self.console.print(line, soft_wrap=True, markup=False, highlight=False)
+
+    def _room(self) -> int:
+        """The columns of the terminal that labels, bars and times leave."""
+        widest = max(len(task.description) for task in self.progress.tasks)
+        return self.console.width - widest - BAR - ELAPSED - 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Self
 
 from rich.console import Console
@@ -67,3 +67,16 @@ class Bar:
         rate = (done - resumed) / seconds
         left = round((total - done) / rate)
         return f"{shown}, {rate:.3g} per second, {left // 3600}:{left // 60 % 60:02d}:{left % 60:02d} left"
+
+
+def fitting(parts: Sequence[str], room: int) -> str:
+    """As many of the parts as fit whole, the first ones first.
+
+    >>> fitting(["step 10/100", "1:15 left", "samples: new full 25%", "loss 1.2"], 35)
+    'step 10/100  1:15 left  loss 1.2'
+    """
+    line = ""
+    for part in parts:
+        longer = f"{line}  {part}" if line else part
+        line = longer if len(longer) <= room else line  # a shorter part may still fit
+    return line

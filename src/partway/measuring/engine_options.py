@@ -151,7 +151,7 @@ def opened_engine(
     make = registry.part("engines", "http")
     codec, prompt, extra_body = _codec(options), _few_shot_prompt(options, problems), _extra_body(options)
     if codec is None and prompt is None:
-        say("the server is asked `# question`; a chat model wants --tokenizer NAME")
+        say("the server is sent `# QUESTION`, without a chat template; --tokenizer NAME adds that model's")
     engine = make(
         [url.strip() for url in options.engine.split(",")],
         codec,

@@ -6,7 +6,7 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
@@ -16,6 +16,7 @@ from transformers import PrinterCallback, ProgressCallback
 
 from partway.buffer import Verdict
 from partway.cli.options import counted
+from partway.cli.progress import fitting
 from partway.evaluation import EvaluationProgress
 from partway.training.callbacks import Watcher
 
@@ -198,19 +199,6 @@ def display(quiet: bool, console: Console | None = None) -> Display:
 def describe(metrics: Mapping[str, Any]) -> str:
     """The metrics worth a glance, in one line."""
     return "  ".join(glances(metrics))
-
-
-def fitting(parts: Sequence[str], room: int) -> str:
-    """As many of the parts as fit whole, the first ones first.
-
-    >>> fitting(["step 10/100", "1:15 left", "samples: new full 25%", "loss 1.2"], 35)
-    'step 10/100  1:15 left  loss 1.2'
-    """
-    line = ""
-    for part in parts:
-        longer = f"{line}  {part}" if line else part
-        line = longer if len(longer) <= room else line  # a shorter part may still fit
-    return line
 
 
 def glances(metrics: Mapping[str, Any]) -> list[str]:
