@@ -49,10 +49,12 @@ def report(
     """
     from partway.reports.writing import read_study, write_study
 
-    logger.info("reading %s, then drawing figures", ", ".join(runs))
-    study = read_study([Path(run) for run in runs])
+    names = ", ".join(runs)
+    with patience(f"reading {names}"):
+        study = read_study([Path(run) for run in runs])
     # The report of one run lies in it; one of several belongs to none of them.
     folder = Path(out) if out else Path(runs[0], "report") if len(study.runs) == 1 else Path("report")
+    logger.info("drawing the figures of %s", names)
     page = write_study(study, folder, title=title)
     if as_json:
         click.echo(json.dumps(as_object(study, page), ensure_ascii=False))
