@@ -150,12 +150,11 @@ class Bars:
         self.news = news
         self.quiet = quiet
         self.console = Console(stderr=True)
-        whole = {"table_column": Column(no_wrap=True)}
         columns = (
-            TextColumn("{task.description}", **whole),
+            TextColumn("{task.description}", table_column=Column(no_wrap=True)),
             BarColumn(BAR),
             TimeElapsedColumn(),
-            TextColumn("{task.fields[text]}", **whole),
+            TextColumn("{task.fields[text]}", table_column=Column(no_wrap=True)),
         )
         self.progress = Progress(*columns, console=self.console)
         self.tasks = {label: self.progress.add_task(label, text="", start=False) for label in labels}
