@@ -196,6 +196,14 @@ def test_without_a_reference_solutions_are_no_longer_than_nine_in_ten_references
     assert consider(buffers["weak"], "x=0\n" * 11 + "answer=1") is Verdict.TOO_LONG
 
 
+def test_without_a_reference_long_solutions_do_not_raise_their_limit():
+    rules = Rules(length_limit=2, length_tolerance=1)
+    buffer = SolutionBuffer.seeded(Problem("p", "?", 6), rules)
+    for number in range(3):
+        assert consider(buffer, f"a={number}\nb=6-a\nanswer=a+b") is Verdict.NEW_FULLY_CORRECT
+        assert buffer.limit == 2 + 1
+
+
 def test_the_limit_of_solutions_without_a_reference_shuts_out_no_reference():
     buffer = SolutionBuffer.seeded(OIL, Rules(length_limit=2))
     assert buffer.fully_correct == (OIL.reference,)

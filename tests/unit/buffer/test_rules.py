@@ -68,6 +68,16 @@ def test_what_a_rule_does_not_trust_is_kept_with_the_reason_and_learned_if_it_sa
     assert (restored.doubts, restored.rules) == (buffer.doubts, buffer.rules)
 
 
+def test_what_a_rule_does_not_trust_is_no_evidence_of_how_long_solutions_are():
+    buffer = SolutionBuffer.seeded(Problem("weak", "?", 20), added("sums_dropped=some"))
+    for doubted in ("answer = 10 + 10", "answer = 9 + 11", "answer = 8 + 12"):
+        assert buffer.consider(trace(doubted)) is Verdict.NEW_FULLY_CORRECT
+    assert buffer.limit is None
+    for trusted in ("answer = 20", "answer = 2 * 10", "n0 = 40\nanswer = n0 / 2"):
+        buffer.consider(trace(trusted))
+    assert buffer.limit == 2
+
+
 def test_a_review_is_made_again_when_something_new_is_kept():
     buffer = SolutionBuffer.seeded(OIL, added("sums_outvoted"))
     assert buffer.doubts == {}

@@ -47,6 +47,15 @@ def test_a_larger_share_of_references_holds_those_of_a_smaller():
     assert {p.id for p in with_references(problems, 0.25, seed=4) if p.reference} != kept[0.25]
 
 
+def test_the_seed_chooses_which_references_are_kept(tmp_path):
+    kept = []
+    for seed in (0, 1):
+        trainer = watched_trainer(tmp_path, apples(20), reference_share=0.5, seed=seed)
+        assert trainer.train_dataset == with_references(apples(20), 0.5, seed)
+        kept.append([problem.reference is not None for problem in trainer.train_dataset])
+    assert kept[0] != kept[1]
+
+
 def test_a_run_with_few_references_says_how_many_problems_have_a_solution(tmp_path):
     trainer = small_trainer(tmp_path / "run", reference_share=0.3)
     given = sum(problem.reference is not None for problem in trainer.train_dataset)
