@@ -2,14 +2,17 @@
 
     python docs/runs/counts.py write runs/short_mle runs/short_fcs_pcs   # evaluations named `test`
     python docs/runs/counts.py compare short_mle,short_mle_s1 short_fcs_pcs,short_fcs_pcs_s1
+    python docs/runs/counts.py templates geo_mle,geo_mle_s1 geo_fcs,geo_fcs_s1
 
 `write` puts them into counts.json beside this file; `compare` prints both sides in % and their difference,
-problem by problem, with its 95% interval. Names with a comma between them are seeds.
+problem by problem, with its 95% interval. Names with a comma between them are seeds. `templates` prints the
+difference with an interval over templates, which the ids of GeoQuery's problems name: `geo-3-17` has 3.
 """
 
 import json
 import sys
 from pathlib import Path
+from random import Random
 
 from partway.evaluation import Estimate
 from partway.evaluation.results import metric_estimates
@@ -24,6 +27,8 @@ KS = (1, 5, 10, 20, 50, 80)
 def main(action: str, *words: str) -> None:
     if action == "write":
         write([Path(word) for word in words])
+    elif action == "templates":
+        show_templates(*(word.split(",") for word in words))
     else:
         show(*(word.split(",") for word in words))
 
@@ -106,6 +111,27 @@ def compare(first: list[str], second: list[str]) -> dict[str, tuple[Estimate, Es
 def show(first: list[str], second: list[str]) -> None:
     for name, (one, two, gain) in compare(first, second).items():
         print(f"{name:<22} {percent(one)}  {percent(two)}  {signed(gain)}")
+
+
+def show_templates(first: list[str], second: list[str]) -> None:
+    """Differences with intervals in which questions that differ in their values only come and go together."""
+    content = read()
+    ids = content["problems"][content["evaluations"][first[0]]["problems"]]
+    sides = [[scores(content["evaluations"][name]) for name in names] for names in (first, second)]
+    for metric in (name for name in sides[0][0] if name.startswith("pass@")):
+        groups: dict[str, list[float]] = {}
+        for row, name in enumerate(ids):
+            one, two = (sum(seed[metric][row] for seed in side) / len(side) for side in sides)
+            groups.setdefault(name.rpartition("-")[0], []).append(two - one)
+        print(f"{metric:<22} {signed(resampled(list(groups.values())))}")
+
+
+def resampled(groups: list[list[float]]) -> Estimate:
+    """The mean of all values, and its 95% interval over groups: 10,000 resamples."""
+    chosen = Random(0)
+    draws = (chosen.choices(groups, k=len(groups)) for _ in range(10_000))
+    means = sorted(sum(map(sum, drawn)) / sum(map(len, drawn)) for drawn in draws)
+    return Estimate(sum(map(sum, groups)) / sum(map(len, groups)), means[250], means[-251])
 
 
 def percent(found: Estimate) -> str:

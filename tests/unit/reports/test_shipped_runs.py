@@ -123,6 +123,16 @@ EXPERIMENTS, RESULTS = "docs/experiments.md", "docs/results.md"
         ("quarter_mle", "quarter_fcs", {EXPERIMENTS: (1, 5, 10, 20), RESULTS: (1, 5, 10, 20)}),
         ("quarter_mle", "quarter_rft", {EXPERIMENTS: (1, 5, 10, 20), RESULTS: (1,)}),
         (
+            "geo_query_mle geo_query_mle_s1",
+            "geo_query_fcs_pcs geo_query_fcs_pcs_s1",
+            {EXPERIMENTS: (1, 5, 10, 20)},
+        ),
+        (
+            "geo_query_quarter_mle geo_query_quarter_mle_s1",
+            "geo_query_quarter_fcs geo_query_quarter_fcs_s1",
+            {EXPERIMENTS: (1, 5, 10, 20)},
+        ),
+        (
             "geo_again_tenth_mle geo_again_tenth_mle_s1",
             "geo_again_tenth_fcs geo_again_tenth_fcs_s1",
             {EXPERIMENTS: (1, 5, 10, 20), RESULTS: (1, 5, 10, 20)},
@@ -200,3 +210,10 @@ def test_what_other_rules_keep_is_what_the_documentation_says(runs, of, column, 
     }.items():
         [cells] = re.findall(rf"^\| {row} \| (.*) \|$", table, re.MULTILINE)
         assert cells.split(" | ")[column] == value
+
+
+def test_questions_of_a_template_come_and_go_together(counts):
+    resampled = counts["resampled"]
+    apart, alike = resampled([[1.0, 0.0], [0.0, 1.0]]), resampled([[1.0, 1.0], [0.0, 0.0]])
+    assert (apart.value, apart.low, apart.high) == (0.5, 0.5, 0.5)
+    assert (alike.value, alike.low, alike.high) == (0.5, 0.0, 1.0)
