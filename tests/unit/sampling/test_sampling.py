@@ -1,6 +1,7 @@
 """Guided sampling with a scripted engine, and completing with a model in this process."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from goodness_of_fit import chi_square_p
@@ -58,6 +59,16 @@ def test_prefixes_are_uniform_over_the_empty_and_the_partially_correct_solutions
     assert set(counts) == {EMPTY, *kept["apples"].partially_correct}
     assert len(counts) == 5
     assert chi_square_p(list(counts.values())) > 1e-3
+
+
+def test_problems_of_a_step_do_not_share_the_luck_by_which_their_prefixes_are_drawn():
+    made = {name: SolutionBuffer.seeded(replace(APPLES, id=name)) for name in ("one", "other")}
+    for buffer in made.values():
+        buffer.consider(trace("x = 12\nanswer = 1"))
+    problems = [buffer.problem for buffer in made.values()]
+    drawn = (Guide().requests(problems, made, seed) for seed in range(100))
+    counts = Counter((bool(one.prefix), bool(other.prefix)) for one, other in drawn)
+    assert min(counts[one, other] for one in (True, False) for other in (True, False)) > 10
 
 
 def test_a_prefix_without_room_is_not_drawn_and_the_others_stay_uniform():

@@ -175,6 +175,14 @@ def test_questions_are_put_as_the_settings_say(settings):
     assert own == f"Q: {PROBLEM.question}\nA:\n"
 
 
+def test_a_model_that_is_loaded_by_its_name_is_asked_as_the_settings_say(tmp_path):
+    write_inputs(tmp_path)
+    config = SelfSamplingConfig(use_cpu=True, prompt_template="Q: {{ question }}\n")
+    for name in ("tiny", str(tmp_path / "model")):
+        codec = prepared_model(name, None, config, apples(1)).codec
+        assert codec.decode(codec.prompt("How many?")) == "Q: How many?\n"
+
+
 # What is kept
 
 
@@ -365,6 +373,24 @@ def test_a_step_learns_from_so_many_solutions_and_always_from_the_reference(tmp_
         assert targets[0] == reference
         chosen.add(targets[1])
     assert len(chosen) == 3, "the others take turns"
+
+
+def test_what_is_chosen_evaluated_and_made_follows_the_seed(tmp_path):
+    assert SelfSamplingConfig(seed=5, use_cpu=True).evaluation.seed == 5
+    chosen, weights = [], []
+    for seed in (0, 1):
+        trainer = watched_trainer(tmp_path, solutions_per_step=2, seed=seed)
+        for name in "abc":
+            verdict_on(trainer, PROBLEM.reference.text.replace("n0", name))
+        chosen.append(
+            [trainer.kept_targets.of(PROBLEM, trainer.buffers[PROBLEM.id], (), n) for n in range(9)]
+        )
+        tiny = named_model(
+            "tiny", SelfSamplingConfig(seed=seed, config_overrides="hidden_size=32"), [PROBLEM]
+        )
+        weights.append(next(tiny.model.parameters()))
+    assert chosen[0] != chosen[1]
+    assert not torch.equal(*weights)
 
 
 @arriving(tokens_per_pass=60)
