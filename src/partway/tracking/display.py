@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -50,13 +51,14 @@ class Display(Watcher):
 
     trainer: SelfSamplingTrainer | None = None
     evaluation: EvaluationProgress | None = None  # that is under way
+    state: Any = None  # transformers' own, which counts the steps
 
     def __init__(self) -> None:
         self.latest: dict[str, Any] = {}
         self.first_step, self.started = 0, time.monotonic()
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        self.first_step, self.started = state.global_step, time.monotonic()
+        self.state, self.first_step, self.started = state, state.global_step, time.monotonic()
         engine: Any = getattr(self.trainer, "engine", None)
         if hasattr(engine, "on_drawn"):
             engine.on_drawn = self.drawing
@@ -72,7 +74,8 @@ class Display(Watcher):
     def drawing(self, drawn: int) -> None:
         """So many samples are drawn of those that a step or a part of an evaluation needs."""
         if (under_way := self.evaluation) is None:
-            self.so_far(TRAINING, f"drawing samples, {drawn:,} so far")
+            step = f"step {self.state.global_step + 1}/{self.state.max_steps}"
+            self.so_far(TRAINING, f"{step}, {counted(drawn, 'sample')} drawn")
         else:
             done = min(under_way.done + drawn, under_way.total)
             self.so_far("evaluating", f"{done:,} of {under_way.total:,} samples drawn")
@@ -206,8 +209,9 @@ def glances(metrics: Mapping[str, Any]) -> list[str]:
     parts = []
     if "loss" in metrics:
         parts.append(f"loss {metrics['loss']:.3f}")
-    if passes := [f"{key[5:]} {value:.1%}" for key, value in metrics.items() if key.startswith("eval_pass@")]:
-        parts.append(", ".join(passes))
+    passes = {key[5:]: value for key, value in metrics.items() if re.fullmatch(r"eval_pass@\d+", key)}
+    if passes:
+        parts.append(", ".join(f"{name} {value:.1%}" for name, value in passes.items()))
     if "buffer/problems_with_a_solution" in metrics:
         parts.append(f"{counted(metrics['buffer/problems_with_a_solution'], 'problem')} solved")
     if "buffer/fcs_per_problem" in metrics:

@@ -28,7 +28,7 @@ def shown_by(shows: Display) -> None:
         shows.on_step_end(None, state(10), None)
         shows.on_log(None, state(10), None, logs=LINE)
         shows.evaluating(EvaluationProgress(5, 20, 0))
-        shows.on_log(None, state(10), None, logs={"eval_pass@1": 0.5, "eval_maj@5": 0.5})
+        shows.on_log(None, state(10), None, logs={"eval_pass@1": 0.5, "eval_pass@1_at_temperature": 0.4})
         shows.say("resuming from checkpoint-5")
 
 
@@ -60,30 +60,33 @@ def test_a_plain_log_says_once_that_the_first_samples_are_drawn_and_then_after_e
     monkeypatch.setattr("partway.tracking.display.time.monotonic", lambda: now)
     plain = display(quiet=False, console=Console(file=io.StringIO()))
     plain.trainer = SimpleNamespace(engine=SimpleNamespace(on_drawn=None))
-    plain.on_train_begin(None, state(0), None)
+    at = state(0)
+    plain.on_train_begin(None, at, None)
     for drawn in (0, 5):
         plain.trainer.engine.on_drawn(drawn)
-    assert capsys.readouterr().err == "partway: training: drawing samples, 0 so far\n"
+    assert capsys.readouterr().err == "partway: training: step 1/100, 0 samples drawn\n"
     now += 40
-    plain.on_step_end(None, state(1), None)
+    at.global_step = 1
+    plain.on_step_end(None, at, None)
     plain.trainer.engine.on_drawn(3)
     assert capsys.readouterr().err == "partway: training: step 1/100, 0.03 steps/s, 1:06:00 left\n"
     now += 40
-    plain.on_log(None, state(2), None, logs={"loss": 1.0})
-    plain.on_step_end(None, state(2), None)
+    at.global_step = 2
+    plain.on_log(None, at, None, logs={"loss": 1.0})
+    plain.on_step_end(None, at, None)
     assert len(capsys.readouterr().err.splitlines()) == 1, "a line of metrics is enough"
     now += 40
     plain.evaluating(EvaluationProgress(10, 40, 0))
     now += 40
     plain.trainer.engine.on_drawn(7)
-    plain.on_log(None, state(2), None, logs={"eval_pass@1": 0.5})
+    plain.on_log(None, at, None, logs={"eval_pass@1": 0.5})
     now += 40
     plain.trainer.engine.on_drawn(1)
     assert capsys.readouterr().err.splitlines() == [
         "partway: evaluating: 10 of 40 samples drawn",
         "partway: evaluating: 17 of 40 samples drawn",
         "step 2/100  pass@1 50.0%",
-        "partway: training: drawing samples, 1 so far",
+        "partway: training: step 3/100, 1 sample drawn",
     ]
 
 
@@ -142,7 +145,7 @@ def test_a_terminal_shows_in_the_first_step_that_samples_are_drawn():
         live.on_train_begin(None, state(0), None)
         assert live.bar.tasks[0].fields["text"] == "the first step"
         live.trainer.engine.on_drawn(12)
-        assert live.bar.tasks[0].fields["text"] == "drawing samples, 12 so far"
+        assert live.bar.tasks[0].fields["text"] == "step 1/100, 12 samples drawn"
         live.on_step_end(None, state(1), None)
         live.trainer.engine.on_drawn(13)
         assert live.bar.tasks[0].fields["text"].startswith("step 1/100"), "later steps have more to say"
