@@ -318,9 +318,9 @@ def show_summary(summary: Mapping[str, Any], chance: Mapping[str, Any] | None = 
         value, low, high = (_shown(name, metric[key]) for key in ("value", "low", "high"))
         meaning = MEANINGS.get(name, "")
         if name.startswith("true_pass@"):
-            meaning = "answers right by luck do not count"
+            meaning = "without lucky answers"
         elif name == "pass@1" and summary["pass1_samples"]:
-            meaning = f"drawn apart, at temperature {summary['pass1_temperature']:g}"
+            meaning = f"{summary['pass1_samples']} at temperature {summary['pass1_temperature']:g}"
         beside = []
         if chance is not None:
             beside = [_shown(name, chance["metrics"][name]["value"]) if name in chance["metrics"] else ""]
