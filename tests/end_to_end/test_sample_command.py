@@ -3,6 +3,7 @@
 import io
 import json
 import os
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -55,6 +56,18 @@ def test_a_sample_without_a_step_is_shown_as_it_was_written(capsys):
     shown = capsys.readouterr().out
     assert "# three apples" in shown
     assert "nothing to run" in shown
+
+
+def test_a_sample_that_was_cut_off_in_its_first_line_says_so(capsys):
+    show([Shown.of("1 of 1, cut off", "", trace(""), PYTHON)])
+    assert "no whole step" in capsys.readouterr().out
+
+
+def test_without_a_terminal_a_long_wait_for_samples_is_remarked_on(model, partway, monkeypatch):
+    waits = []
+    monkeypatch.setattr("partway.cli.sample.patience", lambda text: waits.append(text) or nullcontext())
+    partway("sample", model, QUESTION, "-n", 1)
+    assert waits == [f"sampling from {model}"]
 
 
 def test_json_counts_every_sample_and_the_seed_repeats_them(model, partway):

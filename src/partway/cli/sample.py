@@ -8,7 +8,7 @@ import logging
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,6 +29,7 @@ from partway.cli.options import (
     given,
     length_for,
     option,
+    patience,
     samples,
     say_next,
     speaks,
@@ -139,12 +140,12 @@ def _loaded(options: SampleOptions, prefix: Solution, language: Language) -> Sol
 
 
 def _status(text: str) -> AbstractContextManager[object]:
-    """Says what is being done for as long as it is, on a terminal's standard error."""
+    """Says what is being done, on a terminal for as long as it is."""
     from rich.console import Console
 
     console = Console(stderr=True)
     is_shown = console.is_terminal and logger.isEnabledFor(logging.INFO)
-    return console.status(text) if is_shown else nullcontext()
+    return console.status(text) if is_shown else patience(text)
 
 
 def _questions() -> Iterator[Problem]:

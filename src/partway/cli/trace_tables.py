@@ -86,6 +86,8 @@ def _table(shown: Shown, language: Language) -> Table:
         table.add_column(heading, overflow="fold")
     sets = [_sets(changes) for changes in shown.trace.changes]
     rows = _rows(shown, language)
+    if not rows:
+        table.add_row("", "no whole step")
     for number, (step, state, style) in enumerate(rows[:MAX_ROWS], 1):
         own = [sets[number - 1] if number <= len(sets) else ""] if has_sets else []
         cells = (step, *own, state)
