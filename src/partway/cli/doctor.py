@@ -23,9 +23,11 @@ USES = {
     "datasets": "problems from the Hugging Face Hub",
     "tensorboard": "metrics in TensorBoard",
     "wandb": "metrics in Weights & Biases",
+    "trackio": "metrics in Trackio",
     "plots": "figures in reports",
     "explore": "the local page of partway explore",
     "smollm2": "a small language model that needs no download",
+    "sql": "queries as programs (language: sql)",
 }
 
 

@@ -1,5 +1,7 @@
 import json
 import re
+import tomllib
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -27,7 +29,7 @@ def found(monkeypatch):
 
         monkeypatch.setattr("stepbox.inspect", inspect)
         monkeypatch.setattr(walls, "withstood", lambda **options: {"run for ever": True})
-        monkeypatch.setattr(doctor, "devices", lambda: iter(["CPU: 1 cores"]))
+        monkeypatch.setattr(doctor, "devices", lambda: iter(["CPU: 1 core"]))
 
     return choose
 
@@ -119,7 +121,7 @@ def test_an_unusable_sandbox_is_a_problem_and_an_exit_code(found):
 
 def test_without_the_folder_of_the_sandbox_the_rest_works(monkeypatch):
     monkeypatch.setattr(doctor.registry, "parts", lambda kind: {})
-    monkeypatch.setattr(doctor, "devices", lambda: iter(["CPU: 1 cores"]))
+    monkeypatch.setattr(doctor, "devices", lambda: iter(["CPU: 1 core"]))
     result = run("--json")
     assert result.exit_code == 0
     assert json.loads(result.stdout)["sandbox"]["strength"].startswith("missing: general programs cannot")
@@ -135,3 +137,9 @@ def test_missing_packages_come_with_the_command_that_gets_them(found, monkeypatc
     assert report["problems"] == ["torch is missing; try: pip install torch"]
     shown = " ".join(run().stdout.split())
     assert "missing; pip install 'partway[peft]'" in shown
+
+
+def test_every_extra_that_users_take_is_shown_with_its_use():
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = project["project"]["optional-dependencies"].keys()
+    assert doctor.USES.keys() == extras - {"all", "browser", "dev"}
