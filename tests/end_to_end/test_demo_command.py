@@ -206,3 +206,11 @@ def test_bars_fit_whole_into_80_columns():
     assert "MLE, all references, seed 0, training" in shown
     assert "30/300  loss 10.783" in shown
     assert "\u2026" not in shown, "nothing is cut"
+
+
+def test_the_demo_says_what_its_first_minute_is_for(tmp_path, monkeypatch, caplog):
+    caplog.set_level("INFO", "partway")
+    monkeypatch.setattr("partway.demo.sizes.train", lambda *given, **settings: None)
+    monkeypatch.setattr("partway.demo.sizes.pretraining_problems", lambda drawn: [])
+    base_model(tmp_path / "base", quiet=False)
+    assert "first a tiny model learns a little" in caplog.text

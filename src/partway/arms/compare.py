@@ -116,6 +116,8 @@ def run_comparison(
     experiment: Experiment, out: Path, jobs: int | None, as_json: bool, quiet: bool
 ) -> list[Outcome]:
     """Run what is missing, write the files and show the tables."""
+    names = ", ".join(arm.label for arm in experiment.arms)
+    logger.info("%s: each is measured on %s", names, counted(experiment.test, "test problem"))
     from partway.arms.side_by_side import arms_at_once, run_arms
     from partway.arms.tables import write_comparison
     from partway.reports.writing import read_study, write_study

@@ -7,6 +7,7 @@ problems: learning from the references alone makes it overconfident.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from partway.arms.experiment import Experiment
 from partway.demo.stories import easy_problems, is_for_pretraining
 from partway.problem import Problem
 
+logger = logging.getLogger(__name__)
 FLOOR_AND_CEILING = ("oracle", "base", "chance")
 ARMS = ("mle", "fcs", "fcs+pcs")
 ALL_ARMS = ("mle", "fcs-mml", "fcs", "fcs-beta-mml", "fcs+pcs-mml", "fcs+pcs", "fcs+pcs-beta-mml")
@@ -53,6 +55,7 @@ def base_model(directory: Path, quiet: bool) -> str:
 
     run = Run(directory)
     if not run.is_finished:
+        logger.info("first a tiny model learns a little; everything that is compared begins from it")
         problems = pretraining_problems(12_500)
         train(directory, problems[:6_000], max_steps=BASE_STEPS, learning_rate=2e-3, disable_tqdm=quiet)
     return str(run.final)
