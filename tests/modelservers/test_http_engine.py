@@ -190,18 +190,18 @@ def test_what_passes_by_waiting_is_tried_again_later_each_time(connect):
     assert len([line for line in engine.said if "no server answers" in line]) == 1
     (endpoint,) = engine.pool.endpoints
     for expected in (pool.FIRST_PAUSE, 2 * pool.FIRST_PAUSE, 17):
+        before = time.monotonic()
         endpoint.failed(Trouble("?", wait=17 if expected == 17 else 0))
-        assert endpoint.retry_at - time.monotonic() == pytest.approx(expected, abs=0.005)
+        assert before + expected <= endpoint.retry_at <= time.monotonic() + expected
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 413])
 def test_what_the_only_server_refuses_is_an_error_at_once(connect, status):
     with scripted_server(lambda *_: (status, {"error": "not so"})) as server:
         engine = connect(server.url, patience=60)
-        began = time.monotonic()
         with pytest.raises(EngineError, match=f"^{server.url}: .*status {status}: not so"):
             engine.complete(questions(count=1), SETTINGS, 1)
-    assert time.monotonic() - began < 5
+        assert len(server.asked()) == 1, "it is not asked again"
     assert engine.said == []
 
 

@@ -200,7 +200,7 @@ def _floor(options: EvaluateOptions, file: Path) -> EvaluateOptions | None:
     if train is None:
         return None
     name = f"{_summary_path(replace(options, chance=None), file).stem}-chance"
-    return replace(options, chance=train, temperatures=None, name=name)
+    return replace(options, chance=train, temperatures=None, name=name, dtype=None, few_shot=None)
 
 
 def _is_here(engine: Engine) -> bool:

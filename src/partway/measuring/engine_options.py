@@ -75,7 +75,8 @@ class EvaluateOptions:
     dtype: Literal["float32", "bfloat16", "float16"] | None = option(
         "--dtype",
         type=click.Choice(["float32", "bfloat16", "float16"]),
-        not_with=["engine", "chance"],
+        needs="model",
+        not_with=["engine"],
         help="Type of the weights; bfloat16 is faster where the processor computes with it.  "
         "[default: float32 on a CPU, else as they are stored]",
     )

@@ -128,11 +128,17 @@ def loaded(monkeypatch) -> dict[str, Any]:
 
 def test_a_model_is_loaded_as_the_options_say(here, loaded):
     with pytest.raises(ModelError, match="that was all"):
-        evaluate(LOADED)
+        evaluate(LOADED | {"--chance": "shown.jsonl"})
     assert (loaded["name"], loaded["dtype"], loaded["device"]) == ("model", "bfloat16", "meta")
     asking = loaded["asking"]
     assert (asking.chat_template, asking.language.state) == ("none", "set")
     assert loaded["of_engine"].state == "set"
+
+
+def test_chance_alone_has_no_weights_of_any_type(here):
+    words = ["--problems", "test.jsonl", "--chance", "shown.jsonl", "--dtype", "bfloat16"]
+    result = CliRunner().invoke(app, ["--quiet", "evaluate", *words])
+    assert (result.exit_code, "--dtype needs MODEL" in result.output) == (2, True)
 
 
 def test_a_model_is_shown_as_many_examples_as_the_options_say(here, loaded):

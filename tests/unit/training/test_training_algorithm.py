@@ -1,14 +1,16 @@
 """What the printed algorithm fixes about a training step, seen in the steps of a run."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from training_cases import watched_trainer
+from training_cases import apples, watched_trainer
 
 from partway.cli.train import rehearsal
 from partway.problem import Problem
 from partway.training import SelfSamplingTrainer
+from partway.training.distributed import gradient_norm
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*TypedStorage is deprecated:UserWarning")
 
@@ -61,6 +63,17 @@ def test_every_epoch_takes_every_problem_once_and_in_an_order_of_its_own(trainer
     assert len(epochs) == 6
     assert {tuple(sorted(epoch)) for epoch in epochs} == {tuple(sorted(epochs[0]))}
     assert len(set(epochs)) >= 5, "two of six shuffles may be alike, not more"
+
+
+def test_a_problem_without_a_solution_counts_in_the_mean_of_its_step(tmp_path):
+    known, other = apples(2)
+    unsolved = replace(other, reference=None)
+    found = []
+    for batch in ([known], [known, unsolved]):
+        trainer = watched_trainer(tmp_path, [known, unsolved])
+        trainer.batch = batch
+        found.append((trainer.learn(trainer.model, batch).item(), gradient_norm(trainer.model)))
+    assert found[1] == pytest.approx([one / 2 for one in found[0]], rel=1e-4)
 
 
 def test_both_kinds_of_samples_of_an_evaluation_have_a_seed_of_their_own(tmp_path):
