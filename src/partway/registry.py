@@ -110,7 +110,7 @@ GROUP = "partway.parts"
 Kind = Literal[
     "commands", "languages", "rooms", "rules", "objectives", "engines", "metrics", "layouts", "problems",
     "views", "checkups", "callbacks", "explorers", "replays", "hub", "samplers", "models", "choices",
-    "adapters", "checks", "learning", "model files", "scorings",
+    "adapters", "checks", "learning", "model files",
 ]  # fmt: skip
 
 

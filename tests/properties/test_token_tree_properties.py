@@ -16,7 +16,6 @@ from torch.nn.functional import scaled_dot_product_attention
 from partway.learning.layouts import Flat, Layout, Tree, TreeRows
 from partway.learning.token_tree import Targets, TokenTree, grow, split
 from partway.learning.tree_attention import BLOCK, blocks, tree_mask
-from partway.shortcuts.after_prompt import SharedPrompt
 
 token = st.integers(0, 2)  # few, so that targets share beginnings
 target = st.lists(token, min_size=1, max_size=9).map(tuple)
@@ -74,7 +73,7 @@ def test_a_split_covers_every_target_once_within_the_limit(problem: Targets, lim
     st.one_of(
         st.builds(Tree, st.integers(4, 40)),
         st.builds(TreeRows, st.integers(4, 40)),
-        st.sampled_from([SharedPrompt(), Flat()]),
+        st.just(Flat()),
     ),
     st.integers(1, 60),
 )

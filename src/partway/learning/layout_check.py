@@ -18,7 +18,7 @@ from torch.linalg import vector_norm
 
 from partway import registry
 from partway.errors import one_line
-from partway.learning.layouts import LONGEST, SHORTEST, Bundle, Flat, Layout, Tree, TreeRows, score
+from partway.learning.layouts import LONGEST, Bundle, Flat, Layout, Tree, TreeRows, score
 from partway.learning.passes import Refusal, batched, evaluating
 from partway.learning.token_tree import Targets, grow
 
@@ -68,10 +68,8 @@ def _flaw(model: nn.Module, layout: Layout, pad_id: int) -> str | None:
     if hindrance := layout.hindrance(model):
         return hindrance
     try:
-        with evaluating(model):
-            with torch.no_grad():
-                same = _same_log_probs(model, layout, pad_id)
-            same = same and _same_gradient(model, layout, pad_id)
+        with evaluating(model), torch.no_grad():
+            same = _same_log_probs(model, layout, pad_id)
     except REFUSALS as error:
         return f"fails ({refusal(error)})"
     return None if same else "scores differently than one sequence at a time"
@@ -106,28 +104,6 @@ def _same_log_probs(model: nn.Module, layout: Layout, pad_id: int) -> bool:
     expected, different = plain()
     scale = vector_norm(different - expected)
     return agrees(model, found[: len(beginnings)], expected, scale, lambda: plain()[0])
-
-
-def _same_gradient(model: nn.Module, layout: Layout, pad_id: int) -> bool:
-    """Whether the gradient of the first parameter that gets one agrees: a cache might not pass it on.
-
-    Of a fresh adapter, a product of two matrices, one is zero, and so is the gradient of the other.
-    """
-    problem = Targets.of(*_example(model, SHORTEST))
-
-    def gradients(way: Layout, parameters: list[nn.Parameter]) -> tuple[Tensor, ...]:
-        loss = _log_probs(model, way, problem, pad_id)[0].sum()
-        return torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
-
-    learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    expected = gradients(Flat(), learning) if learning else ()
-    moved = [number for number, gradient in enumerate(expected) if gradient.any()]
-    if not moved:
-        return True
-    first = [learning[moved[0]]]
-    (found,) = gradients(layout, first)
-    plain = expected[moved[0]]
-    return agrees(model, found, plain, vector_norm(plain), lambda: gradients(Flat(), first)[0])
 
 
 def _example(model: nn.Module, longest: int) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:

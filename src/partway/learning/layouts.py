@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
 
-from partway import registry
 from partway.learning.passes import (
     Grid,
     Rows,
@@ -124,12 +123,8 @@ class TreeRows:
 
     @property
     def fallback(self) -> Layout:
-        """Trees of half the length, while they are worth it."""
-        if self.longest // 2 >= SHORTEST:
-            return Tree(self.longest // 2)
-        # For models that ignore position ids or masks given to them; a folder around the method has it.
-        after_prompt = registry.parts("scorings").get("shared_prompt")
-        return Flat() if after_prompt is None else cast(Layout, after_prompt.load())
+        """Trees of half the length, while they are worth it; no model is wrong with `Flat`."""
+        return Tree(self.longest // 2) if self.longest // 2 >= SHORTEST else Flat()
 
     def hindrance(self, model: nn.Module) -> str | None:
         """A running state reads one text, not a tree; whether it is right for others, the check finds out."""

@@ -85,11 +85,12 @@ def score_grid(
     starts = np.cumsum([0, *(len(tree.wanted) for tree in trees)])
     paths = [path + start for tree, start in zip(trees, starts, strict=False) for path in tree.paths]
     slots = np.repeat(np.arange(len(paths)), [len(path) for path in paths])
-    arrays = grid.tokens, kept_N, sources_E, wanted_E, np.concatenate(paths), slots, credits_of(trees)
+    arrays = grid.tokens, kept_N, sources_E, wanted_E, np.concatenate(paths), slots, _credits_of(trees)
     placed = uploaded(device_of(model), *arrays, *seen)
     tokens, kept, sources, wanted, path, of_targets, credits, *others = placed
     output = logits_at(model, kept, input_ids=tokens, use_cache=False, **reading(*others))
-    along = credited(token_scores(output.logits.squeeze(0), sources, wanted, term)[path], credits)
+    along = token_scores(output.logits.squeeze(0), sources, wanted, term)[path]
+    along = along * credits.to(along) if len(credits) else along
     return along.new_zeros(len(paths)).index_add(0, of_targets, along)
 
 
@@ -224,17 +225,12 @@ def token_scores(logits: Tensor, sources: Tensor, tokens: Tensor, term: Term | N
     return result
 
 
-def credits_of(trees: Sequence[TokenTree]) -> NDArray[np.float64]:
+def _credits_of(trees: Sequence[TokenTree]) -> NDArray[np.float64]:
     """What each token of every target counts, one target after the other; empty if all count alike."""
     if not any(tree.credits for tree in trees):
         return np.zeros(0)
     of_paths = [(tree, *one) for tree in trees for one in zip(tree.targets, tree.paths, strict=True)]
     return np.concatenate([tree.credits.get(k, np.ones(len(path))) for tree, k, path in of_paths])
-
-
-def credited(along: Tensor, credits: Tensor) -> Tensor:
-    """Scores of the tokens of every target, times what each counts."""
-    return along * credits.to(along) if len(credits) else along
 
 
 def uploaded(device: torch.device, *arrays: NDArray[Any]) -> list[Tensor]:

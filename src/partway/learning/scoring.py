@@ -100,10 +100,7 @@ class Scorer:
         """Cut one learning step into passes."""
         if self.learn_question:
             problems = [problem.with_question() for problem in problems]
-        layout = self.layout
-        if layout.fallback is not None and layout.hindrance(self.model):
-            layout = layout.fallback  # checkpointing of activations was switched on since the check
-        bundles = tuple(layout.bundles(problems, self.tokens_per_pass))
+        bundles = tuple(self.layout.bundles(problems, self.tokens_per_pass))
         appearances = Counter(p for bundle in bundles for p in {tree.problem for tree in bundle.trees})
         # In more than one pass: no pass sees all log-probs of these problems, so their weights come first.
         split = frozenset(problem for problem, count in appearances.items() if count > 1)

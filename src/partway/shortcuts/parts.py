@@ -1,4 +1,4 @@
-"""What shortcuts add to the method: samplers, a layout, and checks that are made once."""
+"""What shortcuts add to the method: samplers, smaller passes, and checks that are made once."""
 
 from partway.registry import Part, Parts
 
@@ -7,9 +7,6 @@ PARTS: Parts = {
         "shared_prompts": Part("partway.shortcuts.shared_prompts:sampler", "Prompts kept once."),
         "guesses": Part("partway.shortcuts.guessing:sampler", "Tokens that probably follow, read ahead."),
         "own_cache": Part("partway.shortcuts.marching:OWN_CACHE", "Rows in step, for any causal model."),
-    },
-    "scorings": {
-        "shared_prompt": Part("partway.shortcuts.after_prompt:SHARED_PROMPT", "A prompt read once."),
     },
     "learning": {
         "smaller_passes": Part("partway.shortcuts.smaller_passes:learn", "What fits into a GPU's memory."),

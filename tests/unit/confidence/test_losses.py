@@ -17,7 +17,6 @@ from partway.learning.layouts import Flat, Layout
 from partway.learning.scoring import Scorer
 from partway.learning.token_tree import Target, Targets
 from partway.objectives import MLEAug, Objective, objective
-from partway.shortcuts.after_prompt import SharedPrompt
 
 
 def rows_of(model: PreTrainedModel, problem: Targets, target: Target) -> tuple[Tensor, Tensor]:
@@ -56,7 +55,7 @@ LOSSES = [
 ]
 
 
-@pytest.mark.parametrize("layout", [None, SharedPrompt(), Flat()], ids=["tree", "shared_prompt", "flat"])
+@pytest.mark.parametrize("layout", [None, Flat()], ids=["tree", "flat"])
 @pytest.mark.parametrize(("loss", "plain"), LOSSES, ids=lambda given: getattr(given, "label", ""))
 def test_on_any_layout_losses_and_gradients_are_those_of_the_papers_formula_on_plain_rows(
     loss, plain, layout
@@ -77,7 +76,7 @@ def test_on_any_layout_losses_and_gradients_are_those_of_the_papers_formula_on_p
     assert largest_error(found_gradients, gradients(model)) < TOLERANCE
 
 
-@pytest.mark.parametrize("layout", [None, SharedPrompt(), Flat()], ids=["tree", "shared_prompt", "flat"])
+@pytest.mark.parametrize("layout", [None, Flat()], ids=["tree", "flat"])
 def test_terms_are_the_same_when_a_problem_is_learned_in_parts(layout: Layout | None):
     model, batch = tiny("llama"), [branching(random.Random(5), 20, 6, 18)]
     for loss in (GEM(), DCO(4)):

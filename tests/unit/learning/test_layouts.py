@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import random
 from copy import deepcopy
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -26,35 +25,17 @@ from partway.learning.scoring import Scorer
 
 
 class IgnoresPositions(LlamaForCausalLM):
-    """Counts by place in the row, whatever positions it is given: wrong on trees, right behind a cache."""
+    """Counts by place in the row, whatever positions it is given: wrong on trees."""
 
     def forward(self, *args: Any, position_ids: Any = None, **inputs: Any) -> Any:
         return super().forward(*args, **inputs)
 
 
 class IgnoresMasks(LlamaForCausalLM):
-    """Sees everything before it in the row: wrong on trees, right behind a cache."""
+    """Sees everything before it in the row: wrong on trees."""
 
     def forward(self, *args: Any, attention_mask: Any = None, **inputs: Any) -> Any:
         return super().forward(*args, **inputs)
-
-
-class ForgetsGradients(IgnoresPositions):
-    """Its cache has the right values and no gradients, so targets would not teach it to read the prompt."""
-
-    def forward(self, *args: Any, **inputs: Any) -> Any:
-        output = super().forward(*args, **inputs)
-        if output.past_key_values is not None:
-            for layer in output.past_key_values.layers:
-                layer.keys, layer.values = layer.keys.detach(), layer.values.detach()
-        return output
-
-
-class RefusesCaches(IgnoresPositions):
-    """Has no cache to share a prompt with."""
-
-    def forward(self, *args: Any, use_cache: bool = False, **inputs: Any) -> Any:
-        return super().forward(*args, use_cache=False, **inputs)
 
 
 def made(kind: type[LlamaForCausalLM]) -> LlamaForCausalLM:
@@ -76,10 +57,8 @@ def test_other_attention_than_that_of_pytorch_gets_rows() -> None:
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        (IgnoresPositions, "shared_prompt"),
-        (IgnoresMasks, "shared_prompt"),
-        (ForgetsGradients, "flat"),
-        (RefusesCaches, "flat"),
+        (IgnoresPositions, "flat"),
+        (IgnoresMasks, "flat"),
     ],
 )
 def test_a_model_wrong_on_purpose_gets_a_layout_that_is_right_and_says_so(
@@ -123,8 +102,8 @@ def test_the_window_of_gpt_neo_as_published_allows_trees_of_224_tokens() -> None
     assert checked_layout(GPTNeoForCausalLM(config).eval()) == TreeRows(224)
 
 
-def test_a_model_that_cannot_take_a_mask_of_ours_shares_prompts() -> None:
-    assert checked_layout(tiny("bloom")).name == "shared_prompt"
+def test_a_model_that_cannot_take_a_mask_of_ours_is_scored_flat() -> None:
+    assert checked_layout(tiny("bloom")).name == "flat"
 
 
 def test_a_model_without_attention_is_scored_flat() -> None:
@@ -168,15 +147,6 @@ def test_in_bfloat16_local_attention_limits_trees_as_in_float32(family: str) -> 
 
 def test_in_float64_the_check_is_as_strict_as_in_float32() -> None:
     assert checked_layout(tiny("gpt_neo").double()) == checked_layout(tiny("gpt_neo"))
-
-
-@pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed")
-def test_a_fresh_adapter_whose_first_gradient_is_zero_does_not_hide_a_cache_without_gradients() -> None:
-    from peft import LoraConfig, get_peft_model
-
-    adapter = LoraConfig(target_modules=["q_proj", "v_proj"])
-    assert checked_layout(get_peft_model(made(ForgetsGradients), adapter)).name == "flat"
-    assert checked_layout(get_peft_model(made(IgnoresPositions), adapter)).name == "shared_prompt"
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,6 @@ from partway.learning.layouts import Flat, Layout, Tree
 from partway.learning.scoring import Scorer
 from partway.learning.token_tree import Target, Targets
 from partway.objectives import TABLE_1, MLEAug, Objective, objective
-from partway.shortcuts.after_prompt import SharedPrompt
 
 NAMES = operator.attrgetter("name")
 FAMILIES = ["gpt_neo", "gpt2", "llama", "qwen3", "gpt_neox", "mistral", "gemma2", "bloom"]
@@ -62,12 +61,10 @@ def test_losses_and_gradients_are_those_of_each_target_alone(family: str) -> Non
         assert_same(scorer, model, problems(), objective(name), each)
 
 
-@pytest.mark.parametrize("layout", [SharedPrompt(), Flat()], ids=NAMES)
 @pytest.mark.parametrize("family", ["gpt_neo", "llama", "bloom"])
-def test_fallbacks_are_as_right_as_trees(family: str, layout: Layout) -> None:
+def test_the_last_fallback_is_as_right_as_trees(family: str) -> None:
     model = tiny(family)
-    scorer = Scorer(model, 0, layout=layout, tokens_per_pass=512)
-    assert scorer.layout == layout
+    scorer = Scorer(model, 0, layout=Flat(), tokens_per_pass=512)
     each = EachAlone(model, problems())
     for name in ("mle_aug", "beta_mml"):
         assert_same(scorer, model, problems(), objective(name), each)
@@ -96,7 +93,7 @@ def each_alone() -> EachAlone:
 @pytest.mark.slow
 @pytest.mark.parametrize("normalization", ["sum", "length", "solutions"])
 @pytest.mark.parametrize("name", TABLE_1)
-@pytest.mark.parametrize("layout", [Tree(256), SharedPrompt(), Flat()], ids=NAMES)
+@pytest.mark.parametrize("layout", [Tree(256), Flat()], ids=NAMES)
 def test_a_problem_larger_than_a_pass_is_learned_in_parts(
     layout: Layout, name: str, normalization: str
 ) -> None:
@@ -217,19 +214,6 @@ def test_training_mode_with_checkpointed_activations_changes_nothing() -> None:
     assert largest_error(found, expected) < TOLERANCE
 
 
-def test_a_shared_prompt_gives_way_to_flat_rows_where_checkpointing_drops_its_cache() -> None:
-    model, batch = tiny("llama"), problems()
-    _, expected = reference_loss(model, batch, objective("mle_aug"))
-    scorer = Scorer(model, 0, layout=SharedPrompt(), tokens_per_pass=512)
-    assert {bundle.layout for bundle in scorer.plan(batch).bundles} == {SharedPrompt()}
-    model.train()
-    model.gradient_checkpointing_enable()
-    plan = scorer.plan(batch)
-    assert {bundle.layout for bundle in plan.bundles} == {Flat()}
-    _, found = learn(scorer, model, plan, objective("mle_aug"))
-    assert largest_error(found, expected) < TOLERANCE
-
-
 def test_only_positions_with_a_token_to_score_reach_the_output_head() -> None:
     model, batch = tiny("llama"), problems()
     scorer = Scorer(model, 0)
@@ -264,7 +248,7 @@ def saved_bytes(scorer: Scorer, model: nn.Module, batch: list[Targets]) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("layout", [Tree(256), SharedPrompt(), Flat()], ids=NAMES)
+@pytest.mark.parametrize("layout", [Tree(256), Flat()], ids=NAMES)
 def test_memory_does_not_grow_with_the_buffer(layout: Layout) -> None:
     model, rng = tiny("llama"), random.Random(0)
     scorer = Scorer(model, 0, layout=layout, tokens_per_pass=256)
@@ -304,7 +288,7 @@ def test_adapters_learn_as_they_would_from_each_target_alone() -> None:
     assert_same(Scorer(model, 0, tokens_per_pass=512), model.eval(), problems(), objective("mml"))
 
 
-@pytest.mark.parametrize("layout", [None, SharedPrompt(), Flat()], ids=["tree", "shared_prompt", "flat"])
+@pytest.mark.parametrize("layout", [None, Flat()], ids=["tree", "flat"])
 def test_credits_weigh_each_token_of_a_target_by_itself(layout: Layout | None) -> None:
     model, rng = tiny("llama"), random.Random(7)
     whole = branching(rng, 9, 4, 8)

@@ -17,7 +17,6 @@ from partway.models.engine import SamplingSettings
 from partway.objectives import objective
 from partway.sampling.local_engine import LocalEngine, TreeSampler
 from partway.sampling.samplers import Sampler
-from partway.shortcuts.after_prompt import SharedPrompt
 from partway.shortcuts.marching import OWN_CACHE, WHOLE_TEXTS
 
 DRAFTS = [[5, 266, 491, 430], [35, 57, 210]]
@@ -51,7 +50,7 @@ def credited_targets() -> Targets:
     return replace(targets, targets=(replace(first, credits=(0.5, 1.0, 2.0)), *others))
 
 
-@pytest.mark.parametrize("layout", [Tree(), TreeRows(), SharedPrompt(), Flat()], ids=lambda one: one.name)
+@pytest.mark.parametrize("layout", [Tree(), TreeRows(), Flat()], ids=lambda one: one.name)
 def test_losses_and_gradients_are_those_of_a_cpu(layout: Layout) -> None:
     batch = [credited_targets(), Targets.of((1, 2, 3), [(4, 5)])]
     model, loss = tiny("llama"), objective("beta_mml", normalization="length")

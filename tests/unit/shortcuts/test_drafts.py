@@ -27,7 +27,6 @@ from partway.sample import Request
 from partway.sampling import frontier, local_engine
 from partway.sampling.local_engine import LocalEngine, TreeSampler
 from partway.shortcuts import guessing
-from partway.shortcuts.after_prompt import SharedPrompt
 from partway.shortcuts.gaps import GappedRowCache
 from partway.shortcuts.guessing import SURE, UNSURE, Drafts
 from partway.solution import EMPTY, Solution
@@ -244,7 +243,7 @@ def test_wrong_guesses_end_guessing(monkeypatch):
     assert max(seen[1:]) == 1
 
 
-@pytest.mark.parametrize("layout", [None, SharedPrompt(), Flat()])
+@pytest.mark.parametrize("layout", [None, Flat()])
 def test_a_model_that_trees_are_not_right_for_is_not_given_guesses(layout, monkeypatch):
     language_model = exact_family("llama")
     drafts = some_samples(language_model)
