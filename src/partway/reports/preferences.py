@@ -64,7 +64,7 @@ def _preference(buffer: SolutionBuffer, trace: Trace, wording: Wording) -> Prefe
     if shared in (len(wrong), len(right)):  # one begins the other: they never part
         return None
     # The next step is another one but still right: the sample goes wrong later, on a way of its own.
-    if shared < len(trace.states) and trace.states[shared] in buffer.prefixes_by_state:
+    if shared < len(trace.states) and trace.states[shared] in buffer.prefixes:
         return None
     # As text: a message cannot stop in the middle of an answer.
     prompt = wording.text(buffer.language.question(buffer.problem), right.steps[:shared])
