@@ -8,18 +8,19 @@ is ever padded, and masks and positions are the model's own. Rows still split in
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from transformers import Cache, PreTrainedModel
 
 from partway.learning.passes import logits_at, uploaded
 from partway.learning.token_tree import Integers
-from partway.sampling.drawing import draw, fetched, to_draw_from, uniforms
-from partway.sampling.frontier import Ended, SamplingTask, Streams
+from partway.sampling.drawing import to_draw_from
+from partway.sampling.frontier import Children, Ended, Frontier, SamplingTask, Streams
 from partway.sampling.samplers import Drawn, Sampler
 
 KEPT = ("past_key_values", "cache_params", "state")  # what models call what they keep of a text
@@ -30,10 +31,10 @@ class Reader(Protocol):
 
     tokens_computed: int
 
-    def read(self, ids_RT: Tensor) -> Tensor:
+    def read(self, ids_RT: Integers) -> Tensor:
         """The logits after the last token of each row, after it has read these tokens more."""
 
-    def select(self, parents: Tensor) -> None:
+    def select(self, parents: Integers) -> None:
         """Let row i go on from the row `parents[i]`."""
 
 
@@ -45,20 +46,21 @@ class OwnCache:
         self.kept: dict[str, Any] = {}
         self.tokens_computed = 0
 
-    def read(self, ids_RT: Tensor) -> Tensor:
+    def read(self, ids_RT: Integers) -> Tensor:
         """One forward over the new tokens."""
         output = _read(self.model, ids_RT, use_cache=True, **self.kept)
         self.kept = {name: kept for name in KEPT if (kept := getattr(output, name, None)) is not None}
-        self.tokens_computed += ids_RT.numel()
+        self.tokens_computed += ids_RT.size
         return to_draw_from(output.logits[0])
 
-    def select(self, parents: Tensor) -> None:
+    def select(self, parents: Integers) -> None:
         """Beams are selected in the same way."""
+        (places,) = uploaded(self.model.device, parents)
         for name, kept in self.kept.items():
             if isinstance(kept, Cache):
-                kept.reorder_cache(parents)
+                kept.reorder_cache(places)
             else:
-                self.kept[name] = [part.index_select(0, parents.to(part.device)) for part in kept]
+                self.kept[name] = [part.index_select(0, places.to(part.device)) for part in kept]
 
 
 class WholeTexts:
@@ -66,127 +68,91 @@ class WholeTexts:
 
     def __init__(self, model: PreTrainedModel) -> None:
         self.model = model
-        self.texts: Tensor | None = None
+        self.texts: Integers | None = None
         self.tokens_computed = 0
 
-    def read(self, ids_RT: Tensor) -> Tensor:
+    def read(self, ids_RT: Integers) -> Tensor:
         """One forward over all tokens so far."""
-        self.texts = ids_RT if self.texts is None else torch.cat([self.texts, ids_RT], 1)
-        self.tokens_computed += self.texts.numel()
+        self.texts = ids_RT if self.texts is None else np.concatenate([self.texts, ids_RT], 1)
+        self.tokens_computed += self.texts.size
         return to_draw_from(_read(self.model, self.texts, use_cache=False).logits[0])
 
-    def select(self, parents: Tensor) -> None:
+    def select(self, parents: Integers) -> None:
         """Rows of tokens."""
-        if self.texts is not None:
-            self.texts = self.texts[parents.to(self.texts.device)]
+        self.texts = None if self.texts is None else self.texts[parents]
 
 
-def _read(model: PreTrainedModel, ids_RT: Tensor, **inputs: Any) -> Any:
-    ids_RT = ids_RT.to(model.device)
+def _read(model: PreTrainedModel, ids_RT: Integers, **inputs: Any) -> Any:
     rows, length = ids_RT.shape
-    last = torch.arange(1, rows + 1, device=ids_RT.device) * length - 1
-    return logits_at(model, last, input_ids=ids_RT, **inputs)
+    last, ids = uploaded(model.device, np.arange(1, rows + 1) * length - 1, ids_RT)
+    return logits_at(model, last, input_ids=ids, **inputs)
 
 
-@dataclass(frozen=True)
-class LiveText:
-    """A distinct live text: the prompt, what was drawn after it, and the streams of the samples that did."""
+class InStep(Frontier):
+    """A frontier of rows that have all read as many tokens; `depth` is below 0 while a row reads its prompt.
 
-    prompt: int
-    streams: Streams
-    drawn: tuple[int, ...] = ()
-    log_prob: float = 0.0
+    Its cache is a `Reader`. All rows are admitted at once, with no more samples than there may be rows.
+    """
+
+    def admit(self, waiting: Sequence[tuple[int, Streams]]) -> None:
+        """Give each prompt a row; what the shortest prompt has is read of all of them in the next forward."""
+        super().admit(waiting)
+        lengths_R = np.array([len(self.task.prompts[number]) for number in self.rows["prompt"]])
+        self.rows["depth"] = lengths_R.min() - lengths_R
+
+    def _may_be_packed(self, waiting: Sequence[tuple[int, Streams]]) -> bool:
+        return True
+
+    def _read_prompts(self) -> tuple[Tensor, Tensor, Tensor]:
+        prompts = [self.task.prompts[number] for number in self.rows["prompt"]]
+        shortest = min(map(len, prompts))
+        return self._read_on(np.array([prompt[:shortest] for prompt in prompts]))
+
+    def _forward(self) -> tuple[Tensor, Tensor, Tensor]:
+        return self._read_on(self.rows["next"][:, None])
+
+    def _read_on(self, ids_RT: Integers) -> tuple[Tensor, Tensor, Tensor]:
+        """The logits after these tokens, and the `_numbers`; the next token of a prompt is certain."""
+        logits_RV = self.cache.read(ids_RT)
+        reading = np.flatnonzero(self.rows["depth"] < 0)
+        if len(reading):
+            given = [self.task.prompts[row["prompt"]][row["depth"]] for row in self.rows[reading]]
+            logits_RV[reading] = -torch.inf
+            logits_RV[reading, given] = 0.0
+        read, bits = uploaded(self.device, *self._numbers())
+        return logits_RV, read, bits
+
+    def _is_finished(self, children: Children) -> NDArray[np.bool_]:
+        """Only what was drawn can end."""
+        finished_C = np.zeros(len(children.parents), bool)
+        drawn = np.flatnonzero(self.rows["depth"][children.parents] >= 0)
+        parents, ahead, tokens = children.parents[drawn], children.ahead[drawn], children.tokens[drawn]
+        own = Children(parents, ahead, tokens, children.log_probs[drawn], children.of_samples)
+        finished_C[drawn] = super()._is_finished(own)
+        return finished_C
+
+    def _append(self, ahead_R: Integers, tokens_R: Integers, log_probs_R: NDArray[np.float64]) -> None:
+        """Add a token to every row; one of a prompt gives its place to the first that is drawn."""
+        depths_R = self.rows["depth"].copy()
+        self.rows["depth"] = depths_R.clip(0)
+        super()._append(ahead_R, tokens_R, log_probs_R)
+        self.rows["depth"] = depths_R + 1
 
 
-def march(reader: Reader, task: SamplingTask, rows: Sequence[LiveText], ended: Sequence[Ended]) -> None:
-    """Complete rows that nothing has been read of; what ends is added to what has `ended` of its prompt."""
-    place = min(len(task.prompts[row.prompt]) for row in rows)
-    ids = torch.tensor([list(task.prompts[row.prompt][:place]) for row in rows])
-    while rows:
-        logits_RV = reader.read(ids)
-        rows, parents, tokens = _next(logits_RV, task, rows, place, ended)
-        reader.select(torch.tensor(parents, dtype=torch.int64, device=logits_RV.device))
-        ids = torch.tensor(tokens)[:, None]
-        place += 1
-
-
-def groups(task: SamplingTask) -> Iterator[list[LiveText]]:
-    """Rows for prompts of like length together, with no more samples than the budget has rows."""
-    group: list[LiveText] = []
+def groups(task: SamplingTask) -> Iterator[list[tuple[int, Streams]]]:
+    """Prompts of like length together, with no more samples than the budget has rows."""
+    group: list[tuple[int, Streams]] = []
     room = task.budget
     for prompt in sorted(range(len(task.prompts)), key=lambda number: len(task.prompts[number])):
         waiting = task.streams[prompt]
         while len(waiting):
-            group.append(LiveText(prompt, waiting[:room]))
-            waiting, room = waiting[room:], room - len(group[-1].streams)
+            group.append((prompt, waiting[:room]))
+            waiting, room = waiting[room:], room - len(group[-1][1])
             if room == 0:
                 yield group
                 group, room = [], task.budget
     if group:
         yield group
-
-
-def _next(
-    logits_RV: Tensor, task: SamplingTask, rows: Sequence[LiveText], place: int, ended: Sequence[Ended]
-) -> tuple[list[LiveText], list[int], list[int]]:
-    """The rows of the next step, from which row each goes on, and the token it reads."""
-    children: list[tuple[LiveText, int, int]] = []
-    drawing = [number for number, row in enumerate(rows) if place >= len(task.prompts[row.prompt])]
-    drawn = _draw(logits_RV, task, rows, drawing)
-    for number, row in enumerate(rows):
-        if number not in drawn:
-            # It still reads its prompt: the next token is given, and nothing is drawn.
-            children.append((row, number, task.prompts[row.prompt][place]))
-            continue
-        for child in _children(row, *drawn[number]):
-            if (finished := _is_finished(task, child)) or len(child.drawn) >= task.limits[child.prompt]:
-                _end(child, finished, ended[child.prompt])
-            else:
-                children.append((child, number, child.drawn[-1]))
-    return [c[0] for c in children], [c[1] for c in children], [c[2] for c in children]
-
-
-def _draw(
-    logits_RV: Tensor, task: SamplingTask, rows: Sequence[LiveText], drawing: Sequence[int]
-) -> dict[int, tuple[Integers, dict[int, float]]]:
-    """For each drawing row the token of each of its samples, and the log-probs of those tokens."""
-    if not drawing:
-        return {}
-    sizes = [len(rows[number].streams) for number in drawing]
-    rows_S = np.repeat(drawing, sizes)
-    depths_S = np.repeat([len(rows[number].drawn) for number in drawing], sizes)
-    uniforms_S = uniforms(np.concatenate([rows[number].streams for number in drawing]), depths_S)
-    of_rows, numbers = uploaded(logits_RV.device, rows_S, uniforms_S)
-    drawn = fetched(logits_RV, of_rows, draw(logits_RV, task.settings, of_rows, numbers))
-    tokens_S, log_probs_S = drawn[0], drawn[1].tolist()
-    found = {}
-    for number, start, size in zip(drawing, np.cumsum([0, *sizes]), sizes, strict=False):
-        tokens = tokens_S[start : start + size]
-        found[number] = tokens, dict(zip(tokens.tolist(), log_probs_S[start : start + size], strict=True))
-    return found
-
-
-def _children(row: LiveText, tokens_S: Integers, log_probs: dict[int, float]) -> Iterator[LiveText]:
-    """The row with each distinct token after it, and the samples that drew that token."""
-    for token, log_prob in sorted(log_probs.items()):
-        yield replace(
-            row,
-            streams=row.streams[tokens_S == token],
-            drawn=(*row.drawn, token),
-            log_prob=row.log_prob + log_prob,
-        )
-
-
-def _is_finished(task: SamplingTask, row: LiveText) -> bool:
-    token, watch = row.drawn[-1], task.watch
-    if task.is_end[token] or watch is None:
-        return bool(task.is_end[token])
-    return bool(watch.has_newline[token]) and watch.closes(row.drawn)
-
-
-def _end(row: LiveText, finished: bool, ended: Ended) -> None:
-    count, *_ = ended.get((row.drawn, finished), (0,))  # samples beyond the budget may have drawn it before
-    ended[row.drawn, finished] = count + len(row.streams), row.log_prob, 0
 
 
 @dataclass(frozen=True)
@@ -216,9 +182,13 @@ class Marching:
         """One group of rows after the other."""
         ended: list[Ended] = [{} for _ in task.prompts]
         computed = 0
-        for rows in groups(task):
+        for waiting in groups(task):
             reader = self.reader(model)
-            march(reader, task, rows, ended)
+            frontier = InStep(model, task, reader)
+            frontier.ended = ended  # samples beyond the budget may draw what others drew before
+            frontier.admit(waiting)
+            while len(frontier.rows):
+                frontier.advance()
             computed += reader.tokens_computed
         return ended, computed
 

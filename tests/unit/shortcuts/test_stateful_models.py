@@ -152,7 +152,7 @@ def test_an_engine_that_is_given_another_model_checks_that():
 
 def rows_kept_as_they_were(self, parents):
     for kept in self.kept.values():
-        kept.reorder_cache(parents.sort(descending=True).values)
+        kept.reorder_cache(torch.from_numpy(np.sort(parents)[::-1].copy()))
 
 
 def test_the_check_notices_a_cache_that_is_selected_wrongly(monkeypatch):
