@@ -12,8 +12,8 @@ from typing import Any
 
 HEADER = """# Python interface
 
-After this page you know every class and function that is meant to be used; what is not listed may change. It
-is made from the docstrings by `make docs`.
+After this page you can find every class and function that is meant to be used; what is not listed may
+change. It is made from the docstrings by `make docs`.
 """
 MOST_FIELDS = 20  # more are settings, which have a page of their own
 MODULES = {

@@ -22,7 +22,7 @@ DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 HEADER = """# Command line
 
-After this page you know every command and option. It is made from `--help` by `make docs`.
+After this page you can find every command and option. It is made from `--help` by `make docs`.
 
 Exit codes: 0 fine, 1 a mistake in what was given (one line: what, where, what to try), 2 usage, 130
 interrupted. `--quiet` before the command prints results only, `--debug` shows tracebacks. Shell completion:

@@ -224,7 +224,9 @@ def _check_reporting(args: SelfSamplingConfig) -> None:
 def _rehearse(args: SelfSamplingConfig, strict: bool, as_json: bool) -> None:
     with tempfile.TemporaryDirectory() as nowhere:  # a trainer wants a directory even to try
         args.output_dir = nowhere
-        said = rehearsal(_trainer(args, strict, writes=False))
+        trainer = _trainer(args, strict, writes=False)
+        logger.info("trying the first batch")
+        said = rehearsal(trainer)
     click.echo(json.dumps({"rehearsal": said}) if as_json else said)
 
 
