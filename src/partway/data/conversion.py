@@ -86,7 +86,7 @@ def _reasons(conversion: Conversion) -> Table:
 def _show_note(console: Console, name: str, note: object) -> None:
     if not isinstance(note, Mapping):
         text = ", ".join(map(str, note)) if isinstance(note, list | tuple) else _shown(note)
-        console.print(f"{name}: {text}", markup=False, soft_wrap=True)
+        console.print(f"{name}: {text}", markup=False, highlight=False, soft_wrap=True)
         return
     if len(note) > MOST_ROWS:
         counted = ", ".join(f"{key} {_shown(value)}" for key, value in note.items())
@@ -101,7 +101,7 @@ def _show_note(console: Console, name: str, note: object) -> None:
     for key, row in note.items():
         cells = [row.get(column, "") for column in columns] if isinstance(row, Mapping) else [row]
         table.add_row(escape(str(key)), *(escape(_shown(cell)) for cell in cells))
-    console.print(f"\n{name}", table, sep="\n", highlight=False)
+    console.print(f"\n{escape(name)}", table, sep="\n", highlight=False)
 
 
 def _shown(value: object) -> str:
