@@ -1,7 +1,7 @@
 """The rule against luck: a right solution must also do what the reference does with other numbers.
 
 With a reference a solution is compared with it when it is about to be kept. Without one, numbers from nowhere
-are doubted at once, and of the others those are believed that most agree with.
+(in queries: texts) are doubted at once, and of the others those are believed that most agree with.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def not_lucky(candidate: Candidate, known: SolutionBuffer, drops: bool) -> Candi
     if not candidate.is_whole or solution == problem.reference:
         return candidate
     if problem.reference is None:
-        strange = strange_literals(solution, problem.question)
+        strange = strange_literals(solution, problem.question, known.language)
         reason = _from_nowhere(strange) if strange else ""
     else:
         found = audit(problem, solution, known.language)
@@ -93,13 +93,14 @@ def audit_together(
 ) -> Mapping[Solution, Audit]:
     """What right solutions of a problem say about each other when the question's numbers are changed.
 
-    One with a number that stands nowhere in the question is doubted. The others are grouped by what they
-    answer under changed numbers: the largest group is believed; if several are, nobody can tell.
+    One with a number, or a text of a query, that stands nowhere in the question is doubted. The others are
+    grouped by what they answer under changed numbers: the largest group is believed; if several are, nobody
+    can tell.
     """
     found: dict[Solution, Audit] = {}
     answers: dict[Solution, tuple[Any, ...]] = {}
     for solution in solutions:
-        if strange := strange_literals(solution, problem.question):
+        if strange := strange_literals(solution, problem.question, language):
             found[solution] = Audit("spurious", _from_nowhere(strange))
         else:
             answers[solution] = signature(problem, solution, language)
@@ -122,6 +123,6 @@ def _belief(size: int, largest: int, is_clear: bool) -> Audit:
     return Audit("confirmed")
 
 
-def _from_nowhere(strange: Sequence[float]) -> str:
-    """Why a solution is doubted that has such numbers."""
+def _from_nowhere(strange: Sequence[float | str]) -> str:
+    """Why a solution is doubted that has such literals."""
     return f"{clipped(', '.join(map(str, strange)))} stands nowhere in the question"

@@ -109,12 +109,16 @@ def numbers_in(question: str) -> Numbers:
     return Numbers(counts, frozenset(percents))
 
 
-def strange_literals(solution: Solution, question: str) -> tuple[float, ...]:
+def strange_literals(solution: Solution, question: str, language: object = None) -> tuple[float | str, ...]:
     """Numbers of a solution that stand nowhere in the question and are not such as everybody knows.
+
+    A language with other contexts says itself what stands nowhere.
 
     >>> strange_literals(Solution.parse("n0 = 30\\nn1 = 5\\nanswer = n0 * n1"), "50 pens for 3 dollars")
     (30, 5)
     """
+    if isinstance(language, Varied):
+        return language.strange_literals(solution, question)
     known = numbers_in(question)
     return tuple(
         v for v in _Program(solution).original if v not in FIXED | COMMON and known.source(v) is None
@@ -145,6 +149,9 @@ class Varied(Protocol):
 
     def variations(self, problem: Problem) -> Sequence[Problem]:
         """The same problem in other contexts."""
+
+    def strange_literals(self, solution: Solution, question: str) -> tuple[str, ...]:
+        """What a solution takes from nowhere."""
 
 
 def _variations(problem: Problem, language: Language) -> Sequence[Problem]:

@@ -78,15 +78,17 @@ def fields_of(row: Cells, named: Mapping[str, str] = MappingProxyType({})) -> Fi
 
 def _overridden(fields: Fields, own: Cells, named: Mapping[str, str]) -> Fields:
     """The fields of a layout with those in their place that were named."""
-    read = _read_question(own)
-    chosen = {name: getattr(read, name) for name in named}
+    read, taken = _read_question(own), {*named, *named.values()}
+    columns = list(zip(("question", "answer", "solution"), fields.columns, strict=True))
+    # A column that was named is not also what the layout takes it for: `solution=answer`.
+    chosen = {
+        name: getattr(read, name) for name in (*named, *(o for o, theirs in columns if theirs in taken))
+    }
     if "solution" in named:
         chosen |= {"gsm8k": read.gsm8k, "may_fail": False}
     if "answer" in named:
         chosen["has_tests"] = False
-    columns = zip(("question", "answer", "solution"), fields.columns, strict=True)
     chosen["columns"] = tuple(ours if ours in named else theirs for ours, theirs in columns)
-    taken = {*named, *named.values()}
     others = {name: value for name, value in fields.others.items() if name not in taken}
     return replace(fields, **chosen, others=others)
 

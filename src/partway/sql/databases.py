@@ -95,10 +95,5 @@ class TableInfo:
 
     name: str
     sql: str
-    columns: tuple[tuple[str, str], ...]
-    values: tuple[tuple[Any, ...], ...]  # a few of each column
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> TableInfo:
-        columns = tuple((str(name), str(kind)) for name, kind in row["columns"])
-        return cls(str(row["name"]), str(row["sql"]), columns, tuple(map(tuple, row["values"])))
+    columns: list[tuple[str, str]]  # names and types
+    values: list[list[Any]]  # a few of each column

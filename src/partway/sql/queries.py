@@ -1,7 +1,9 @@
 """Text to steps: a query is its common table expressions, one step each, and the select that is its answer.
 
 sqlglot parses and spells, so that keywords, spaces, quotes and brackets that mean nothing make no difference.
-Steps joined by newlines are SQL again, and so is every beginning but for the select that is still to come:
+It would also translate what other databases understand. Here it must not: what is run is what was written,
+and nothing is spelled much longer than it is read. Steps joined by newlines are SQL again, and so is every
+beginning but for the select that is still to come:
 
     WITH t1 AS (SELECT MAX(population) FROM state)
     , t2 AS (SELECT state_name FROM state WHERE population = (SELECT * FROM t1))
@@ -10,14 +12,15 @@ Steps joined by newlines are SQL again, and so is every beginning but for the se
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError, SqlglotError, TokenError
+from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError
 
 from partway.errors import SolutionError, one_line, suggestion
 from partway.solution import Solution
@@ -29,6 +32,24 @@ MAX_LINES = 50  # in search of the longest beginning that parses
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
 _OPERATORS = (exp.Binary, exp.Unary, exp.Between, exp.In, exp.Interval, exp.Bracket, exp.Cast)
 _NOT_A_QUERY = "expected a query: WITH ... SELECT ..."
+# What a query of SQLite's is made of; a function is whatever SQLite makes of its name.
+_NAMES = """Add Alias All And Anonymous Between BitwiseAnd BitwiseLeftShift BitwiseNot BitwiseOr
+BitwiseRightShift Boolean CTE Case Cast Collate Column CurrentDate CurrentTime CurrentTimestamp
+DPipe DataType DataTypeParam Distinct Div EQ Escape Except Exists Filter From GT GTE Glob Group
+Having HexString Identifier If In Intersect Is JSONExtract JSONExtractScalar JSONPath JSONPathKey
+JSONPathRoot JSONPathSubscript Join LT LTE Like Limit Literal Match Mod Mul NEQ Neg Not Null
+NullSafeEQ NullSafeNEQ Offset Or Order Ordered Paren Select Star Sub Subquery Table TableAlias Tuple
+Union Values Var Where Window WindowSpec With"""
+_NODES = frozenset(getattr(exp, name) for name in _NAMES.split())
+_NUMERIC = {exp.DType[name] for name in ("BOOLEAN", "DATE", "DATETIME", "DECIMAL", "TIME", "TIMESTAMP")}
+_WORDS = """add all alter and any as autoincrement between case cast check collate commit constraint create
+cross current_date current_time current_timestamp default deferrable delete distinct drop else
+escape except exists false fetch for foreign from glob group having in index inner insert intersect
+into is isnull join lateral like limit not nothing notnull null on or order outer primary qualify
+raise recursive references regexp returning rollback select set table then to transaction true union
+unique update using values when where with"""
+_RESERVED = frozenset(_WORDS.split())  # names that need their quotes
+logging.getLogger("sqlglot").setLevel(logging.ERROR)  # what a model writes badly is no news
 
 
 @dataclass(frozen=True)
@@ -74,7 +95,7 @@ def read(text: str, dialect: str = "sqlite") -> ParsedQuery:
     if by_lines.error is None:
         return by_lines
     try:
-        return ParsedQuery(tuple(_steps(_tree(text, dialect), dialect)))
+        return ParsedQuery(tuple(_steps(tree_of(text, dialect), dialect)))
     except SolutionError as error:
         return max(_beginnings(text, dialect, str(error)), by_lines, key=lambda parsed: len(parsed.steps))
 
@@ -99,7 +120,7 @@ def _read_line(line: str, is_first: bool, dialect: str) -> QueryStep | str:
     if begins:
         line = f"{line if is_first else f'WITH {line[1:]}'} SELECT 1"
     try:
-        steps = list(_steps(_tree(line, dialect), dialect, is_first))
+        steps = list(_steps(tree_of(line, dialect), dialect, is_first))
     except SolutionError as error:
         return str(error)
     if len(steps) != 1 + begins:
@@ -114,16 +135,32 @@ def _beginnings(text: str, dialect: str, error: str) -> ParsedQuery:
         for length in range(min(len(lines), MAX_LINES), 0, -1):
             beginning = "\n".join(lines[:length]).rstrip().rstrip(",")
             try:
-                tree = _tree(f"{beginning}\nSELECT 1", dialect)
+                tree = tree_of(f"{beginning}\nSELECT 1", dialect)
             except SolutionError:
                 continue
             return ParsedQuery(tuple(_steps(tree, dialect))[:-1], error)
     return ParsedQuery((), error)
 
 
-def _tree(text: str, dialect: str) -> exp.Query:
+@cache
+def _reader(dialect: str) -> tuple[sqlglot.Dialect, type[sqlglot.Parser]]:
+    """A dialect, and what reads it and takes functions as they are called."""
+    spoken = sqlglot.Dialect.get_or_raise(dialect)
+    usual = spoken.parser_class
+    functions = {
+        "FUNCTIONS": {},
+        "FUNCTION_PARSERS": {"CAST": usual.FUNCTION_PARSERS["CAST"]},
+        "NO_PAREN_FUNCTION_PARSERS": {"CASE": usual.NO_PAREN_FUNCTION_PARSERS["CASE"]},
+    }
+    return spoken, type("Parser", (usual,), functions)
+
+
+def tree_of(text: str, dialect: str = "sqlite") -> exp.Query:
+    """The query that a text is; `SolutionError` if it is not one."""
+    spoken, parser = _reader(dialect)
     try:
-        trees = sqlglot.parse(text, dialect=dialect)
+        tokens = spoken.tokenize(text)
+        trees = parser(dialect=spoken).parse(tokens, text)
     except ParseError as error:
         told = error.errors[0] if error.errors else {}
         where = f"line {told.get('line')}, column {told.get('col')}: " if told.get("line") else ""
@@ -134,7 +171,21 @@ def _tree(text: str, dialect: str) -> exp.Query:
     is_empty = isinstance(tree, exp.Select) and not tree.expressions
     if not isinstance(tree, exp.Query) or isinstance(tree, exp.Table) or is_empty:
         raise SolutionError(_NOT_A_QUERY)
+    casts = sum(token.text.upper() == "CAST" for token in tokens)  # others are `x::INT` and `DATE 'x'`
+    for node in tree.walk():
+        casts -= isinstance(node, exp.Cast)
+        if _is_foreign(node) or casts < 0:
+            raise SolutionError(f"SQLite has no such {type(node).__name__}")
     return tree
+
+
+def _is_foreign(node: exp.Expression) -> bool:
+    """Whether sqlglot would have to put something else in its place, perhaps far longer."""
+    if isinstance(node, exp.Join):
+        return bool({node.kind, node.side} & {"SEMI", "ANTI"})
+    if isinstance(node, exp.Between | exp.Distinct):
+        return bool(node.args.get("symmetric") or node.args.get("on"))
+    return type(node) not in _NODES
 
 
 def _steps(tree: exp.Query, dialect: str, is_first: bool = True) -> Iterator[QueryStep]:
@@ -144,14 +195,20 @@ def _steps(tree: exp.Query, dialect: str, is_first: bool = True) -> Iterator[Que
         clause = tree.args.get("with_")
         tree.set("with_", None)
         for cte in clause.expressions if clause else ():
-            text = cte.sql(dialect, comments=False)
             begin = ("WITH RECURSIVE " if clause.recursive else FIRST) if is_first else NEXT
-            yield QueryStep(f"{begin}{text}", cte.alias, text)
+            yield _step(cte, dialect, begin)
             is_first = False
-        text = tree.sql(dialect, comments=False)
-        yield QueryStep(text, "", text)
+        yield _step(tree, dialect)
     except (RecursionError, SqlglotError, ValueError) as error:
         raise SolutionError(f"cannot be spelled: {one_line(error)[:200]}") from None
+
+
+def _step(tree: exp.CTE | exp.Query, dialect: str, begin: str = "") -> QueryStep:
+    text, *run = (
+        tree.sql(spoken, comments=False, unsupported_level=ErrorLevel.RAISE)
+        for spoken in dict.fromkeys((dialect, "sqlite"))
+    )
+    return QueryStep(f"{begin}{text}", tree.alias if begin else "", *(run or [text]))
 
 
 def normal(tree: exp.Query) -> exp.Query:
@@ -175,7 +232,9 @@ def normal(tree: exp.Query) -> exp.Query:
             is_alone = isinstance(parent, exp.Column) and not parent.table
             if (not node.quoted or not is_alone) and _PLAIN_NAME.match(node.name):
                 node.set("this", node.name.lower())
-                node.set("quoted", False)
+                node.set("quoted", node.quoted and node.name in _RESERVED)
+        elif isinstance(node, exp.Cast) and node.to.this in _NUMERIC:
+            node.set("to", exp.DataType(this=exp.DType.USERDEFINED, kind="NUMERIC"))  # as to SQLite
     return tree
 
 
@@ -197,9 +256,19 @@ def is_ordered(solution: Solution, dialect: str = "sqlite") -> bool:
     if not solution.steps or " ORDER BY " not in solution.steps[-1]:
         return False
     try:
-        return _tree(solution.steps[-1], dialect).args.get("order") is not None
+        return tree_of(solution.steps[-1], dialect).args.get("order") is not None
     except SolutionError:
         return False
+
+
+def compared_texts(solution: Solution, dialect: str = "sqlite") -> list[str]:
+    """The texts of a query, but for those that its functions are given: formats, separators, paths."""
+    try:
+        trees = [tree_of(text, dialect) for text in _whole_texts(solution)]
+    except SolutionError:
+        return []
+    literals = [literal for tree in trees for literal in tree.find_all(exp.Literal) if literal.is_string]
+    return list(dict.fromkeys(one.this for one in literals if not isinstance(one.parent, exp.Func)))
 
 
 @lru_cache(maxsize=1 << 14)
@@ -211,7 +280,7 @@ def alpha_query(solution: Solution, dialect: str = "sqlite") -> Solution:
     ('WITH v0 AS (SELECT MAX(n) AS v1 FROM t)', 'SELECT v2.n FROM t AS v2, v0 WHERE v1 = v2.n')
     """
     try:
-        trees = [_tree(text, dialect) for text in _whole_texts(solution)]
+        trees = [tree_of(text, dialect) for text in _whole_texts(solution)]
     except SolutionError:
         return solution
     names: dict[str, str] = {}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from itertools import groupby, islice, permutations, product
+from itertools import chain, groupby, permutations, product
+from math import factorial, prod
 from typing import Any, Literal
 
 from straightline import State, canonical
@@ -13,7 +14,7 @@ ColumnOrder = Literal["fixed", "any"]
 Rows = Sequence[Sequence[Any]]
 
 MAX_TEXT = 256  # characters of a state; a longer one is stood for by its digest
-MAX_ORDERS = 720  # of columns that hold the same values; more are compared as they stand
+MAX_MOVED = 5_000_000  # cells, in all orders of columns that hold the same; more are compared as they stand
 
 
 def rows_of(answer: Any) -> Rows | None:
@@ -56,9 +57,9 @@ def _orders(cells: list[list[str]]) -> list[tuple[int, ...]]:
     held = [sorted(column) for column in zip(*cells, strict=True)]
     places = sorted(range(len(held)), key=lambda place: held[place])
     alike = [list(group) for _, group in groupby(places, key=lambda place: held[place])]
-    found = product(*(permutations(group) for group in alike))
-    tried = [tuple(place for group in order for place in group) for order in islice(found, MAX_ORDERS + 1)]
-    return tried if len(tried) <= MAX_ORDERS else tried[:1]
+    if prod(factorial(len(group)) for group in alike) * len(cells) * len(held) > MAX_MOVED:
+        return [tuple(places)]
+    return [tuple(chain.from_iterable(order)) for order in product(*map(permutations, alike))]
 
 
 def state_of(rows: Rows, *, as_set: bool, column_order: ColumnOrder) -> State:

@@ -15,7 +15,7 @@ from partway.solution import Solution
 from partway.sql import workers
 from partway.sql.databases import Database, database_of
 from partway.sql.row_sets import ColumnOrder, Rows, rows_of, state_of, text_of
-from partway.sql.views import Prompt, SchemaStyle, rows_by_step, schema_text
+from partway.sql.views import Prompt, SchemaStyle, rows_by_step, schema_text, words_of
 from partway.sql.workers import Answered, Query
 from straightline import BoundedCache
 
@@ -169,6 +169,19 @@ class SQLLanguage(Language):
             replace(problem, context={"database": problem.context, "changed": seed})
             for seed in range(1, VARIATIONS + 1)
         ]
+
+    def strange_literals(self, solution: Solution, question: str) -> tuple[str, ...]:
+        """Texts that a query compares with and that stand nowhere in the question.
+
+        Numbers are not doubted: what a large city is, or `LIMIT 1`, no question says.
+
+        >>> query = Solution(("SELECT n FROM t WHERE s = 'New York' OR s LIKE '%ohio%'",))
+        >>> SQLLanguage().strange_literals(query, "Which rivers are in Ohio?")
+        ('New York',)
+        """
+        asked = f" {words_of(question)} "
+        texts = _queries().compared_texts(solution, self.dialect)
+        return tuple(text for text in texts if (said := words_of(text)) and f" {said} " not in asked)
 
     def form(self, solution: Solution, dedup: Dedup) -> Solution:
         form: Solution = solution if dedup == "ast" else _queries().alpha_query(solution, self.dialect)

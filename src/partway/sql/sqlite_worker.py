@@ -108,7 +108,8 @@ class Store:
             connection.set_authorizer(_builds)
             connection.executescript(script)
         connection.set_authorizer(guard.allows)
-        connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchall()  # reads the schema, once for all
+        # Reads the schema, once for all, and makes the tables that queries must not make for themselves.
+        connection.execute("SELECT COUNT(*) FROM sqlite_master, json_each('[]'), json_tree('[]')").fetchall()
         self.open[key] = connection, guard
         self.bytes += len(data) or connection.execute("PRAGMA page_count").fetchone()[0] * 4096
         return connection
@@ -263,7 +264,7 @@ def _run(
                 return ["memory", f"rows of more than {allowance.bytes:,} bytes"]
             if not sheet.append(line):
                 return ["memory", "no room for the rows of so many queries"]
-    except (sqlite3.Error, sqlite3.Warning, OverflowError, MemoryError) as error:
+    except (sqlite3.Error, sqlite3.Warning, OverflowError, MemoryError, UnicodeError) as error:
         return _failure(error)
     finally:
         _ours(connection, guard, "ROLLBACK")

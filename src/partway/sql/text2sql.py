@@ -13,7 +13,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-import sqlglot
 from sqlglot import exp
 
 from partway.cli.options import counted
@@ -22,7 +21,7 @@ from partway.errors import ProblemError, SolutionError
 from partway.problem import Problem
 from partway.solution import Solution
 from partway.sql.databases import Database, database_of
-from partway.sql.queries import read
+from partway.sql.queries import read, tree_of
 from partway.sql.sql import SQLLanguage
 from partway.sql.workers import describe
 
@@ -188,11 +187,7 @@ def lifted(text: str, columns: Columns, dialect: str = "sqlite") -> Iterator[str
 def _spelled(
     text: str, columns: Columns, dialect: str, changes: tuple[Callable[[exp.Query], exp.Query], ...]
 ) -> str:
-    try:
-        tree = sqlglot.parse_one(text, dialect=dialect)
-    except (sqlglot.errors.SqlglotError, RecursionError) as error:
-        raise SolutionError(str(error).partition("\n")[0]) from None
-    tree = with_texts(tree, columns)
+    tree = with_texts(tree_of(text, dialect), columns)
     for change in changes:
         tree = change(tree)
     parsed = read(tree.sql(dialect), dialect)
@@ -204,7 +199,7 @@ def _spelled(
 def with_texts(tree: exp.Query, columns: Columns) -> exp.Query:
     """Texts in double quotes, which SQLite takes for names as long as a column is called so, in single ones.
 
-    >>> with_texts(sqlglot.parse_one('SELECT "a" FROM t WHERE a = "ohio"'), frozenset({"a"})).sql()
+    >>> with_texts(tree_of('SELECT "a" FROM t WHERE a = "ohio"'), frozenset({"a"})).sql()
     'SELECT "a" FROM t WHERE a = \\'ohio\\''
     """
     for column in list(tree.find_all(exp.Column)):

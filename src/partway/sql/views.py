@@ -46,16 +46,18 @@ def schema_text(
     tables = describe(database, max(values, 1))
     texts = [_ddl(table) if style == "ddl" else _line(table, values) for table in tables]
     whole, kept = "\n".join(texts), len(texts)
-    while kept and len("\n".join(texts[:kept])) > limit:
+
+    def is_long(text: str) -> bool:
+        return len(text) > limit or (prompt is not None and len(prompt(text)) > room)
+
+    while kept and is_long("\n".join(texts[:kept])):
         kept -= 1
-    reason = f"{len(whole):,} characters, and schema_limit is {limit:,}"
-    if prompt is not None and len(prompt("\n".join(texts[:kept]))) > room:
-        reason = f"{len(prompt(whole)):,} tokens, and half of the model's context is {room:,}"
-        while kept and len(prompt("\n".join(texts[:kept]))) > room:
-            kept -= 1
     shown = "\n".join(texts[:kept])
     if kept < len(texts):
+        reason = f"{len(whole):,} characters, and schema_limit is {limit:,}"
         tokens = "" if prompt is None else f", {len(prompt(shown)):,} tokens"
+        if prompt is not None and len(whole) <= limit:
+            reason = f"{len(prompt(whole)):,} tokens, and half of the model's context is {room:,}"
         warnings.warn(
             f"the schema of {database.path or 'a script'} has {reason}: prompts show {len(shown):,} "
             f"characters{tokens}, and not {', '.join(table.name for table in tables[kept:])}",
@@ -118,6 +120,11 @@ def execution_accuracy(problem: Problem, samples: Sequence[Judged]) -> float:
     return sum(one.sample.count for one in samples if one.passed) / drawn
 
 
+def words_of(text: str) -> str:
+    """A text as its words, to be looked for among those of another."""
+    return " ".join(_WORD.findall(text.lower()))
+
+
 def with_values(problems: Sequence[Problem]) -> Callable[[str, Problem, Random], str]:
     """What puts values that a question says into a reference, where those of its own question stand.
 
@@ -134,8 +141,8 @@ def with_values(problems: Sequence[Problem]) -> Callable[[str, Problem, Random],
     known = sorted({value for text in texts for value in _TEXT.findall(text)})
 
     def said(question: str) -> list[str]:
-        asked = f" {' '.join(_WORD.findall(question.lower()))} "
-        found = [value for value in known if f" {value.lower()} " in asked]
+        asked = f" {words_of(question)} "
+        found = [value for value in known if f" {words_of(value)} " in asked]
         return [one for one in found if not any(one != other and one in other for other in found)]
 
     def filled(question: str, problem: Problem, rng: Random) -> str:

@@ -65,7 +65,7 @@ def run(
 def describe(database: Database, values: int = 3) -> list[TableInfo]:
     """The tables of a database, with some values of each column."""
     with in_our_words():
-        return [TableInfo.of(row) for row in _SHARED.describe(database, values)]
+        return [TableInfo(**row) for row in _SHARED.describe(database, values)]
 
 
 class _Worker(WorkerProcess):

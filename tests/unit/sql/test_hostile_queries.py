@@ -4,7 +4,6 @@ import hashlib
 import os
 import resource
 import sqlite3
-import time
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from partway.sql.sqlite_worker import Allowance
 SMALL = Allowance(operations=200_000, cpu_seconds=0.2, rows=1_000, bytes=100_000)
 ENDLESS = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r)"
 A = "a" * 60_000
+LONG = "printf('%.*c', 900000, 'a')"
 
 WRITES = [
     "INSERT INTO t VALUES (9, 'x')",
@@ -59,6 +59,15 @@ WRITES = [
     "ANALYZE",
     "SELECT 1; DROP TABLE t",
     "SELECT 1; SELECT 2",
+    "UPDATE sqlite_schema SET sql = 'x'",
+    "INSERT INTO sqlite_temp_master VALUES (1)",
+    "WITH a AS (DELETE FROM t RETURNING a) SELECT * FROM a",
+    "SELECT * FROM (INSERT INTO t VALUES (99, 'x') RETURNING a)",
+    "SELECT 1 /* ; */; DELETE FROM t -- */",
+    "SELECT 1 -- \nFROM t; DROP TABLE t",
+    "/* */ DELETE FROM t /* */",
+    "SELECT '\0'; DROP TABLE t",
+    "SAVEPOINT s; RELEASE s; SELECT 1",
 ]
 REACHES = [
     "ATTACH '/tmp/partway_hostile.db' AS x",
@@ -90,6 +99,22 @@ REACHES = [
     "SELECT * FROM fsdir('/')",
     "SELECT * FROM sqlite_dbpage",
     "EXPLAIN DELETE FROM t",
+    "VACUUM main INTO '/tmp/partway_hostile2.db'",
+    "SELECT * FROM pragma_table_xinfo('t'), pragma_index_list('t')",
+    "SELECT * FROM pragma_journal_mode('wal')",
+    "SELECT * FROM temp.pragma_user_version",
+    "SELECT * FROM generate_series(1, 1000000000)",
+    "SELECT * FROM dbstat",
+    "SELECT * FROM sqlite_stmt",
+    "SELECT * FROM bytecode('SELECT 1')",
+    "SELECT * FROM sqlite_dbpage WHERE pgno = 1",
+    "SELECT * FROM csv('/etc/passwd')",
+    "SELECT * FROM zipfile('/tmp/x.zip')",
+    "SELECT * FROM fts3tokenize('simple', 'a b')",
+    "SELECT * FROM fts5vocab",
+    "SELECT eval('DROP TABLE t')",
+    "SELECT optimize(t), matchinfo(t), snippet(t) FROM t",
+    "SELECT a FROM t ORDER BY RANDOM() LIMIT 1",
 ]
 FILLS = [
     "SELECT zeroblob(1000000000)",
@@ -111,6 +136,21 @@ FILLS = [
     "SELECT a.b || b.b FROM t a, t b, t c, t d, t e, t f, t g, t h",
     "WITH w AS (SELECT printf('%900000d', 1) AS x) SELECT x || x FROM w",
     "WITH x AS (SELECT printf('%60000d', 1) AS b FROM t a, t b) SELECT * FROM x",
+    "SELECT printf('%.*c', 2000000000, 'x')",
+    "SELECT printf('%*.*f', 1000000, 1000000, 1e308)",
+    f"SELECT sum(length(hex({LONG}))) FROM t",
+    f"SELECT quote({LONG}) || quote({LONG})",
+    "SELECT strftime('" + "%s" * 40_000 + "', 'now')",
+    "SELECT zeroblob(-1), zeroblob(9223372036854775807)",
+    "WITH RECURSIVE r(x, n) AS (SELECT 'ab', 0 UNION ALL SELECT replace(x, 'a', x), n + 1 FROM r "
+    "WHERE n < 60) SELECT max(length(x)) FROM r",
+    "WITH RECURSIVE r(x) AS (SELECT 'a' UNION ALL SELECT x || x FROM r) SELECT length(x) FROM r",
+    f"WITH RECURSIVE r(x) AS (SELECT {LONG} UNION ALL SELECT x || '' FROM r) SELECT count(DISTINCT x) FROM r",
+    f"{ENDLESS[:-1]} LIMIT 900) SELECT json_group_array({LONG}) FROM r",
+    "WITH RECURSIVE r(x) AS (SELECT '[]' UNION ALL SELECT json_array(json(x), json(x)) FROM r) "
+    "SELECT length(x) FROM r",
+    "SELECT group_concat(a.b) OVER (ORDER BY a.a, b.a, c.a) FROM t a, t b, t c",
+    "SELECT sum(a.a) OVER (ORDER BY a.a ROWS BETWEEN 900 PRECEDING AND 9 FOLLOWING) FROM t a, t b, t c, t d",
 ]
 NEVER_END = [
     f"{ENDLESS} SELECT COUNT(*) FROM r",
@@ -125,6 +165,20 @@ NEVER_END = [
     f"SELECT '{A}' LIKE '{'%a' * 60}%b'",
     f"SELECT '{A}' GLOB '{'*a' * 60}*b'",
     f"SELECT instr('{A}', '{A[:30_000]}b')" + f" + instr('{A}', '{A[:29_000]}b')",
+    f"SELECT {LONG} LIKE '%' || {LONG} || '%'",
+    f"SELECT sum({LONG} LIKE '{'%a_' * 60}%b') FROM t a, t b",
+    f"SELECT sum({LONG} GLOB '{'*a' * 90}*b') FROM t a, t b",
+    f"SELECT sum(length(trim({LONG}, 'ab'))) FROM t a, t b, t c",
+    f"SELECT count(*) FROM t a, t b, t c, t d WHERE replace({LONG}, 'aa', 'b') LIKE '%bb'",
+    "SELECT count(*) FROM json_each('[" + "1," * 30_000 + "1]') a, json_each('[" + "1," * 20_000 + "1]') b",
+    "SELECT count(*) FROM json_tree('" + "[" * 500 + "]" * 500 + "') a, t b, t c, t d, t e",
+    "WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT (WITH RECURSIVE b(y) AS (SELECT 1 UNION ALL "
+    "SELECT y + 1 FROM b) SELECT count(*) FROM b) FROM a) SELECT x FROM a",
+    "WITH w0(x) AS (SELECT 1)"
+    + "".join(f", w{n}(x) AS (SELECT a.x FROM w{n - 1} a, w{n - 1} b)" for n in range(1, 40))
+    + " SELECT count(*) FROM w39",
+    "SELECT ntile(1000000000) OVER (ORDER BY 1) FROM t a, t b, t c, t d",
+    "SELECT count(*) FROM (SELECT DISTINCT a.b, b.b, c.b, d.b FROM t a, t b, t c, t d)",
 ]
 NESTS = [
     "SELECT " + "(" * 90 + "1" + ")" * 90,
@@ -149,6 +203,17 @@ NESTS = [
     "SELECT x'",
     "\x00\x01\x02",
     "SELECT * FROM t WHERE a IN (" + ", ".join(["1"] * 6000) + ")",
+    "SELECT json_extract('" + "[" * 5000 + "]" * 5000 + "', '$" + "[0]" * 3000 + "')",
+    "WITH " + ", ".join(f"w{n}(x) AS (SELECT 1)" for n in range(5000)) + " SELECT * FROM w1",
+    "SELECT * FROM t " + "NATURAL JOIN t " * 70,
+    "SELECT * FROM t a " + " ".join(f"LEFT JOIN t b{n} ON b{n}.a > a.a" for n in range(60)),
+    "SELECT a FROM t WHERE a IN " + "(SELECT a FROM t WHERE a IN " * 30 + "(1)" + ")" * 30,
+    "SELECT * FROM t WHERE b = '\ud800' OR b = '\udfff'",
+    "SELECT char(55296, 1114112, 0, -1), CAST(x'eda080' AS TEXT)",
+    "SELECT '" + "\u00e9" * 190_000 + "'",
+    "SELECT round(1e308, 2147483647), 1e308 * 10, pow(1e308, 1e308), -9223372036854775808 / -1",
+    "SELECT sqlite_log(1, 'x'), fts5(zeroblob(8)), rtreenode(2, x'0001'), rtreecheck('t')",
+    "EXPLAIN QUERY PLAN SELECT * FROM t",
 ]  # fmt: skip
 HOSTILE = WRITES + REACHES + FILLS + NEVER_END + NESTS
 
@@ -184,7 +249,7 @@ def asked(database: Database, text: str) -> workers.Answered:
 
 
 def test_there_are_more_than_a_hundred():
-    assert len(set(HOSTILE)) == len(HOSTILE) > 100
+    assert len(set(HOSTILE)) == len(HOSTILE) > 150
 
 
 @pytest.mark.parametrize("text", WRITES + REACHES)
@@ -196,10 +261,9 @@ def test_nothing_is_written_and_nothing_outside_is_reached(database: Path, text:
 
 @pytest.mark.parametrize("text", FILLS + NEVER_END)
 def test_what_would_fill_memory_or_never_end_is_stopped(database: Path, text: str):
-    start = time.monotonic()
     found = asked(database_of(str(database)), text)
     assert found.failure is not None or len(str(found.tables)) < SMALL.bytes
-    assert time.monotonic() - start < 20  # on a machine that has other things to do
+    assert found.failure is None or found.failure.is_own  # by its own limits: nobody had to wait for its end
 
 
 @pytest.mark.parametrize(

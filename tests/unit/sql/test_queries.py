@@ -131,3 +131,72 @@ def test_steps_that_are_there_stay_and_what_is_nested_in_them_comes_before_them(
         ", t2 AS (SELECT * FROM a)",
         "SELECT n FROM t, t2 AS b",
     ]
+
+
+@pytest.mark.parametrize("word", ["Order", "group", "Index", "transaction", "values", "to"])
+def test_names_that_need_their_quotes_keep_them(word):
+    text = f'WITH a AS (SELECT t."{word}" FROM "{word}" AS t) SELECT `{word.upper()}`.* FROM `{word.upper()}`'
+    quoted = f'"{word.lower()}"'
+    spelled = (f"WITH a AS (SELECT t.{quoted} FROM {quoted} AS t)", f"SELECT {quoted}.* FROM {quoted}")
+    assert steps(text) == spelled == steps("\n".join(spelled))
+
+
+@pytest.mark.parametrize(
+    ("text", "spelled"),
+    [
+        ("SELECT if(a, 1, 2), nvl(a, 1), len(b), string_agg(b, ',') FROM t",) * 2,
+        ("SELECT greatest(a, b), max(a, b), substr(b, 2), strftime('%Y', d) FROM t",) * 2,
+        ("SELECT count(DISTINCT a) FILTER(WHERE b > 1), group_concat(b, '; ') FROM t",) * 2,
+        ("SELECT CAST(a AS DATE), CAST(b AS DECIMAL(5, 2))", "SELECT CAST(a AS NUMERIC), CAST(b AS NUMERIC)"),
+        ("SELECT CAST(a AS INT), CAST(b AS VARCHAR(9))", "SELECT CAST(a AS INTEGER), CAST(b AS TEXT(9))"),
+    ],
+)
+def test_functions_and_types_mean_what_sqlite_takes_them_for(text, spelled):
+    assert [step.lower() for step in steps(text)] == [spelled.lower()]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT a::INT FROM t",
+        "SELECT DATE '2020-01-01'",
+        "SELECT a FROM t WHERE b ILIKE 'x'",
+        "SELECT a FROM t QUALIFY ROW_NUMBER() OVER (ORDER BY a) = 1",
+        "SELECT DISTINCT ON (a) b FROM t",
+        "SELECT a FROM t SEMI JOIN u ON t.a = u.a",
+        "SELECT * FROM t PIVOT (SUM(a) FOR b IN ('x'))",
+        "SELECT a FROM t FETCH FIRST 1 ROWS ONLY",
+        "SELECT a FROM t FOR UPDATE",
+        "SELECT b FROM t AS s(a, b)",
+        "SELECT a INTO u FROM t",
+    ],
+)
+def test_what_sqlite_does_not_know_is_refused_and_not_translated(text):
+    assert read(text).error is not None
+    assert not read(text).steps
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT " + "GREATEST(1, " * 40 + "1" + ")" * 40,
+        "SELECT GREATEST(" + "1, " * 6000 + "1)",
+        "SELECT " + "(" * 40 + "1" + " BETWEEN SYMMETRIC 1 AND 2)" * 40,
+        "SELECT " + "(" * 40 + "'a'" + " LIKE ANY ('a', 'b'))" * 40,
+        "SELECT " + "NVL2(" * 40 + "1" + ", 1, 2)" * 40,
+    ],
+)
+def test_no_text_is_spelled_much_longer_than_it_is_read(text):
+    assert sum(len(step.text) for step in read(text).steps) < 2 * len(text)
+
+
+def test_what_models_write_badly_is_not_logged(caplog):
+    read("EXPLAIN SELECT 1")
+    read("SELECT a -> '$[' FROM t")
+    assert not caplog.records
+
+
+def test_queries_of_another_dialect_are_put_to_sqlite_in_its_own():
+    (step,) = read("SELECT TOP 2 [order] FROM t", "tsql").steps
+    assert step.run == 'SELECT "order" FROM t LIMIT 2'
+    assert read(step.text, "tsql").steps == (step,)

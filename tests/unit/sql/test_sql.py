@@ -138,6 +138,14 @@ def test_settings_give_the_execution_accuracy_of_spider_and_of_bird():
     assert min(agreements.values()) > 100  # both outcomes are tried
 
 
+def test_many_columns_that_hold_the_same_are_compared_as_they_stand():
+    wide = [[n % 2 for _ in range(30)] for n in range(4)]
+    assert text_of(wide, column_order="any") == text_of(wide[::-1], column_order="any")
+    spider = SQLLanguage(column_order="any")
+    query = f"SELECT {', '.join(['1'] * 400)} FROM state"
+    assert trace(query, spider, problem()).states[0].startswith("4 rows")
+
+
 def test_a_question_with_answer_rows_only_is_solved_by_the_first_query_that_gives_them():
     asked = problem(None, [["red"], ["red"]])
     assert verdict(REFERENCE, asked) is Verdict.NEW_FULLY_CORRECT
@@ -163,6 +171,33 @@ def test_luck_shows_on_changed_databases():
     joined = "SELECT r.name FROM river AS r, state AS s WHERE r.state = s.name AND s.area = "
     right = f"{joined}(SELECT MAX(area) FROM state)"
     assert buffer.consider(trace(right, SQL, asked)) is Verdict.NEW_FULLY_CORRECT
+
+
+def test_without_a_reference_a_text_from_nowhere_is_doubted():
+    asked = problem(None, [["red"], ["red"]])
+    lucky, right = "SELECT name FROM river WHERE state = 'Texas' OR state = 'texas'", REFERENCE
+    buffer = SolutionBuffer.seeded(asked, Rules.of({"spurious": "drop"}), language=SQL)
+    assert buffer.consider(trace(lucky, SQL, asked)) is Verdict.SPURIOUS
+    assert buffer.consider(trace(right, SQL, asked)) is Verdict.NEW_FULLY_CORRECT
+    said = Problem("p", "Which rivers are in Texas?", asked.answer, context=TABLES)
+    buffer = SolutionBuffer.seeded(said, Rules.of({"spurious": "drop"}), language=SQL)
+    assert buffer.consider(trace(lucky, SQL, said)) is Verdict.NEW_FULLY_CORRECT
+    audits = audit_together(asked, [SQL.parse(lucky), SQL.parse(right)], SQL)
+    assert [one.verdict for one in audits.values()] == ["spurious", "undecided"]
+    assert "Texas, texas stands nowhere in the question" in audits[SQL.parse(lucky)].reason
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT name FROM state WHERE people > 750 LIMIT 1",
+        "SELECT STRFTIME('%Y', born), GROUP_CONCAT(name, ' and ') FROM state",
+        "SELECT CASE WHEN area > 9 THEN 'large' ELSE 'small' END FROM state WHERE name <> ''",
+        "SELECT name FROM state WHERE name LIKE '%Ohio%' OR name = 'st. louis'",
+    ],
+)
+def test_numbers_formats_and_what_the_question_says_are_not_from_nowhere(query):
+    assert SQL.strange_literals(SQL.parse(query), "Is St. Louis in ohio?") == ()
 
 
 def test_changed_databases_are_the_same_for_the_same_seed_and_keep_the_columns_values():
@@ -301,6 +336,21 @@ def test_settings_are_checked_and_come_back():
 def test_a_solution_ends_with_a_semicolon_at_the_end_of_a_line():
     assert SQL.end("SELECT a\nFROM t\n") is None
     assert SQL.end("SELECT a\nFROM t;\nmore") == len("SELECT a\nFROM t;\n")
+
+
+def test_queries_may_take_json_apart():
+    text = "SELECT j.value FROM state, JSON_EACH('[1, \"a\"]') AS j WHERE name = 'ohio'"
+    assert trace(text, SQL, problem()).answer == [[1], ["a"]]
+
+
+def test_rows_of_sql_create_context_are_problems():
+    row = {
+        "question": "How many?",
+        "context": "CREATE TABLE head (age INT)",
+        "answer": "SELECT COUNT(*) FROM head",
+    }
+    (found,) = load_problems([row], language=SQL, columns="solution=answer")
+    assert (found.answer, found.reference.text) == ([[0]], row["answer"])
 
 
 def test_rows_of_synthetic_text_to_sql_are_problems():
