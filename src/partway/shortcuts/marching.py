@@ -55,7 +55,7 @@ class OwnCache:
 
     def select(self, parents: Integers) -> None:
         """Beams are selected in the same way."""
-        (places,) = uploaded(self.model.device, parents)
+        places = torch.from_numpy(parents).to(self.model.device)
         for name, kept in self.kept.items():
             if isinstance(kept, Cache):
                 kept.reorder_cache(places)
