@@ -36,7 +36,7 @@ def seen(monkeypatch) -> dict[str, Any]:
 
         def complete(self, requests: list[Request], settings: SamplingSettings, seed: int) -> Any:
             found.update(requests=requests, settings=settings, seed=seed)
-            return [[one.sample("total = n0 * 2\n", 2), one.sample("total = 9\n")] for one in requests]
+            return [[one.sample("total = 9\n", 2), one.sample("total = n0 * 2\n")] for one in requests]
 
     def load(name: str, **options: Any) -> str:
         found.update(loaded=options)
@@ -58,7 +58,7 @@ def test_a_model_is_asked_as_the_options_say(seen):
     asking = seen["loaded"]["asking"]
     assert (seen["model"], seen["loaded"]["device"], asking.chat_template) == ("mine", "meta", "none")
     assert asking.language.answer_variable == seen["language"].answer_variable == "total"
-    assert "2 of 3, new fully correct" in result.output
+    assert "2 of 3, known partially correct" in result.output, "as the right one says, though it is rarer"
     assert "and 1 more, drawn 1 time; see --show" in result.output
 
 

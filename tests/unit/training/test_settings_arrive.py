@@ -161,6 +161,11 @@ def test_the_engine_may_hold_so_much_memory(tmp_path, settings):
     assert trainer.engine.bytes == 1 << 29
 
 
+@pytest.mark.parametrize("engine", ["http://a, http://b", ["http://a", "http://b"]])
+def test_servers_are_a_list_or_separated_by_commas(engine):
+    assert SelfSamplingConfig(engine=engine, use_cpu=True).servers == ["http://a", "http://b"]
+
+
 @arriving(chat_template="none")
 def test_a_chat_template_is_left_aside_if_the_settings_say_so(settings):
     assert "<|im_start|>" in prompt_with()
@@ -277,6 +282,8 @@ def test_the_language_is_that_of_the_settings(tmp_path, settings):
     problem = Problem(PROBLEM.id, PROBLEM.question, 12, Expressions().parse(reference))
     trainer = watched_trainer(tmp_path, [problem], **settings)
     assert verdict_on(trainer, "5 + 10\n_ - 3\n") == "new_fully_correct"
+    asked, judged = trainer.args.asking.language, trainer.args.evaluation.language
+    assert type(asked) is type(judged) is Expressions
 
 
 @arriving(dead_ends="drop", length_limit=9)
@@ -582,10 +589,12 @@ def test_weights_are_loaded_in_8_bits_if_the_settings_say_so(tmp_path, settings,
 
 @arriving(eval_strategy="no", load_best_model_at_end=False)
 def test_without_evaluations_the_last_model_is_final(tmp_path, settings):
-    trainer = watched_trainer(tmp_path / "run", max_steps=2, save_steps=1, eval_steps=1, **settings)
+    saving = {"save_steps": 1, "save_total_limit": 3}
+    trainer = watched_trainer(tmp_path / "run", max_steps=4, eval_steps=1, **saving, **settings)
     trainer.train()
     assert trainer.run.evaluations() == {}
-    last = tmp_path / "run" / "checkpoint-2" / "model.safetensors"
+    assert list(trainer.run.checkpoints()) == [2, 3, 4]
+    last = tmp_path / "run" / "checkpoint-4" / "model.safetensors"
     assert (tmp_path / "run" / "final" / "model.safetensors").read_bytes() == last.read_bytes()
 
 
