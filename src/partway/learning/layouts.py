@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -86,7 +87,8 @@ class Bundle:
 
     def only(self, problems: frozenset[int]) -> Bundle | None:
         """The bundle without the trees of other problems; None if that is nothing."""
-        rows = [tuple(tree for tree in row if tree.problem in problems) for row in self.rows]
+        # What a tree shared may be gone, so each has its own.
+        rows = [tuple(replace(t, shared=0) for t in row if t.problem in problems) for row in self.rows]
         return replace(self, rows=tuple(row for row in rows if row)) if any(rows) else None
 
 
@@ -149,7 +151,7 @@ class TreeRows:
 class Tree:
     """Shared beginnings once, all trees of a pass in one row, attention by blocks: for PyTorch's attention.
 
-    Trees with branches have at most `longest` nodes.
+    Trees with branches have at most `longest` nodes. A beginning of all prompts is shared, too.
     """
 
     longest: int = LONGEST
@@ -166,7 +168,8 @@ class Tree:
 
     def bundles(self, problems: Sequence[Targets], tokens_per_pass: int) -> list[Bundle]:
         """As many trees in a row as fit; those with branches are split where they are too long."""
-        return _tree_bundles(self, pack_into_one_row, problems, tokens_per_pass)
+        pack = partial(pack_into_one_row, longest=min(self.longest, tokens_per_pass))
+        return _tree_bundles(self, pack, problems, tokens_per_pass)
 
     def score(self, model: nn.Module, rows: Rows, pad_id: int, term: Term | None = None) -> Tensor:
         """Depth is the position, ancestors are what is seen."""

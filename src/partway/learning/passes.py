@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MethodType
 from typing import Any, TypeVar
 
@@ -19,7 +19,7 @@ from accelerate.utils.operations import ConvertOutputsToFp32
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from partway.learning.token_tree import Integers, TokenTree
+from partway.learning.token_tree import Integers, TokenTree, common_length
 
 # Rows of logits that are widened to float32 at a time: all of them at once would double the memory. On a GPU
 # more, since each time costs what it takes to launch a few operations.
@@ -56,13 +56,17 @@ class Grid:
         ends = np.broadcast_to(np.arange(1, length + 1), size).copy()  # padding sees itself only
         sources = []
         for row, trees in enumerate(rows):
-            start = 0
+            first = start = 0
             for tree in trees:
-                stretch = slice(start, start + len(tree))
-                tokens[row, stretch], depths[row, stretch] = tree.tokens, tree.depths
-                ends[row, stretch] = tree.ends + start
-                sources.append(tree.sources + row * length + start)
-                start += len(tree)
+                first = first if tree.shared else start  # where the nodes that it shares are
+                own, stretch = slice(tree.shared, None), slice(start, start + tree.added)
+                tokens[row, stretch], depths[row, stretch] = tree.tokens[own], tree.depths[own]
+                moved = start - tree.shared
+                ends[row, stretch] = tree.ends[own] + moved
+                ends[row, first : first + tree.shared] = stretch.stop  # this tree, too, stands below them
+                places = tree.sources + np.where(tree.sources < tree.shared, first, moved)
+                sources.append(places + row * length)
+                start = stretch.stop
         return cls(tokens, depths, ends, np.concatenate(sources))
 
 
@@ -256,28 +260,50 @@ Row = tuple[TokenTree, ...]
 Rows = tuple[Row, ...]  # what goes through the model at once
 Item = TypeVar("Item")
 
+WORTH_SHARING = 16  # tokens with which all prompts of a step begin, as the system message of a chat model
 SIMILAR = 0.87  # the shortest row of a pass over its longest: at most 1 / 0.87 = 1.15 times the tokens needed
 
 
 def longest_row(rows: Rows) -> int:
     """The length of the longest row, to which the others are padded."""
-    return max(sum(map(len, row)) for row in rows)
+    return max(map(_nodes, rows))
 
 
-def pack_into_one_row(trees: Sequence[TokenTree], tokens_per_pass: int) -> list[Rows]:
-    """Passes of one row each, without padding: each tree, longest first, goes into the first with room."""
-    rows: list[list[TokenTree]] = []
+def _nodes(row: Row) -> int:
+    return sum(tree.added for tree in row)
+
+
+def pack_into_one_row(trees: Sequence[TokenTree], tokens_per_pass: int, longest: int) -> list[Rows]:
+    """Passes of one row each, without padding; where prompts begin alike, that is laid out once for many.
+
+    All that hangs on such a beginning is one tree to the model, of at most `longest` nodes.
+    """
+    alone = [(tree,) for tree in trees]
+    prompts = [tree.tokens[: tree.prompt_length].tolist() for tree in trees]
+    shared = (
+        common_length(min(prompts), max(prompts)) if prompts else 0
+    )  # of the first and last in order: of all
+    if shared < WORTH_SHARING:
+        return [(row,) for row in _first_fit(alone, tokens_per_pass)]
+    sharing = _first_fit([(replace(tree, shared=shared),) for tree in trees], longest - shared)
+    together = [(replace(first, shared=0), *others) for first, *others in sharing]
+    return [(row,) for row in _first_fit(together, tokens_per_pass)]
+
+
+def _first_fit(groups: Sequence[Row], limit: int) -> list[Row]:
+    """Groups joined up to a limit of nodes: each, the longest first, goes into the first row with room."""
+    rows: list[Row] = []
     room: list[int] = []
-    # First fit, the longest first, takes at most 11/9 of the fewest rows possible (Johnson 1973), and a few.
-    for tree in sorted(trees, key=len, reverse=True):
-        fitting = next((i for i, left in enumerate(room) if left >= len(tree)), None)
+    # This takes at most 11/9 of the fewest rows possible (Johnson 1973), and a few.
+    for group in sorted(groups, key=_nodes, reverse=True):
+        fitting = next((i for i, left in enumerate(room) if left >= _nodes(group)), None)
         if fitting is None:
-            rows.append([tree])
-            room.append(tokens_per_pass - len(tree))
+            rows.append(group)
+            room.append(limit - _nodes(group))
         else:
-            rows[fitting].append(tree)
-            room[fitting] -= len(tree)
-    return [(tuple(row),) for row in rows]
+            rows[fitting] += group
+            room[fitting] -= _nodes(group)
+    return rows
 
 
 def pack_into_rows(trees: Sequence[TokenTree], tokens_per_pass: int) -> list[Rows]:

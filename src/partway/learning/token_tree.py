@@ -83,7 +83,8 @@ class TokenTree:
     """Some targets of one problem as nodes (T, what the model reads) and edges (E, what it is scored on).
 
     Edge e is the token `wanted[e]` after node `sources[e]`; `paths` are the edges of each target, in order.
-    `credits` has those of targets whose tokens do not all count the same.
+    `credits` has those of targets whose tokens do not all count the same. Its first `shared` nodes are not
+    laid out again: they are those of the last tree before it in its row that shares none.
     """
 
     problem: int
@@ -96,9 +97,15 @@ class TokenTree:
     wanted: Integers
     paths: tuple[Integers, ...]
     credits: Mapping[int, NDArray[np.float64]]
+    shared: int = 0
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    @property
+    def added(self) -> int:
+        """How many nodes it adds to its row."""
+        return len(self) - self.shared
 
 
 def grow(problem: Targets, chosen: Sequence[int] | None = None, *, index: int = 0) -> TokenTree:

@@ -73,6 +73,25 @@ def test_one_row_holds_trees_without_padding() -> None:
     assert len(passes) <= 1.2 * sum(len(grow(problem)) for problem in batch) / 512 + 1
 
 
+def test_what_all_prompts_begin_with_is_read_once_for_as_many_trees_as_may_stand_below_it() -> None:
+    rng = random.Random(0)
+    beginning = tuple(range(1, 41))
+    batch = [Targets((*beginning, k + 50), branching(rng, 5, 2, 20).targets) for k in range(12)]
+    alone = sum(len(grow(problem)) for problem in batch)
+    (together,) = Tree().bundles(batch, 2048)
+    assert together.tokens_computed == alone - 11 * len(beginning)
+    second = together.trees[1].problem
+    left = together.only(frozenset({second}))  # without the tree whose beginning it shared
+    assert left is not None
+    assert left.tokens_computed == len(grow(batch[second]))
+    by_three = Tree(longest=40 + 3 * max(len(grow(problem)) - 40 for problem in batch)).bundles(batch, 2048)
+    assert sum(bundle.tokens_computed for bundle in by_three) <= alone - 8 * len(beginning)
+    for tree in (tree for bundle in by_three for tree in bundle.trees):
+        assert tree.shared in (0, 40)
+    short = [Targets((*beginning[:15], k + 50), problem.targets) for k, problem in enumerate(batch)]
+    assert Tree().bundles(short, 2048)[0].tokens_computed == sum(len(grow(problem)) for problem in short)
+
+
 def test_rows_of_one_pass_are_similar_in_length() -> None:
     rng = random.Random(0)
     batch = [branching(rng, rng.randrange(5, 60), rng.randrange(1, 6), 20) for _ in range(40)]

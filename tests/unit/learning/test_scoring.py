@@ -61,6 +61,21 @@ def test_losses_and_gradients_are_those_of_each_target_alone(family: str) -> Non
         assert_same(scorer, model, problems(), objective(name), each)
 
 
+@pytest.mark.parametrize("own", [9, 0], ids=["prompts that begin alike", "equal prompts"])
+@pytest.mark.parametrize("family", ["gpt_neo", "llama", "gemma2"])
+def test_a_beginning_that_prompts_share_is_learned_as_in_each_alone(family: str, own: int) -> None:
+    rng = random.Random(own)
+    model = tiny(family)
+    scorer = Scorer(model, 0, tokens_per_pass=128)
+    for sizes in ([(1, 9), (8, 30), (3, 20)], [(9, 25), (2, 30), (1, 4), (4, 12)]):  # the longest are split
+        beginning = tuple(range(1, 25))
+        parts = [branching(rng, own + 1, count, length) for count, length in sizes]
+        batch = [Targets(beginning + part.prompt[:own], part.targets) for part in parts]
+        each = EachAlone(model, batch)
+        for name in ("mle_aug", "mml"):  # the second weighs the targets of several passes first
+            assert_same(scorer, model, batch, objective(name), each)
+
+
 @pytest.mark.parametrize("family", ["gpt_neo", "llama", "bloom"])
 def test_the_last_fallback_is_as_right_as_trees(family: str) -> None:
     model = tiny(family)
