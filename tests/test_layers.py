@@ -31,7 +31,7 @@ AROUND = {
     "modelservers": set(),  # a package of its own beside this one
     "tracking": set(),
     "shortcuts": set(),
-    "smollm2": set(),
+    "smollm2": {"shortcuts"},
     "sql": {"data", "sandbox", "stepbox"},
     "written": {"undertest"},
     "measuring": set(),

@@ -51,14 +51,15 @@ def checked_layout(model: nn.Module, wanted: Layout | None = None, *, pad_id: in
 
 
 def flaw_found(model: Any, way: Any, pad_id: int, find: Callable[..., str | None]) -> str | None:
-    """What a check finds against a way of computing.
+    """What a check finds against a way of computing; a folder may know it from an earlier check.
 
     Of several processes the first one finds it for all: the others' weights may not be loaded yet.
     """
+    known = registry.parts("checks").get("known")
     is_alone = not (torch.distributed.is_available() and torch.distributed.is_initialized())
     flaw: list[str | None] = [None]
     if is_alone or torch.distributed.get_rank() == 0:
-        flaw[0] = find(model, way, pad_id)
+        flaw[0] = find(model, way, pad_id) if known is None else known.load()(model, way, pad_id, find)
     return flaw[0] if is_alone else broadcast_object_list(flaw)[0]
 
 

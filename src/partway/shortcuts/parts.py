@@ -1,4 +1,4 @@
-"""What shortcuts add to the method: samplers, smaller passes, and what rounding does."""
+"""What shortcuts add to the method: samplers, smaller passes, and checks that are made once."""
 
 from partway.registry import Part, Parts
 
@@ -12,6 +12,7 @@ PARTS: Parts = {
         "smaller_passes": Part("partway.shortcuts.smaller_passes:learn", "What fits into a GPU's memory."),
     },
     "checks": {
+        "known": Part("partway.shortcuts.found_out:flaw_found", "Checks of large models, once."),
         "rounding": Part("partway.shortcuts.rounding:rounding", "What shorter floats do to log-probs."),
     },
 }

@@ -7,7 +7,6 @@ digest of the file it was made from.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +17,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 from partway.errors import ModelError
 from partway.files import atomic_directory
 from partway.runs.rows import file_digest
+from partway.shortcuts.found_out import cache_directory
 
 WEIGHTS, DIGEST = "model.safetensors", "sha256.json"
 
@@ -39,13 +39,6 @@ def unpacked(file: Path) -> Path:
         _unpack(file, fresh)
         (fresh / DIGEST).write_text(json.dumps(file_digest(fresh / WEIGHTS)), encoding="utf-8")
     return directory
-
-
-def cache_directory() -> Path:
-    """Where partway keeps what can be made again: PARTWAY_CACHE, else a folder of the user's cache."""
-    chosen = os.environ.get("PARTWAY_CACHE")
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(chosen) if chosen else base / "partway"
 
 
 def _unpack(file: Path, directory: Path) -> None:
