@@ -81,6 +81,16 @@ def test_a_query_is_shown_beside_a_reference_row_by_row(data: Path, partway, mon
     assert "nowhere.sqlite: cannot be read" in said or "cannot be read" in _
 
 
+def test_a_database_that_is_not_there_is_one_line(tmp_path: Path, partway):
+    query = tmp_path / "query.sql"
+    query.write_text("SELECT 1")
+    code, out, said = partway("trace", query, "--database", tmp_path / "nowhere.sqlite")
+    assert (code, out) == (1, "")
+    assert said == (
+        f"partway: error: {tmp_path}/nowhere.sqlite: cannot be read (No such file or directory)\n"
+    )
+
+
 def test_a_file_of_queries_is_checked(data: Path, partway):
     code, out, _ = partway("data", "check", data / "data" / "train.jsonl", "--language", "sql")
     assert code == 0

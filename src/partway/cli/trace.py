@@ -12,8 +12,9 @@ import click
 
 from partway import registry
 from partway.cli.options import AS_JSON, SPOKEN, as_spoken, declared, say_next, speaks, spoken
-from partway.errors import SolutionError
+from partway.errors import ProblemError, SolutionError
 from partway.language import PYTHON, Language, Trace, trace_all
+from partway.problem import Problem
 
 MAX_BYTES = 1_000_000  # one more is read, to tell what is too long from what just fits
 
@@ -44,6 +45,8 @@ def command(files: tuple[str, ...], against: str | None, as_json: bool) -> None:
         click.get_current_context().meta.setdefault(SPOKEN, {}).setdefault("language", ending)
     language = spoken()
     texts = [read(name) for name in names]
+    if (flaw := language.flaw(Problem("", "", None))) is not None:  # a database that is not there
+        raise ProblemError(flaw)
     traces = trace_all(texts, language)
     shown = [Shown.of(*one, language) for one in zip(names, texts, traces, strict=True)]
     solutions = shown[1:] if against else shown
