@@ -1,7 +1,9 @@
-"""SmolLM2-135M on unseen queries of GeoQuery: the arms of a seed, steps chosen on dev, test drawn once.
+"""SmolLM2-135M on GeoQuery: the arms of a seed, steps chosen on dev, test drawn once.
 
-    partway data sql --source DIR --out data/geoquery
+    partway data sql --source DIR --out data/geoquery                                   # unseen queries
     python configs/geoquery/smollm2.py 0
+    partway data sql --source DIR --split question --out data/geoquery-question         # unseen questions
+    python configs/geoquery/smollm2.py 0 data/geoquery-question
 
 An hour and a half of one core that computes in bfloat16. What is done is not done again, so the same command
 goes on after an interruption. Runs go to runs/, what was drawn to evaluations/.
@@ -14,8 +16,8 @@ import sys
 from pathlib import Path
 
 DRAWN = "--max-completion-length 120 --dtype bfloat16"
-ON_DEV = f"--problems data/geoquery/dev.jsonl --samples 2 --temperatures 0.2 --k 1 {DRAWN}"
-ON_TEST = f"--problems data/geoquery/test.jsonl --samples 20 --k 1,5,10,20 {DRAWN}"
+ON_DEV = f"--temperatures 0.2 --k 1 {DRAWN}"
+ON_TEST = f"--samples 20 --k 1,5,10,20 {DRAWN}"
 OWN_SAMPLES = (
     "--objective mle_aug --num_generations 4 --spurious drop --dedup spelling --learning_rate 1e-4 "
     "--tokens_per_pass 1024"
@@ -27,35 +29,44 @@ PARTS = {  # share of the references, steps of MLE, after how many steps dev is 
 }
 
 
-def main(seed: str) -> None:
+def main(seed: str, data: str = "data/geoquery") -> None:
     for name, (share, steps, every) in PARTS.items():
         few = f"--reference_share {share}" if share < 1 else ""
         own = f"{OWN_SAMPLES} {few and f'{few} --solved_share 0.5 --sample_budget success'}"
-        run = f"geo_smol_{name}"
-        learned = trained(f"{run}_mle_s{seed}", steps, every, seed, f"{few and f'{few} --solved_share 1'}")
+        run = f"{Path(data).name.replace('geoquery', 'geo_smol').replace('-', '_')}_{name}"
+        length = f"--max_steps {steps} --save_steps {every} --seed {seed}"
+        learned = trained(f"{run}_mle_s{seed}", data, f"{length} {few and f'{few} --solved_share 1'}")
         for arm in ("fcs", "fcs+pcs"):
-            own_arm = f"{own} --self_sampling {arm} --model_name_or_path {learned}"
-            trained(f"{run}_{arm.replace('+', '_')}_s{seed}", 64, 32, seed, own_arm)
+            length = f"--max_steps 64 --save_steps 32 --seed {seed}"
+            settings = f"{length} {own} --self_sampling {arm} --model_name_or_path {learned}"
+            trained(f"{run}_{arm.replace('+', '_')}_s{seed}", data, settings)
 
 
-def trained(name: str, steps: int, every: int, seed: str, settings: str) -> Path:
+def trained(name: str, data: str, settings: str) -> Path:
     """The checkpoint of an arm that is best on dev, the earliest of equals; it has been drawn on test."""
     run = Path("runs") / name
-    length = f"--max_steps {steps} --save_steps {every} --seed {seed}"
-    train = (
-        f"partway train configs/geoquery/smollm2.yaml --output_dir {run} {length} {settings} --resume auto"
-    )
+    files = f"--train_file {data}/train.jsonl --eval_file {data}/dev.jsonl"
+    train = f"partway train configs/geoquery/smollm2.yaml --output_dir {run} {files} {settings} --resume auto"
     carry_out(train, leaves=run / "final")
-    checkpoints = {step: run / f"checkpoint-{step}" for step in range(every, steps + 1, every)}
-    best = max(checkpoints, key=lambda step: (right_on_dev(checkpoints[step], f"{name}-{step}"), -step))
-    evaluate = f"partway evaluate {checkpoints[best]} --out evaluations/{name} --name test {ON_TEST}"
+    checkpoints = sorted(run.glob("checkpoint-*"), key=step_of)
+    best = max(
+        checkpoints, key=lambda one: (right_on_dev(one, f"{name}-{step_of(one)}", data), -step_of(one))
+    )
+    drawn = f"--problems {data}/test.jsonl {ON_TEST}"
+    evaluate = f"partway evaluate {best} --out evaluations/{name} --name test {drawn}"
     carry_out(evaluate, leaves=Path("evaluations") / name / "test.json")
-    return checkpoints[best]
+    return best
 
 
-def right_on_dev(model: Path, name: str) -> float:
+def step_of(checkpoint: Path) -> int:
+    return int(checkpoint.name.partition("-")[2])
+
+
+def right_on_dev(model: Path, name: str, data: str) -> float:
     result = Path("evaluations") / "dev" / f"{name}-T0.2.json"
-    carry_out(f"partway evaluate {model} --out {result.parent} --name {name} {ON_DEV}", leaves=result)
+    samples = 4 if data.endswith("question") else 2  # 48 problems, or 151
+    drawn = f"--problems {data}/dev.jsonl --samples {samples} {ON_DEV}"
+    carry_out(f"partway evaluate {model} --out {result.parent} --name {name} {drawn}", leaves=result)
     return json.loads(result.read_text(encoding="utf-8"))["metrics"]["pass@1"]["value"]
 
 
@@ -66,4 +77,4 @@ def carry_out(command: str, leaves: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -261,29 +261,36 @@ def test_geoquery_is_learned_and_measured_on_the_split_that_is_named(reproduce):
         calls.clear()
 
 
-def test_arms_on_unseen_queries_begin_from_the_step_of_mle_that_dev_chose(tmp_path, monkeypatch):
+@pytest.mark.parametrize("folder", ["geoquery", "geoquery-question"])
+def test_arms_on_geoquery_begin_from_the_step_of_mle_that_dev_chose(tmp_path, monkeypatch, folder):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("subprocess.run", calls := Drawn(better="-32-T0.2"))
-    main_of("geoquery/smollm2.py")("1")
+    main_of("geoquery/smollm2.py")("1", f"data/{folder}")
+    about = folder.replace("geoquery", "geo_smol").replace("-", "_")
     arms = {Path(arm.output_dir).name: arm for arm in map(train_settings, calls.of("train"))}
     assert [(arm.seed, arm.reference_share, arm.self_sampling) for arm in arms.values()] == [
         (1, share, sampling) for share in (0.25, 0.1, 1.0) for sampling in ("none", "fcs", "fcs+pcs")
     ]
-    assert arms["geo_smol_tenth_fcs_s1"].model_name_or_path == "runs/geo_smol_tenth_mle_s1/checkpoint-32"
+    assert arms[f"{about}_tenth_fcs_s1"].model_name_or_path == f"runs/{about}_tenth_mle_s1/checkpoint-32"
+    assert {Path(arm.train_file).parent.name for arm in arms.values()} == {folder}
     for words in calls.of("evaluate"):
         evaluate.command.make_context("evaluate", words[1:])
-    tests = [words for words in calls.of("evaluate") if "data/geoquery/test.jsonl" in words]
+    tests = [words for words in calls.of("evaluate") if f"data/{folder}/test.jsonl" in words]
     assert [words[1] for words in tests] == [f"runs/{name}/checkpoint-32" for name in arms]
 
 
 class Drawn:
-    """Commands that are not carried out; evaluations leave a result, the best where a name says so."""
+    """Commands not carried out: trainings leave checkpoints, evaluations a result, best as `better` says."""
 
     def __init__(self, better: str) -> None:
         self.better, self.calls = better, list[list[str]]()
 
     def __call__(self, command: list[str], check: bool) -> None:
         self.calls.append(words := command[command.index("partway") + 1 :])
+        if words[0] == "train":
+            arm = train_settings(words)
+            for step in range(int(arm.save_steps), arm.max_steps + 1, int(arm.save_steps)):
+                (Path(arm.output_dir) / f"checkpoint-{step}").mkdir(parents=True)
         if "--name" in words:
             out, name = (Path(words[words.index(key) + 1]) for key in ("--out", "--name"))
             stem = f"{name}-T0.2" if "--temperatures" in words else str(name)

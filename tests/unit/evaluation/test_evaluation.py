@@ -42,6 +42,13 @@ def test_metrics_of_known_samples_are_what_they_should_be():
     assert [scores[f"unique{way}"] for way in ("", "_canonical", "_alpha")] == [0.5, 0.4, 0.3]
 
 
+def test_pass_at_1_is_the_share_of_right_ones_among_all_samples_drawn_for_it():
+    samples = (Judged(whole("p", "answer = 7", 4), False, "failed", True, "7"),)
+    right = Judged(whole("p", "answer = 6", 1), True, "passed", True, "6")
+    wrong = Judged(whole("p", "answer = 7", 3), False, "failed", True, "7")
+    assert ProblemResult("p", samples, (right, wrong)).scores([1])["pass@1"] == 0.25
+
+
 def test_true_pass_at_k_counts_no_answer_that_is_right_by_luck():
     samples = (
         Judged(whole("p", "answer = a", 1), True, "passed", True, "6", lucky=False),

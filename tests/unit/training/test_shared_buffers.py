@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from partway import PYTHON, Problem, SolutionBuffer, Verdict, trace
 from partway.buffer import Rules, reference_traces, seed_buffers, write_buffers
+from partway.sample import Sample
 from partway.training.shared_buffers import Buffers
 
 OIL = Problem("oil", "?", 20, "n0 = 2\nn1 = 10\nanswer = n0 * n1")
@@ -50,3 +51,14 @@ def test_a_problem_whose_first_solution_was_imported_is_solved():
     buffers.measure("weak")
     assert buffers.is_solved("weak")
     assert buffers.metrics()["buffer/problems_with_a_solution"] == 2
+
+
+def test_of_equal_samples_the_first_is_new_and_the_others_are_known():
+    buffers = seeded([OIL], Rules())
+    buffers.will_explore([OIL])
+    text = "n0 = 10\nn1 = 2\nanswer = n0 * n1"
+    judged = buffers.consider(Sample("oil", "", text, 5, True), trace(text), step=1)
+    assert [(one.count, one.verdict) for one in judged] == [
+        (1, Verdict.NEW_FULLY_CORRECT),
+        (4, Verdict.KNOWN_FULLY_CORRECT),
+    ]

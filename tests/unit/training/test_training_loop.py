@@ -460,6 +460,20 @@ def test_a_beginning_without_room_does_not_end_the_exploring_of_its_problem(tmp_
     assert trainer.account.ledger.guided == 0
 
 
+def test_a_model_reads_as_many_tokens_as_it_can(tmp_path):
+    trainer = small_trainer(tmp_path / "run", max_steps=1, eval_strategy="no")
+    problem, kept = trainer.train_dataset[0], trainer.kept_targets
+    buffer = trainer.buffers[problem.id]
+    learned = len(kept.of(problem, buffer, [], 1).targets[0]) + len(kept.prompt_of(problem))
+    begun = len(kept.prompt_of(problem)) + len(kept.tokens_of(problem.reference))
+    for length, is_learned in ((learned, True), (learned - 1, False)):
+        kept.context_length = length
+        assert (kept.of(problem, buffer, [], 1) is not None) is is_learned
+    for length, has_room in ((begun + 1, True), (begun, False)):  # room for one more token, or for none
+        kept.context_length = length
+        assert kept.has_room(problem, problem.reference) is has_room
+
+
 def test_references_are_traced_once_on_the_way_into_a_run(tmp_path):
     asked = Counter()
 
