@@ -34,12 +34,13 @@ def main() -> None:
     torch.set_num_threads(1)
     language = language_of({"language": given.language})
     model = load_model(given.model, asking=Asking(language=language))
-    problems = [one for one in load_problems(given.problems, language=language) if one.reference is not None]
     codec = model.codec
-    batch = [
+    learned = [
         Targets.of(codec.prompt(language.question(one)), [[*codec.steps(one.reference), *codec.closing]])
-        for one in problems[: given.batch]
+        for one in load_problems(given.problems, language=language)
+        if one.reference is not None
     ]
+    batch = learned[: given.batch]
     worth = passes.WORTH_SHARING
     each, once = (timed(model, batch, least) for least in (NEVER, worth))
     print(f"ratio {each / once:.2f}")
@@ -54,7 +55,7 @@ def timed(model: LanguageModel, batch: list[Targets], worth_sharing: int) -> flo
     for _ in range(2):
         start, loss = time.process_time(), 0.0
         for one in scorer.losses(model.model, plan, objective("mle")):
-            one.loss.backward()
+            one.loss.backward()  # type: ignore[no-untyped-call]
             loss += one.loss.item()
         taken.append(time.process_time() - start)
         model.model.zero_grad()
