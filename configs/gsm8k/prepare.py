@@ -7,6 +7,7 @@
 - short.jsonl: all of that kind, in the order of that choice.
 - few.jsonl: the same; only the first 100 keep their reference. few_unsolved.jsonl: the others alone.
 - dev_short.jsonl, test_short.jsonl: all problems of dev and test of that kind.
+- two-step/train.jsonl, dev.jsonl, test.jsonl: those of that kind again, as `partway compare` looks for them.
 """
 
 import json
@@ -27,10 +28,12 @@ def main(directory: Path) -> None:
     unsolved = [without_reference(line) for line in short[SHORT_LEARNED:]]
     write(directory / "few.jsonl", short[:SHORT_LEARNED] + unsolved)
     write(directory / "few_unsolved.jsonl", unsolved)
+    (directory / "two-step").mkdir(exist_ok=True)
+    write(directory / "two-step" / "train.jsonl", short)
     for split in ["dev", "test"]:
-        write(
-            directory / f"{split}_short.jsonl", filter(is_short, with_reference(directory / f"{split}.jsonl"))
-        )
+        lines = [*filter(is_short, with_reference(directory / f"{split}.jsonl"))]
+        write(directory / f"{split}_short.jsonl", lines)
+        write(directory / "two-step" / f"{split}.jsonl", lines)
 
 
 def with_reference(path: Path) -> list[str]:

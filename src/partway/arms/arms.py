@@ -32,7 +32,8 @@ OF_THE_COMPARISON = {
 class Arm:
     """A way of learning. `settings` are keys of `partway train`; `of` is the arm whose model it takes.
 
-    `method` is `train`, `rounds` (sample, then train on what is right, several times), or without training
+    `method` is `train`, `rounds` (sample, then train on what is right, several times; the first model samples
+    first, or that of the arm `of`), or without training
     `mix` (with the first weights), `temperatures`, `untrained`, `chance` (no model at all); `ensemble` trains
     the arm whose model it takes once more, with another seed, and draws half of the samples from each.
     `samples_per_problem` is how many samples a problem gets at once, if not as many as the comparison says: a
@@ -59,10 +60,10 @@ class Arm:
         for key in ("samples_per_problem", "rounds", "most_solutions"):
             if (value := getattr(self, key)) is not None and value < 1:
                 raise ConfigError(f"arm {self.name}: {key} is {value}, expected at least 1")
-        if (self.method in OF_ANOTHER) != (self.of is not None):
+        if self.method != "rounds" and (self.method in OF_ANOTHER) != (self.of is not None):
             raise ConfigError(
                 f"arm {self.name}: method {self.method} and `of: {self.of}` do not go together; only "
-                f"{', '.join(OF_ANOTHER)} take the model of another arm"
+                f"{', '.join(OF_ANOTHER)} and rounds take the model of another arm"
             )
 
     @property

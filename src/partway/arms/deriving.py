@@ -8,7 +8,7 @@ from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from partway.arms.experiment import SHARES, TEMPERATURES
+from partway.arms.experiment import SHARES
 from partway.arms.selecting import Contender
 from partway.arms.trials import Problems, Trial, loaded, sampling
 from partway.language import PYTHON
@@ -25,7 +25,7 @@ def candidates(trial: Trial, run: Run | None, problems: Problems) -> tuple[list[
     """What may be chosen, and what one has without choosing; each is measured on dev first."""
     model = trial.experiment.model if run is None else str(run.final)
     if trial.arm.method == "untrained":
-        found = _candidate(trial, problems, "first weights", of_model(model))
+        found = _candidate(trial, problems, "first weights", trial.engine(model))
         return [found], found
     if trial.arm.method == "chance":
         found = _candidate(
@@ -33,10 +33,12 @@ def candidates(trial: Trial, run: Run | None, problems: Problems) -> tuple[list[
         )
         return [found], found
     if trial.arm.method == "ensemble":
-        assert trial.arm.of is not None, "an ensemble is of another arm"
-        parent = trial.of(trial.experiment.arm(trial.arm.of))
+        parent = trial.parent
+        assert parent is not None, "an ensemble is of another arm"
         models = [str(one.run.final) for one in (parent, parent.twin)]
-        found = _candidate(trial, problems, "two models", lambda: Together([of_model(m)() for m in models]))
+        found = _candidate(
+            trial, problems, "two models", lambda: Together([trial.engine(m)() for m in models])
+        )
         return [found], found
     if trial.arm.method == "mix":
         mixes = {
@@ -53,11 +55,11 @@ def candidates(trial: Trial, run: Run | None, problems: Problems) -> tuple[list[
     # pass@1 is then the mean over all samples: a draw of its own at T=0.2 would be the same for all.
     drawn = {
         temperature: _candidate(
-            trial, problems, f"T={temperature:g}", of_model(model), temperature, pass1=False
+            trial, problems, f"T={temperature:g}", trial.engine(model), temperature, pass1=False
         )
-        for temperature in TEMPERATURES
+        for temperature in trial.experiment.temperatures
     }
-    return list(drawn.values()), drawn[0.8]  # the paper's
+    return list(drawn.values()), drawn[min(drawn, key=lambda one: abs(one - 0.8))]  # the paper's
 
 
 def _candidate(
@@ -104,11 +106,6 @@ class Together(Engine):
             for index, samples in zip(asked, engine.complete(own, settings, seed + place), strict=True):
                 drawn[index] += samples
         return drawn
-
-
-def of_model(name: str) -> Callable[[], Engine]:
-    """What makes the engine of a model when it is needed."""
-    return partial(sampling, partial(loaded, name))
 
 
 def _chance(train: Sequence[Problem]) -> Engine:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from partway import registry
 from partway.arms.arms import Arm, load_arms, refuse_shared
@@ -26,8 +26,8 @@ TEMPERATURES = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2)
 RULES = {
     "mix": "WiSE-FT: in place of checkpoints, mixes of the first weights with "
     f"{', '.join(map(str, SHARES))} of the arm's selected model; the last step's place has 0.5",
-    "temperatures": f"temperature: in place of checkpoints, T={', '.join(map(str, TEMPERATURES))} with the "
-    "arm's selected model, also for pass@1, the mean over all samples; the last step's place has 0.8",
+    "temperatures": "temperature: in place of checkpoints, T={temperatures} with the arm's selected model, "
+    "also for pass@1, the mean over all samples; the last step's place has the one nearest to 0.8",
     "rounds": "rounds: steps and samples are divided among them; checkpoints are those of the last round",
     "ensemble": "two models: half of the samples from each; the second is trained as the first, on the same "
     "problems with another seed",
@@ -64,6 +64,8 @@ class Experiment:
     same_problems: bool = False  # all seeds have those of the first
     max_completion_length: int = 120
     model: str = MODEL
+    temperatures: list[float] = field(default_factory=lambda: [*TEMPERATURES])  # of which dev chooses one
+    dtype: Literal["float32", "bfloat16", "float16"] | None = None  # of the weights that draw, but for mixes
     data: Path | None = None  # a folder with other problems than the built-in ones
     difficulty: str = "easy"  # of the built-in ones
     measures_all: bool = False  # also the last step and the best checkpoint for each k
@@ -71,16 +73,7 @@ class Experiment:
     own_metrics: list[str] | None = None  # functions, as package.module:name
 
     def __post_init__(self) -> None:
-        for name in (
-            "train",
-            "dev",
-            "test",
-            "steps",
-            "eval_steps",
-            "dev_samples",
-            "test_samples",
-            "trial_steps",
-        ):
+        for name in "train dev test steps eval_steps dev_samples test_samples trial_steps".split():
             if (value := getattr(self, name)) < 1:
                 raise ConfigError(f"{name} is {value}, expected at least 1")
         refuse_shared(self.settings, "settings of all arms")
@@ -266,7 +259,9 @@ class Experiment:
                 "for all arms; the others have their answer only"
             )
         methods = dict.fromkeys(arm.method for arm in self.arms)
-        return [*rules, *self.remarks(), *(RULES[method] for method in methods if method in RULES)]
+        temperatures = ", ".join(map(str, self.temperatures))
+        told = [RULES[method].format(temperatures=temperatures) for method in methods if method in RULES]
+        return [*rules, *self.remarks(), *told]
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ def _with_reference(trial: Trial, problem: Problem, is_solved: bool) -> Problem:
 
 def _sample(trial: Trial, number: int, model: str, problems: Sequence[Problem]) -> None:
     started = time.perf_counter()
-    sampler = loaded(model)
+    sampler = loaded(model, trial.experiment.dtype)
     temperature = trial.arm.settings.get("temperature", 0.8)  # each method has its own
     plan = trial.plan(samples_per_problem(trial), temperature, pass1=False)
     summary = trial.round_file(number, ".json")

@@ -12,7 +12,7 @@ from partway.arms.arms import Arm
 from partway.arms.experiment import Experiment
 from partway.arms.outcomes import Outcome, Spent
 from partway.arms.selecting import Contender, best, choices
-from partway.arms.trials import Problems, Stage, Tell, Trial, loaded, sampling
+from partway.arms.trials import Problems, Stage, Tell, Trial
 from partway.errors import RunError
 from partway.language.named import settings_of
 from partway.problem import Problem
@@ -47,9 +47,8 @@ def run_arm(experiment: Experiment, arm: Arm, seed: int, directory: Path, tell: 
 
 def taken(trial: Trial, problems: Problems) -> tuple[Run | None, Spent]:
     """The run whose model is taken, and what it spent; of an ensemble also its second model is trained."""
-    if trial.arm.of is None:
+    if (parent := trial.parent) is None:
         return None, Spent()
-    parent = trial.of(trial.experiment.arm(trial.arm.of))
     if trial.arm.method != "ensemble":
         return parent.run, spent_by(parent)
     train(parent.twin, parent.twin.run, problems, own_rate(parent, problems, {}))
@@ -65,8 +64,11 @@ def spent_by(trial: Trial) -> Spent:
 
 def trained(trial: Trial, problems: Problems) -> tuple[Run, Spent]:
     """The arm's finished run, made or completed where it is not finished, and what it spent."""
+    before = Spent()
     if trial.arm.method == "rounds":
         model = trial.experiment.model
+        if (parent := trial.parent) is not None:
+            model, before = str(parent.run.final), spent_by(parent)
         for number in range(1, trial.arm.rounds + 1):
             # Samples of the latest model, but training from the first weights: `train` loads those.
             learned, settings = rounds.prepared(trial, number, model, problems["train"])
@@ -77,7 +79,7 @@ def trained(trial: Trial, problems: Problems) -> tuple[Run, Spent]:
             model = str(run.final)
     else:
         train(trial, trial.run, problems, own_rate(trial, problems, {}))
-    return trial.run, spent_by(trial)
+    return trial.run, before + spent_by(trial)
 
 
 def own_rate(trial: Trial, problems: Problems, of_round: Mapping[str, Any]) -> dict[str, float]:
@@ -142,7 +144,7 @@ def checkpoints(trial: Trial, run: Run, test: Sequence[Problem]) -> list[Contend
             on_dev(summary),
             partial(
                 trial.measured,
-                partial(sampling, partial(loaded, run.final if step == final else run.checkpoint(step))),
+                trial.engine(run.final if step == final else run.checkpoint(step)),
                 run.evaluation_file("test" if step == final else f"test-{step}"),
                 test,
                 plan,

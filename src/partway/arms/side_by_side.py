@@ -98,9 +98,12 @@ def cells_of(experiment: Experiment) -> list[tuple[Arm, int]]:
     return [(arm, seed) for seed in experiment.seeds for arm in experiment.arms]
 
 
-def _waits(experiment: Experiment, arm: Arm, seed: int) -> tuple[bool, bool]:
-    """Whether a cell takes another arm's model, and whether the first seed tries learning rates for it."""
-    return arm.of is not None, seed != experiment.seeds[0] and bool(experiment.tried(arm))
+def _waits(experiment: Experiment, arm: Arm, seed: int) -> tuple[int, bool]:
+    """How many arms a cell stands on, and whether the first seed tries learning rates for it."""
+    below, name = 0, arm.of
+    while name is not None:
+        below, name = below + 1, experiment.arm(name).of
+    return below, seed != experiment.seeds[0] and bool(experiment.tried(arm))
 
 
 def _label(arm: Arm, seed: int) -> str:

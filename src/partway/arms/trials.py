@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,11 +41,11 @@ class Stage:
 Tell = Callable[[Stage], None]
 
 
-def loaded(name: str | Path) -> LanguageModel:
+def loaded(name: str | Path, dtype: str | None = None) -> LanguageModel:
     """The model of that name; torch is imported only now."""
     from partway.models.loading import load_model
 
-    return load_model(name)
+    return load_model(name, dtype=dtype)
 
 
 def sampling(load: Callable[[], LanguageModel]) -> Engine:
@@ -69,6 +70,11 @@ class Trial:
         return replace(self, arm=arm)
 
     @property
+    def parent(self) -> Trial | None:
+        """The arm whose model it takes, with the same seed."""
+        return self.of(self.experiment.arm(self.arm.of)) if self.arm.of is not None else None
+
+    @property
     def twin(self) -> Trial:
         """The same once more, trained with another seed on the same problems."""
         return replace(self, seed=self.seed + TWIN)
@@ -78,6 +84,10 @@ class Trial:
         first = replace(self, seed=self.experiment.seeds[0]).folder
         rates = self.experiment.tried(self.arm)
         return {rate: Run(first.with_name(f"{first.name}-rate{rate:g}")) for rate in rates}
+
+    def engine(self, model: str | Path) -> Callable[[], Engine]:
+        """What makes the engine of a model when it is needed."""
+        return partial(sampling, partial(loaded, model, self.experiment.dtype))
 
     @property
     def run(self) -> Run:

@@ -272,7 +272,14 @@ def test_every_arm_takes_the_learning_rate_that_its_trials_with_the_first_seed_h
     assert spent == {("mle", 4): 280, ("mle", 5): 200, ("grpo", 4): 280, ("grpo", 5): 200}
     assert any("of 0.0001, 0.001, each tried for 40 steps with seed 4" in rule for rule in experiment.rules())
     waits = [_waits(experiment, arm, seed) for arm, seed in cells_of(experiment)]
-    assert waits == [(False, False)] * 2 + [(False, True)] * 2, "the second seed waits for the trials"
+    assert waits == [(0, False)] * 2 + [(0, True)] * 2, "the second seed waits for the trials"
+
+
+def test_an_arm_waits_for_all_arms_that_it_stands_on():
+    mle, rft = Arm("mle", "MLE"), Arm("rft", "RFT", method="rounds", of="mle")
+    hot = Arm("hot", "RFT, temperature", method="temperatures", of="rft")
+    experiment = Experiment((hot, rft, mle))
+    assert [_waits(experiment, arm, 0)[0] for arm in experiment.arms] == [2, 1, 0]
 
 
 def test_learning_rates_may_be_given_for_each_arm(tmp_path):

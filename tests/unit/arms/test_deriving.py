@@ -3,7 +3,7 @@
 import pytest
 from training_cases import apples
 
-from partway.arms import deriving, running
+from partway.arms import deriving, running, trials
 from partway.arms.arms import Arm, shipped_arms
 from partway.arms.experiment import SHARES, TEMPERATURES, Experiment
 from partway.arms.outcomes import Spent
@@ -29,14 +29,17 @@ def asked(monkeypatch):
         return {"pass@1": [score], "pass@20": [score]}
 
     monkeypatch.setattr(Trial, "measured", measured)
-    monkeypatch.setattr(deriving, "loaded", str)
-    monkeypatch.setattr(deriving, "sampling", lambda load: load())
+    for module in (deriving, trials):
+        monkeypatch.setattr(
+            module, "loaded", lambda name, dtype=None: f"{name} {dtype}" if dtype else str(name)
+        )
+        monkeypatch.setattr(module, "sampling", lambda load: load())
     monkeypatch.setattr("partway.arms.mixing.mixed", lambda *models_and_share: models_and_share)
     return asked
 
 
-def chosen(arm: Arm, tmp_path, run: Run | None):
-    experiment = Experiment((arm,), model="first")
+def chosen(arm: Arm, tmp_path, run: Run | None, **settings):
+    experiment = Experiment((arm,), model="first", **settings)
     trial = Trial(experiment, arm, 0, tmp_path, lambda stage: None)
     candidates, default = deriving.candidates(trial, run, PROBLEMS)
     return choices(candidates, default, ["pass@1"], measures_all=True)
@@ -59,6 +62,13 @@ def test_temperatures_are_chosen_on_dev_also_for_pass_1(asked, tmp_path):
     assert (tables[SELECTED].chosen, tables[LAST].chosen) == ("T=0.4", "T=0.8")
     assert [plan.settings.temperature for _, split, plan in asked if split == "test"] == [0.4, 0.8, 0.4]
     assert all(model == str(run.final) and plan.pass1_samples == 0 for model, _, plan in asked)
+
+
+def test_a_comparison_may_name_its_temperatures_and_the_type_of_the_weights_that_draw(asked, tmp_path):
+    arm = shipped_arms()["mle-temperature"]
+    tables = chosen(arm, tmp_path, Run(tmp_path / "tuned"), temperatures=[0.9, 1.5, 2.0], dtype="bfloat16")
+    assert (tables[SELECTED].chosen, tables[LAST].chosen) == ("T=1.5", "T=0.9")
+    assert {model for model, _, _ in asked} == {f"{Run(tmp_path / 'tuned').final} bfloat16"}
 
 
 def test_the_untrained_arm_is_the_first_model_itself(asked, tmp_path):

@@ -38,6 +38,8 @@ learning_rate: 3.0e-4
 selects: pass@10
 max_completion_length: 33
 measures_all: false
+temperatures: [0.9, 1.5]
+dtype: bfloat16
 own_metrics: ["statistics:fmean"]
 settings: {temperature: 0.55}
 steps: 99
@@ -99,6 +101,8 @@ def test_arms_are_measured_as_the_options_and_the_file_say(seen, tmp_path):
     assert (plan.samples, plan.ks, plan.seed, plan.pass1_samples) == (11, (1, 5, 10), 1, 1)
     assert (plan.settings.temperature, plan.settings.max_completion_length) == (0.8, 33)
     assert plan.own_metrics == ("statistics:fmean",)
+    told = (experiment.temperatures, experiment.dtype)
+    assert told == ([0.9, 1.5], "bfloat16"), "test_deriving.py follows these"
 
 
 def test_built_in_problems_are_as_hard_as_the_file_says():

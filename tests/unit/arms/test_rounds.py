@@ -6,7 +6,7 @@ import pytest
 from training_cases import apples
 
 from partway.arms import rounds, running
-from partway.arms.arms import shipped_arms
+from partway.arms.arms import Arm, shipped_arms
 from partway.arms.experiment import Experiment
 from partway.arms.outcomes import Spent
 from partway.arms.rounds import kept_solutions, prepared, samples_per_problem
@@ -118,6 +118,14 @@ def test_every_round_samples_with_the_model_before_it_and_trains_from_the_first_
     assert sampled == [trial.experiment.model, *(str(run.final) for run in runs[:3])]
     assert begun == [(trial.experiment.model, str(run.directory)) for run in runs]
     assert (run, spent) == (runs[-1], Spent(steps=2, samples=1))
+    rft = Arm("rft-of-mle", "RFT", method="rounds", of="mle")
+    experiment = Experiment((shipped_arms()["mle"], rft))
+    trial = Trial(experiment, rft, 0, tmp_path, lambda stage: None)
+    _, spent = running.trained(trial, {"train": [], "dev": []})
+    assert trial.parent is not None
+    assert sampled[-1] == str(trial.parent.run.final), "the first round may have the samples of another arm"
+    assert begun[-1] == (experiment.model, str(trial.run.directory))
+    assert spent == Spent(steps=4, samples=2), "what the other arm took is counted"
 
 
 @pytest.mark.parametrize(("name", "temperature"), [("rft", 0.7), ("star", 0.2)])
@@ -130,7 +138,7 @@ def test_a_round_draws_at_the_arms_temperature(tmp_path, monkeypatch, name, temp
         Evaluation.of((result,), plan).write(summary)
 
     monkeypatch.setattr(Trial, "draw", drawn)
-    monkeypatch.setattr(rounds, "loaded", lambda model: SimpleNamespace(codec=SimpleNamespace(encode=list)))
+    monkeypatch.setattr(rounds, "loaded", lambda *model: SimpleNamespace(codec=SimpleNamespace(encode=list)))
     monkeypatch.setattr(rounds, "sampling", lambda load: load())
     trial = trial_of(name, tmp_path)
     prepared(trial, 1, "no model is needed", [SOLVED])
