@@ -36,6 +36,7 @@ RULES = {
 }
 # What docs/few_references.md recommends where few problems have a solution.
 FEW_REFERENCES = {"preset": "recommended", "spurious": "drop", "solved_share": 0.5}
+COUNTS = ("train", "dev", "test", "steps", "eval_steps", "dev_samples", "test_samples", "trial_steps")
 OWN_LENGTH = 256  # tokens of a solution to a problem that is not built in
 
 
@@ -73,7 +74,7 @@ class Experiment:
     own_metrics: list[str] | None = None  # functions, as package.module:name
 
     def __post_init__(self) -> None:
-        for name in "train dev test steps eval_steps dev_samples test_samples trial_steps".split():
+        for name in COUNTS:
             if (value := getattr(self, name)) < 1:
                 raise ConfigError(f"{name} is {value}, expected at least 1")
         refuse_shared(self.settings, "settings of all arms")
