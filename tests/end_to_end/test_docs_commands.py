@@ -22,8 +22,8 @@ ELSEWHERE = {  # pages whose blocks are run by other tests, or by nobody
     "cli.md": "what --help prints: tests/test_docs.py",
     "extending.md": "tests/test_extending.py",
     "gpus.md": "a GPU; on a simulated one: tests/end_to_end/test_device.py",
-    "experiments.md": "hours, data sets that are not shipped, and commands of earlier versions",
-    "reproduction.md": "hours, data sets that are not shipped; tests/unit/reports/test_shipped_runs.py",
+    "experiments.md": "hours, data sets that are not shipped, and commands of earlier versions; of the shipped runs: "
+    "tests/unit/reports/test_shipped_runs.py",
 }
 NOT_RUN = {  # how a command or an example begins
     "git clone": "the network",
