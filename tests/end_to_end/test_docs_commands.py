@@ -21,9 +21,7 @@ ELSEWHERE = {  # pages whose blocks are run by other tests, or by nobody
     "api.md": "signatures, and examples of docstrings: tests/test_docs.py",
     "cli.md": "what --help prints: tests/test_docs.py",
     "extending.md": "tests/test_extending.py",
-    "gpus.md": "a GPU; on a simulated one: tests/end_to_end/test_device.py",
-    "experiments.md": "hours, data sets that are not shipped, and commands of earlier versions; of the shipped runs: "
-    "tests/unit/reports/test_shipped_runs.py",
+    "experiments.md": "hours, data sets that are not shipped; tests/unit/reports/test_shipped_runs.py",
 }
 NOT_RUN = {  # how a command or an example begins
     "git clone": "the network",
@@ -36,6 +34,8 @@ NOT_RUN = {  # how a command or an example begins
     "partway evaluate --engine": "a server: tests/end_to_end/test_remote.py",
     "partway doctor --engine": "a server: tests/modelservers/test_http_engine.py",
     "partway train config.yaml --model_name_or_path Qwen": "a server: tests/end_to_end/test_servers.py",
+    "partway train configs/modern": "a GPU",
+    "#!/bin/bash\nmake install": "a GPU; on a simulated one: tests/end_to_end/test_device.py",
     "VLLM_SERVER_DEV_MODE=1 vllm": "a GPU",
     "python -m venv vllm-env": "the network",
     "export VLLM_SERVER_DEV_MODE": "a GPU",
