@@ -135,10 +135,10 @@ def _beginnings(text: str, dialect: str, error: str) -> ParsedQuery:
         for length in range(min(len(lines), MAX_LINES), 0, -1):
             beginning = "\n".join(lines[:length]).rstrip().rstrip(",")
             try:
-                tree = tree_of(f"{beginning}\nSELECT 1", dialect)
-            except SolutionError:
+                steps = tuple(_steps(tree_of(f"{beginning}\nSELECT 1", dialect), dialect))
+            except SolutionError:  # does not parse, or cannot be spelled
                 continue
-            return ParsedQuery(tuple(_steps(tree, dialect))[:-1], error)
+            return ParsedQuery(steps[:-1], error)
     return ParsedQuery((), error)
 
 

@@ -70,6 +70,7 @@ def test_a_comma_between_tables_stays_a_comma():
         ("WITH t1 AS (\n  SELECT 1\n),\nt2 AS (\n  SELECT", 1),
         ("\n".join(STEPS) + "\nSELECT 1", 3),
         ("Let us see.", 0),
+        ("WITH t1 AS (SELECT 1),\nt2 AS (SELECT * FROM (SELECT 2) AS t(x))\nSELECT 1", 1),  # no such alias
     ],
 )
 def test_a_text_that_does_not_parse_keeps_its_good_beginning(text, count):
