@@ -141,7 +141,7 @@ def unrendered(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def no_pngs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures are drawn as SVG only, which is what a page shows: painting takes longer."""
-    monkeypatch.setattr("partway.reports.writing._save_png", lambda figure, path: path.touch())
+    monkeypatch.setattr("runreports.writing._save_png", lambda figure, path: path.touch())
 
 
 @pytest.fixture(scope="session")

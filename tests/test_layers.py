@@ -36,16 +36,16 @@ AROUND = {
     "written": {"undertest"},
     "measuring": set(),
     "replay": {"measuring"},
-    "reports": {"measuring"},
-    "runexplorer": {"reports"},  # a package of its own beside this one
-    "arms": {"measuring", "reports", "rewards", "tracking"},
-    "demo": {"arms", "data", "reports", "storyproblems"},
+    "runreports": {"measuring"},  # a package of its own beside this one
+    "runexplorer": {"runreports"},  # a package of its own beside this one
+    "arms": {"measuring", "rewards", "runreports", "tracking"},
+    "demo": {"arms", "data", "runreports", "storyproblems"},
 }
 # In a copy from which one was taken away (tests/cases/removable.py), the others.
 HERE = {folder: needs for folder, needs in AROUND.items() if folder != os.environ.get("PARTWAY_WITHOUT")}
 WITH_TORCH = {"models", "learning", "sampling", "objectives", "training"}
 WITH_TORCH |= {"confidence", "modelservers", "tracking", "replay", "shortcuts", "smollm2", "arms", "adapters"}
-BESIDE = ("mathdata", "modelservers", "runexplorer")  # packages that add to this one, too
+BESIDE = ("mathdata", "modelservers", "runexplorer", "runreports")  # packages that add to this one, too
 MODULES = sorted(path for one in (PACKAGE.name, *BESIDE) for path in (PACKAGE.parent / one).rglob("*.py"))
 
 
@@ -127,7 +127,7 @@ def test_the_method_is_small():
 def test_all_folders_together_stay_small():
     """With all that is around the method; what is added is paid for by what goes: this may only fall, too."""
     lines = sum(len(source(path).splitlines()) for path in PACKAGE.rglob("*.py"))
-    assert lines <= 26_940
+    assert lines <= 24_000
 
 
 def test_no_two_files_share_a_name_but_parts_and_a_command_and_what_it_calls():

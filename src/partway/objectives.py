@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Objective(ABC):
     """A loss of one problem's targets; its fields are its parameters, which `objective_args` sets.
 
-    `label` is its name in tables and figures, `colours` are names in `reports.theme` by kind of
+    `label` is its name in tables and figures, `colours` are names in `runreports.theme` by kind of
     self-sampling, and `meaning` is a sentence for the report. `couples` says whether the weight of one target
     in the gradient depends on the log-probs of the others; if not, the loss is linear in them. True is right
     for any loss and costs forward passes for buffers that do not fit one pass.

@@ -86,7 +86,9 @@ def _serve(explorer: Explorer, host: str, port: int, opens: bool, *, quiet: bool
         from runexplorer.guard import Door
         from runexplorer.server import serve
     except ModuleNotFoundError as error:
-        if (error.name or "").startswith("partway"):  # a mistake of ours, which no installation mends
+        if (error.name or "").startswith(
+            ("partway", "run")
+        ):  # a mistake of ours, which no installation mends
             raise
         raise ConfigError(
             f"the page needs {error.name}, which is not installed; try pip install 'partway[explore]',"

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import partway.reports
+import runreports
 from partway.errors import ConfigError
 from partway.files import atomic_directory
 from partway.runs import Row, Run
@@ -21,7 +21,7 @@ from runexplorer.overview import Entry
 STATIC = Path(__file__).parent / "static"
 # The files of the page, by the names under which it asks for them.
 FILES = {name: STATIC / name for name in ("index.html", "app.css", "search.js", "charts.js", "app.js")}
-FILES["trace_html.css"] = Path(partway.reports.__file__).parent / "trace_html.css"
+FILES["trace_html.css"] = Path(runreports.__file__).parent / "trace_html.css"
 PROBLEMS_PER_FILE = 20  # one file each would be thousands, one for all would take long to open
 MOST_IN_REPORT = 2_000  # problems, of which a copy takes seconds; `partway explore --export` copies more
 

@@ -13,10 +13,10 @@ from partway.errors import CodeError, clipped
 from partway.language import Failure, Language, Trace
 from partway.language.language import form_of
 from partway.problem import Problem
-from partway.reports.trace_html import KnownStates, deviation
 from partway.runs import Row
 from partway.solution import EMPTY, Solution
 from runexplorer.run_parts import sampled_text, traced
+from runreports.trace_html import KnownStates, deviation
 from straightline import canonical
 
 RIGHT = {Verdict.NEW_FULLY_CORRECT, Verdict.KNOWN_FULLY_CORRECT}

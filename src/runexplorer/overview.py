@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from partway.buffer import Verdict
 from partway.cli.options import counted
-from partway.reports.averages import pooled_shares, thinned
-from partway.reports.summaries import Curve, curves_of, passes_in
 from partway.runs import Row
 from runexplorer.run_parts import Counts, Listed, RunReader, Score, counts_of
+from runreports.averages import pooled_shares, thinned
+from runreports.summaries import Curve, curves_of, passes_in
 
 STANDING = ("fcs", "pcs", "doubted", "found", "drawn", "passed")  # Counts, then Score
 MOST_POINTS = 200

@@ -17,12 +17,12 @@ from partway.language import Language
 from partway.language.named import Unread
 from partway.problem import Problem
 from partway.registry import refused
-from partway.reports.buffer_html import unshown_tests
-from partway.reports.trace_html import KnownStates
 from partway.runs import Row
 from partway.solution import Solution
 from runexplorer.known import KnownSolutions, SampleGroup, drawn, spelled
 from runexplorer.run_parts import traced
+from runreports.buffer_html import unshown_tests
+from runreports.trace_html import KnownStates
 
 MAX_TYPED_STEPS = 200  # each is shown with its state: a page of more is slow, and not read
 

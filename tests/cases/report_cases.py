@@ -25,8 +25,8 @@ SPANS = ("exploring", "executing", "learning", "evaluating", "saving", "other")
 
 def leave_unpainted(patch: pytest.MonkeyPatch) -> None:
     """Figures are laid out but not painted, which takes most of the time of a report."""
-    patch.setattr("partway.reports.writing._save_png", lambda figure, path: path.touch())
-    patch.setattr("partway.reports.writing._svg", lambda figure: "<svg></svg>")
+    patch.setattr("runreports.writing._save_png", lambda figure, path: path.touch())
+    patch.setattr("runreports.writing._svg", lambda figure: "<svg></svg>")
 
 
 def apples(count: int, seed: int = 0) -> list[Problem]:

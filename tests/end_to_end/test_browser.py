@@ -340,7 +340,7 @@ def test_on_a_phone_list_and_problem_take_turns(visit, address, pictures):
 
 @pytest.fixture(scope="module")
 def report(trained: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> str:
-    reports = pytest.importorskip("partway.reports", reason="there are no reports")
+    reports = pytest.importorskip("runreports", reason="there are no reports")
     pytest.importorskip("matplotlib", reason="the extra 'plots' is not installed")
     return f"file://{reports.write_report(list(trained), tmp_path_factory.mktemp('report'))}"
 

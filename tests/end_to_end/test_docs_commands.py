@@ -21,7 +21,7 @@ ELSEWHERE = {  # pages whose blocks are run by other tests, or by nobody
     "api.md": "signatures, and examples of docstrings: tests/test_docs.py",
     "cli.md": "what --help prints: tests/test_docs.py",
     "extending.md": "tests/test_extending.py",
-    "experiments.md": "hours, data sets that are not shipped; tests/unit/reports/test_shipped_runs.py",
+    "experiments.md": "hours, data sets that are not shipped; tests/runreports/test_shipped_runs.py",
 }
 NOT_RUN = {  # how a command or an example begins
     "git clone": "the network",
@@ -49,7 +49,7 @@ NOT_RUN = {  # how a command or an example begins
     "partway compare arms.yaml": "minutes: tests/end_to_end/test_compare_command.py",
     "partway explore runs/first\n": "waits for a browser: tests/end_to_end/test_explore_command.py",
     "partway explore runs/first runs/few": "waits for a browser: tests/end_to_end/test_explore_command.py",
-    "partway browse": "waits for keys: tests/unit/reports/test_browse.py",
+    "partway browse": "waits for keys: tests/runreports/test_browse.py",
     "partway data sql": "a data set that is not shipped: tests/end_to_end/test_sql_commands.py",
     "partway train configs/geoquery": "a data set that is not shipped: tests/end_to_end/test_sql_commands.py",
     "partway evaluate runs/geo_tiny": "a data set that is not shipped: tests/end_to_end/test_sql_commands.py",

@@ -11,9 +11,9 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 from partway.cli import app
 from partway.demo.storyproblems import generate_problems
 from partway.models.loading import load_model
-from partway.reports.wording import program_in
 from partway.solution import Solution
 from partway.training import SelfSamplingConfig, SelfSamplingTrainer
+from runreports.wording import program_in
 
 trl = pytest.importorskip("trl", reason="TRL is not installed; make test-integrations")
 

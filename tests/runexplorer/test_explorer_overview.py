@@ -6,8 +6,8 @@ from report_cases import write_run
 
 from partway.buffer import Rules, seed_buffers
 from partway.problem import Problem
-from partway.reports.writing import read_study, write_explorer
 from runexplorer.explorer import Explorer
+from runreports.writing import read_study, write_explorer
 
 RIGHT = {"eggs": [("answer = 4\n", 6)], "cats": [("answer = 0\n", 6)]}
 LUCK = Problem("luck", "50 pens in 5 boxes. How many in one?", 10, "n0 = 50\nn1 = 5\nanswer = n0 / n1")

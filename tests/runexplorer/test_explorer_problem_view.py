@@ -14,11 +14,11 @@ from partway.language import PYTHON, Failure, PythonLanguage, Trace, trace
 from partway.language.named import language_of
 from partway.measuring.journal import keep_problems
 from partway.problem import Problem
-from partway.reports.trace_html import KnownStates
 from partway.solution import Solution
 from runexplorer.explorer import Explorer
 from runexplorer.problem_view import answer_of, tree_of
 from runexplorer.run_parts import sampled_text
+from runreports.trace_html import KnownStates
 from straightline import canonical
 
 TIMEOUT = Failure("timeout", "took more than 1 s", 1)

@@ -255,7 +255,7 @@ def test_the_page_never_makes_markup_of_text():
 
 
 def test_the_style_sheet_has_a_colour_for_every_hue():
-    from partway.reports.trace_html import HUES
+    from runreports.trace_html import HUES
 
     styles = FILES["trace_html.css"].read_text()
     assert {int(n) for n in re.findall(r"^ +\.hue-(\d)", styles, re.MULTILINE)} == set(range(HUES))

@@ -196,7 +196,7 @@ def test_a_module_that_fails_when_imported_says_how(tmp_path: Path, monkeypatch:
 
 
 def test_labels_and_colours_are_read_without_torch() -> None:
-    code = "import sys, partway.reports.theme; sys.exit('torch' in sys.modules)"
+    code = "import sys, runreports.theme; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

@@ -17,7 +17,7 @@ from partway.errors import ProblemError
 if TYPE_CHECKING:
     from partway.arms.experiment import Experiment
     from partway.arms.outcomes import Outcome
-    from partway.reports.number_tables import Cell, Column
+    from runreports.number_tables import Cell, Column
 
 logger = logging.getLogger(__name__)
 COUNT = click.IntRange(min=1)
@@ -120,7 +120,7 @@ def run_comparison(
     logger.info("%s: each is measured on %s", names, counted(experiment.test, "test problem"))
     from partway.arms.side_by_side import arms_at_once, run_arms
     from partway.arms.tables import write_comparison
-    from partway.reports.writing import read_study, write_study
+    from runreports.writing import read_study, write_study
 
     outcomes = run_arms(experiment, out, jobs or arms_at_once(), quiet)
     logger.info("drawing the figures and the page of %s", counted(len(outcomes), "run"))

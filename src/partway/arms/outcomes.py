@@ -12,8 +12,8 @@ from partway.arms.selecting import SELECTED, Choice
 from partway.evaluation import Estimate
 from partway.evaluation.results import metric_estimates
 from partway.measuring.paired import gain_estimates
-from partway.reports.summaries import curves_of, work_of
 from partway.runs import Run
+from runreports.summaries import curves_of, work_of
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from partway.reports.summaries import passes_in
 from passatk import Scores
+from runreports.summaries import passes_in
 
 LARGEST = f"pass@{sys.maxsize}"  # nearest to it is the largest k that dev has
 SELECTED, LAST, BEST_PER_K = "selected", "last", "best_per_k"

@@ -15,12 +15,12 @@ from partway.cli.options import counted
 from partway.evaluation import Estimate
 from partway.files import atomic_writer
 from partway.measuring.chance import best_above
-from partway.reports.example import example_of
-from partway.reports.number_tables import Cell, Column, Table, to_html
-from partway.reports.page import document, example_section, section_html
-from partway.reports.sections import SECTIONS
-from partway.reports.story import judgement
-from partway.reports.study import Study
+from runreports.example import example_of
+from runreports.number_tables import Cell, Column, Table, to_html
+from runreports.page import document, example_section, section_html
+from runreports.sections import SECTIONS
+from runreports.story import judgement
+from runreports.study import Study
 
 MOST_TOLD = 4  # arms whose gains are told in words
 TITLES = {

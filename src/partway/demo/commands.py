@@ -126,8 +126,8 @@ def show_example(outcomes: Sequence[Outcome]) -> None:
     from partway.arms.outcomes import of_arm
     from partway.cli.trace_tables import Shown, show, show_against
     from partway.language import trace
-    from partway.reports.example import example_of
-    from partway.reports.writing import read_study
+    from runreports.example import example_of
+    from runreports.writing import read_study
 
     runs = [of_arm(outcomes, name)[0].run for name in ("fcs+pcs", "mle")]
     directories = [str(run.directory) for run in runs if run is not None]

@@ -16,10 +16,10 @@ from partway.data import commands as data
 from partway.measuring import commands as evaluate
 from partway.problem import Problem
 from partway.problems import load_problems, write_problems
-from partway.reports.buffer_command import command as buffer
-from partway.reports.commands import report
 from partway.training import SelfSamplingConfig
 from partway.training.config import config_of
+from runreports.buffer_command import command as buffer
+from runreports.commands import report
 
 CONFIGS = Path(__file__).parents[3] / "configs"
 NAMED_STUDY = r"(?:configs/reproduce\.py\s+|make reproduce-)([a-z0-9-]+)"

@@ -21,12 +21,12 @@ from partway.models.engine import SamplingSettings
 from partway.models.prompts import Asking
 from partway.models.tiny import build_tiny_model
 from partway.problems import load_problems
-from partway.reports.trace_html import Card, cards_html
 from partway.sample import Request
 from partway.sampling.local_engine import LocalEngine
 from partway.solution import EMPTY
 from partway.sql.row_sets import text_of
 from partway.sql.sql import SQLLanguage
+from runreports.trace_html import Card, cards_html
 
 TABLES = """
 CREATE TABLE state (name TEXT PRIMARY KEY, area REAL, people INT);
