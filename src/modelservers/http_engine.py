@@ -241,7 +241,7 @@ class HttpEngine(Engine):
 
     def _tokens_of(self, tokens: Sequence[int], length: int) -> int:
         """How many tokens it takes to write so many characters."""
-        # Characters are no sums over tokens: several tokens may spell one, so beginnings are decoded.
+        # Several tokens may spell one character, so beginnings are decoded.
         assert self.codec is not None, "who has tokens has a codec"
         decode = self.codec.decode
         return bisect_left(range(len(tokens)), length, key=lambda n: len(decode(tokens[:n])))

@@ -4,7 +4,7 @@
     ├── SolutionError      text that is not a solution
     ├── ProblemError       a problem, or a file of problems, that cannot be used
     ├── ConfigError        an unknown key, a wrong type, an impossible combination
-    │   └── CodeError      code that a setting names and that is not there, or not to be run
+    │   └── CodeError      code that a setting names and that is missing, or must not run
     ├── ModelError         a model or tokenizer that cannot be loaded or used
     ├── EngineError        a remote model that does not answer as it should
     ├── RunError           a run directory that cannot be written, read or resumed
@@ -39,7 +39,7 @@ class ConfigError(PartwayError):
 
 
 class CodeError(ConfigError):
-    """Code that a setting names and that cannot be imported, or is not to be."""
+    """Code that a setting names and that cannot be imported, or must not be."""
 
 
 class ModelError(PartwayError):
@@ -69,7 +69,7 @@ def one_line(said: object, lines: int | None = None) -> str:
 
 
 def visible(text: str, kept: str = "\n") -> str:
-    r"""Text of others with what a terminal would act on spelled out, but for the `kept` signs.
+    r"""A text with its control characters spelled out, except `kept` ones, so that no terminal acts on them.
 
     >>> visible("n0 = '\x1b[2J'\nn1 = 2")
     "n0 = '\\x1b[2J'\nn1 = 2"
@@ -101,7 +101,7 @@ def clipped(text: str, most: int = 200) -> str:
 
 
 def suggestion(word: str, words: Iterable[str], cutoff: float = 0.6) -> str:
-    """The question whether the nearest of `words` was meant; nothing if none is near.
+    """Asks whether the nearest of `words` was meant; an empty text if none is near.
 
     >>> suggestion("fsc", ["none", "fcs"])
     "; did you mean 'fcs'?"

@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-LARGEST_JSON = 64 * 1024 * 1024  # bytes of a file; a larger one is not what was meant
-LARGEST_YAML = 256 * 1024  # its reader takes a second for as much
+LARGEST_JSON = 64 * 1024 * 1024  # bytes; a larger file is not one of ours
+LARGEST_YAML = 256 * 1024  # bytes; PyYAML takes a second to read them
 
 
 class Unreadable(ValueError):
-    """Why a text cannot be taken as a value."""
+    """A text cannot be read as a value; the message says why."""
 
 
 @contextmanager
@@ -137,7 +137,7 @@ def parse_yaml(text: str) -> Any:
     Traceback (most recent call last):
     partway.files.Unreadable: line 2 gives 'seed' again; keep one of the two
     """
-    import yaml  # here, because `partway --help` reads none
+    import yaml  # here: `partway --help` does without it
 
     try:
         loader = yaml.SafeLoader(text)
@@ -146,7 +146,7 @@ def parse_yaml(text: str) -> Any:
         return None if node is None else loader.construct_document(node)
     except Unreadable:
         raise
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # such as what only looks like a date
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # such as a date that does not exist
         raise Unreadable(f"not YAML ({' '.join(str(error).split())})") from None
 
 

@@ -17,7 +17,7 @@ from partway.solution import Solution
 class Problem:
     """A question x, its answer z* and, unless supervision is weak, a reference solution y*, also as text.
 
-    `context` is what programs run against, if the language has them run against something: a database, say.
+    `context` is what programs run against in some languages: a database, tests.
 
     >>> Problem("oil", "10 ml for each of 2 wheels?", 20, "n0 = 10\\nanswer = n0*2").reference.steps
     ('n0 = 10', 'answer = n0 * 2')
@@ -77,7 +77,7 @@ def problem_line(problem: Problem) -> str:
 
 
 def _as_float(number: Any) -> float:
-    """An exact number of another kind than JSON has; answers are compared with a tolerance anyway."""
+    """A Fraction or a Decimal, which JSON lacks, as a float: answers are compared with a tolerance."""
     if isinstance(number, Decimal | Fraction):
         return float(number)
     raise TypeError(f"{type(number).__name__} is not a plain value")

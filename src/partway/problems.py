@@ -67,7 +67,7 @@ def load_problems(
 ) -> list[Problem]:
     """The problems of a file, a data set of the Hub, a pandas or Hugging Face table, or a list of dicts.
 
-    `columns` says where question, answer, solution, context and id are, if the layout is none that is known.
+    `columns` says where question, answer, solution, context and id are, if the layout is not a known one.
 
     >>> load_problems([{"question": "10 ml for each of 2 wheels?", "answer": "20 "}])[0].answer
     20

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from partway.errors import CodeError, ConfigError, one_line, suggestion
 
-_refusal: Callable[[str], None] | None = None  # who is told of code that is not imported; None: it is
+_refusal: Callable[[str], None] | None = None  # is told of code that is not imported; None: all code is
 
 
 def imported(path: str, key: str) -> Any:
@@ -62,7 +62,7 @@ def code_refused(say: Callable[[str], None]) -> Iterator[None]:
 
 
 def is_refused(path: str, key: str) -> bool:
-    """Whether what the setting `key` points at with `path` must not be imported; if so, that is told."""
+    """Whether what the setting `key` points at with `path` must not be imported; then the user is told."""
     if _refusal is None:
         return False
     _refusal(f"{key} is {path!r}")
@@ -140,7 +140,7 @@ def parts(kind: Kind) -> dict[str, Part]:
 
 
 def missing_parts() -> str:
-    """The end of a message to somebody who looks in vain: which folders were taken away."""
+    """The end of an error message: which folders were deleted."""
     gone = _found()[1]  # entry points that lead nowhere
     return f"; not here: {', '.join(gone)}" if gone else ""
 

@@ -36,7 +36,7 @@ class Request:
         log_prob: float | None = None,
         drafted: int = 0,
     ) -> Sample:
-        """An answer to it: `count` equal completions."""
+        """`count` equal completions that answer this request."""
         prefix = self.prefix.text
         return Sample(self.problem.id, prefix, completion, count, finished, tuple(tokens), log_prob, drafted)
 
@@ -67,12 +67,12 @@ class Sample:
 
     @property
     def written(self) -> str:
-        """The beginning it went on from, if any, and what was drawn after it."""
+        """The prefix, if any, and the completion after it."""
         return f"{self.prefix}\n{self.completion}" if self.prefix else self.completion
 
     @property
     def text(self) -> str:
-        """What of it is run and judged."""
+        """The part of it that is run and judged."""
         return traced_text(self.prefix, self.completion, self.finished)
 
     @property
@@ -82,7 +82,7 @@ class Sample:
 
 
 def traced_text(prefix: str, completion: str, finished: bool) -> str:
-    """What of a sample is run: its prefix and its completion, without the last line if that was cut off.
+    """The part of a sample that is run: prefix and completion, without a last line that was cut off.
 
     A line cut off by length may run all the same: `n0 = 12` was perhaps to become `n0 = 120`.
 

@@ -1,4 +1,4 @@
-"""Means over runs and problems with 95% intervals, the same ones behind every table, page and file.
+"""Means over runs and problems with 95% intervals, the same ones in every table, page and file.
 
 Of one or two runs an interval is over problems: that of a bootstrap with resamples without end, from the
 moments of the scores, so that no digit hangs on a draw. From three runs up it is over trainings: Student's,

@@ -94,7 +94,7 @@ def own_rewards(path: str, problem: Problem, texts: Sequence[str]) -> list[float
     """What a function with the signature of TRL's rewards says of texts that are to solve a problem.
 
     Beside `prompts` and `completions` it gets `answer`, `solution` and the other columns of the problem's
-    row, a list for each. None is no reward, and such a sample is not learned from.
+    row, a list for each. A sample whose reward is None is not learned.
     """
     solution = None if problem.reference is None else problem.reference.text
     columns = {**problem.meta, "answer": problem.answer, "solution": solution}

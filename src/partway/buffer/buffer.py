@@ -21,7 +21,7 @@ from partway.solution import EMPTY, Solution
 Kind = Literal["fully_correct", "partially_correct"]
 
 KINDS: tuple[Kind, ...] = ("fully_correct", "partially_correct")
-EVIDENCE = 3  # solutions from which the length is learned, for a problem without a reference
+EVIDENCE = 3  # solutions that set the longest length, for a problem without a reference
 
 
 class SolutionBuffer:
@@ -44,15 +44,15 @@ class SolutionBuffer:
         self.problem = problem
         self.rules = rules
         self.language = language
-        self.max_length: int | None = None  # the reference's, or what evidence says
-        # Of solutions, while there is no evidence; a reference is one.
+        self.max_length: int | None = None  # the reference's; without one, see `_revise_length`
+        # Bounds solutions until `max_length` is known.
         self.usual_length = rules.length_limit if problem.reference is None else None
         # A kept solution is the leaf of its path in M, so B holds leaves and no steps of its own.
         self.prefixes = KnownPrefixes()  # M
         self._fully_correct: dict[Prefix, int] = {}  # B: leaf -> training step at which it was found
         self._partially_correct: dict[Prefix, int] = {}
         self._flags: dict[Prefix, str] = {}  # why a rule did not trust what it let pass
-        self._doubts: Mapping[Solution, str] | None = None  # that, and what rules say since; None: not asked
+        self._doubts: Mapping[Solution, str] | None = None  # flags and reviews; None: ask again
 
     @classmethod
     def seeded(
@@ -103,7 +103,7 @@ class SolutionBuffer:
         kept[leaf] = step
         if candidate.doubt:
             self._flags[leaf] = candidate.doubt
-        self._doubts = None  # one more solution may change what rules say about the others
+        self._doubts = None  # the new solution may change what rules say about the others
         if self.rules.max_solutions is not None and len(self) > self.rules.max_solutions:
             self._forget_oldest()
         if candidate.is_whole:
@@ -114,7 +114,7 @@ class SolutionBuffer:
         if self._partially_correct:
             del self._partially_correct[next(iter(self._partially_correct))]
         else:
-            # The first one is the reference, which stays; without one it may be the luckiest, and goes.
+            # The reference comes first and stays. Without one, the first may be right by luck, and goes.
             first = 0 if self.problem.reference is None else 1
             del self._fully_correct[list(self._fully_correct)[first]]
         leaves = [leaf for kept in self._kept for leaf in kept]
@@ -123,12 +123,12 @@ class SolutionBuffer:
         self.prefixes.keep_only(leaves)
 
     def _revise_length(self, length: int) -> None:
-        """The length that solutions may have: the reference's; without one, never set by a single sample."""
+        """Set the longest length: the reference's; without one, that of the third-shortest solution."""
         if self.problem.reference is not None:
             if self.max_length is None:  # the reference is the first solution that a buffer considers
                 self.max_length = length
             return
-        # The third-shortest: two lucky short programs do not shut out the ordinary ones.
+        # Not the shortest: two short programs that are right by luck would shut out ordinary ones.
         lengths = sorted(leaf.length for leaf in self._fully_correct if leaf not in self._flags)
         if len(lengths) >= EVIDENCE:
             self.max_length = min(lengths[EVIDENCE - 1], self.usual_length or lengths[EVIDENCE - 1])
@@ -168,9 +168,9 @@ class SolutionBuffer:
     @property
     def doubts(self) -> Mapping[Solution, str]:
         """Kept solutions that a rule from outside does not trust, and why."""
-        if self._doubts is None:  # every learning step asks, and a review may take long
+        if self._doubts is None:  # kept, because every learning step asks and a review may take long
             found = {leaf.solution: reason for leaf, reason in self._flags.items()}
-            with suppress(ConfigError):  # of a rule that is not here, or not to be run, this is known
+            with suppress(ConfigError):  # a rule that is missing, or must not run, only has its flags
                 for one in self.rules.added_rules:
                     found.update(one.review(self))
             self._doubts = found

@@ -44,7 +44,7 @@ class Verdict(StrEnum):
 
     @property
     def words(self) -> str:
-        """What it is called wherever people read it."""
+        """Its name in tables and pages."""
         return self.replace("_", " ")
 
     @property
@@ -54,7 +54,7 @@ class Verdict(StrEnum):
 
     @property
     def is_optional(self) -> bool:
-        """Whether only a rule from outside gives this verdict, so that it is shown where it occurs."""
+        """Whether only rules from outside give this verdict; it is shown only where it occurs."""
         return self is Verdict.SPURIOUS
 
 
@@ -70,7 +70,7 @@ class Candidate(NamedTuple):
     length: int  # of what would be kept: all steps, or those of a beginning
     is_whole: bool = True
     ends: tuple[State, ...] | None = None  # where a beginning may end, if not at every state; others are ""
-    instead: Verdict | None = None  # on a right solution that is not kept, unless a beginning of it is
+    instead: Verdict | None = None  # of a right solution that is too long, if no beginning of it is kept
     doubt: str = ""  # why a rule that lets it pass does not trust it
 
     def beginnings(self, instead: Verdict | None = None) -> Candidate:
@@ -82,7 +82,7 @@ Rule: TypeAlias = "Callable[[Candidate, Known], Candidate | Verdict]"
 
 
 def executable(candidate: Candidate, known: Known) -> Candidate | Verdict:
-    """Something of it runs.
+    """At least one of its steps runs.
 
     >>> executable(*example("n0 = 10 /"))
     <Verdict.NOT_EXECUTABLE: 'not_executable'>
@@ -237,7 +237,7 @@ def _is_duplicate(candidate: Candidate, known: Known) -> bool:
 
 @dataclass(frozen=True)
 class AddedRule:
-    """A rule from outside: it goes before the one of `RULES` that is called `before`, and passes references.
+    """A rule from outside, put before the one of `RULES` that is named `before`; it must let references pass.
 
     `review` sees the kept solutions together and says which of them it does not trust, and why.
     """
@@ -311,7 +311,7 @@ shared_rules = lru_cache(maxsize=64)(Rules)  # a hundred thousand buffers, one s
 def example(
     text: str, rules: Rules | None = None, length: int | None = None, is_whole: bool = True
 ) -> tuple[Candidate, Known]:
-    """What the examples above show to a rule: a sample, and a buffer that knows one solution."""
+    """The arguments of a rule in the examples above: a sample, and a buffer that knows one solution."""
     from partway.buffer.buffer import SolutionBuffer
     from partway.language import trace
 

@@ -13,7 +13,7 @@ from partway.errors import ProblemError, shown
 from partway.language import PYTHON, Language, Trace
 from partway.problem import Problem
 
-USUAL_LENGTH = 0.9  # the quantile of the references' lengths that bounds solutions without one at first
+USUAL_LENGTH = 0.9  # the share of references that are no longer than solutions may be without one
 
 
 def seed_buffers(
@@ -51,7 +51,7 @@ def reconsider(buffers: Mapping[str, SolutionBuffer], rows: Iterable[Mapping[str
         if row["id"] in buffers
         for solution in row["solutions"]
     ]
-    saved.sort(key=lambda entry: entry[0])  # as found: many a beginning is right by an earlier solution
+    saved.sort(key=lambda entry: entry[0])  # as found: a beginning may be right by an earlier solution
     if not saved:
         return Counter()
     traces = buffers[saved[0][1]].language.trace_all([(buffers[id].problem, text) for _, id, text in saved])
@@ -64,7 +64,7 @@ def reconsider(buffers: Mapping[str, SolutionBuffer], rows: Iterable[Mapping[str
         verdicts.update(verdict for verdict, *_ in judged)
         verdicts[Verdict.INCORRECT] -= len(again)  # they are counted when they are judged for the last time
         pending = again
-    return +verdicts  # without verdicts that nothing got
+    return +verdicts  # drops verdicts with a count of 0
 
 
 def _checked(row: Any) -> Mapping[str, Any]:

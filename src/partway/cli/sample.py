@@ -83,7 +83,7 @@ Solve = Callable[["Problem"], list[tuple["Sample", "Trace"]]]
 )
 @AS_JSON
 def command(show: int, as_json: bool, **options: Any) -> None:
-    """Let a model write solutions to questions, and show how often it writes each, and what that does.
+    """Let a model write solutions to questions, and show how often it writes each and what each does.
 
     MODEL is a directory in Hugging Face's layout, a run of partway train, a name on the Hub, or smollm2.
     Equal solutions are shown once, the most frequent first. Without QUESTION, questions are read line by line

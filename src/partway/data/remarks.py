@@ -1,4 +1,4 @@
-"""What is odd about problems as a whole: no references, or answers that begin with a number but are text."""
+"""Remarks about problems as a whole: no references, or answers that begin with a number but are text."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class EvaluationPlan:
                 raise ConfigError(
                     f"k is {k}, expected 1 to {self.samples}, the number of samples; draw more samples"
                 )
-        # Only now that given ones were checked: `(1, 200)` of 100 samples is a mistake, no wish for less.
+        # After the check above: `(1, 200)` of 100 samples is a mistake, not a wish for fewer.
         ks = self.ks or tuple(k for k in (*USUAL_KS, self.samples) if 0 < k <= self.samples)
         object.__setattr__(self, "ks", tuple(sorted(set(ks))))
         metrics = *self.language.metrics, *self.own_metrics

@@ -65,7 +65,7 @@ class Judged:
 
 
 def whole(problem: str, text: str, count: int = 1) -> Sample:
-    """So many samples that have a text, all of which was run."""
+    """`count` samples with this text, which was run as a whole."""
     return Sample(problem, "", text, count, finished=True)
 
 

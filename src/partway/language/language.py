@@ -144,7 +144,7 @@ class Language(Protocol):
         )
 
     def flaw(self, problem: Problem) -> str | None:
-        """Why no solution of a problem can be checked; None if it can."""
+        """Why solutions of a problem cannot be checked; None if they can."""
         return None
 
     def form(self, solution: Solution, dedup: Dedup) -> Solution:
@@ -156,11 +156,11 @@ class Language(Protocol):
         return problem.question
 
     def fitted(self, context_length: int, prompt: Callable[[str], Sequence[int]]) -> Self:
-        """The language that shortens, where it can, what a model reads: `prompt` gives a text's tokens."""
+        """This language, which may shorten what a model reads to fit; `prompt` gives a text's tokens."""
         return self
 
     def end(self, text: str) -> int | None:
-        """Where in `text` the solution ends, after a closed line; None if only its writer can end it.
+        """Where in `text` the solution ends, after a closed line; None if it goes on.
 
         It is called at the end of every line that a model writes, so it should be quick.
         """
@@ -174,7 +174,7 @@ class Language(Protocol):
 
 @runtime_checkable
 class Tested(Protocol):
-    """A language whose answers are assertions, which a solution has to pass, may say which they are."""
+    """A language in which the answer of a problem is a list of assertions: a solution has to pass them."""
 
     def tests(self, problem: Problem) -> list[str] | None:
         """The assertions; None where a problem has none."""
@@ -235,7 +235,7 @@ def form_of(text: str, language: Language) -> Solution | str:
 
 @contextmanager
 def independently() -> Iterator[None]:
-    """Whatever is traced inside is run anew, by the other room in processes of another layout than usual."""
+    """Programs that are traced inside run again, in processes that lay out their memory differently."""
     before = _is_second.set(True)
     try:
         yield

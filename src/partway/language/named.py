@@ -28,7 +28,7 @@ LANGUAGES = {  # the method's own; folders around it add others
 
 @dataclass(frozen=True)
 class Unread(Language):
-    """In place of a language whose code is not run: lines are steps, and nothing can be traced."""
+    """Stands for a language whose code must not run: lines are steps, and nothing can be traced."""
 
     path: str
 
@@ -89,7 +89,7 @@ def language_of(settings: Mapping[str, Any]) -> Language:
 
 
 def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with those of the language among them."""
+    """Settings, with those of the language beside the others."""
     others = {key: value for key, value in settings.items() if key != "language_args"}
     return others | dict(settings.get("language_args") or {})
 
@@ -146,5 +146,5 @@ def checker_of(checker: str | Checker, rel_tol: float, abs_tol: float) -> Checke
 
 
 def _unasked(checker: str, value: Any, answer: Any) -> bool:
-    """In place of a checker whose code is not run."""
+    """Stands for a checker whose code must not run."""
     raise refused(checker, "checker")

@@ -75,7 +75,7 @@ class PythonLanguage(Language):
     def __post_init__(self) -> None:
         if not self.answer_variable.isidentifier():
             raise ConfigError(f"answer_variable is {self.answer_variable!r}, expected the name of a variable")
-        _ = self._is_right  # refuses what it cannot be made of
+        _ = self._is_right  # refuses a checker or a tolerance that cannot be used
 
     @cached_property
     def _is_right(self) -> Checker:
@@ -186,7 +186,7 @@ class Memo:
         self.recall = self._traces.get  # the trace of a program, if it is still known
 
     def remember(self, found: Mapping[str, Trace]) -> None:
-        """Keep traces; not of what ran out of time or memory, or was killed: that may not happen again."""
+        """Keep traces, but not of programs that ran out of time or memory, which next time may not."""
         put = self._traces.put
         for text, trace in found.items():
             if trace.failure is None:

@@ -24,7 +24,7 @@ from partway.learning.token_tree import Targets, grow
 
 AnyTree = Tree | TreeRows
 PACKAGE = str(Path(__file__).parents[1])
-# Of masks, positions, caches.
+# What models raise that refuse a mask, positions or a cache.
 REFUSALS = (Refusal, RuntimeError, AttributeError, LookupError, TypeError, ValueError)
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ def _flaw(model: nn.Module, layout: Layout, pad_id: int) -> str | None:
 
 
 def refusal(error: Exception) -> str:
-    """What a model said that cannot read so; an error of ours, or with another reason, is raised again."""
+    """Why a model cannot read this way. An error of ours, or one with another reason, is raised again."""
     files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
     in_ours = [file.startswith(PACKAGE) for file in files if "-packages/torch/" not in file][-1]
     other = "(CUDA|HIP) error|out of memory|deterministic|out of bounds|out of range in self|device"
@@ -86,8 +86,8 @@ def refusal(error: Exception) -> str:
 
 
 def _same_log_probs(model: nn.Module, layout: Layout, pad_id: int) -> bool:
-    """Compared are beginnings of the last branch of a tree. What matters is measured by what another prompt
-    would change, since a wrong layout changes what the model sees."""
+    """Compare beginnings of the last branch of a tree. The yardstick is what another prompt would change,
+    since a wrong layout changes what the model sees."""
     prompt, branches = _example(model, layout.longest if isinstance(layout, AnyTree) else LONGEST)
     beginnings = [branches[-1][:end] for end in range(len(branches[-1]), 0, -max(1, len(branches[-1]) // 8))]
     tree = Targets.of(prompt, (*beginnings, *branches[:-1]))

@@ -46,7 +46,7 @@ class Layout(Protocol):
 
     @property
     def fallback(self) -> Layout | None:
-        """What to try for a model for which this is wrong; None: nothing is left to go wrong."""
+        """What to try for a model for which this is wrong; None if it is right for every model."""
 
     def hindrance(self, model: nn.Module) -> str | None:
         """Why the model cannot be given this layout at all, if so."""
@@ -81,7 +81,7 @@ class Bundle:
     def score(self, model: nn.Module, pad_id: int, term: Term | None = None) -> Tensor:
         """The score of the targets of each tree, in order, as one vector on the CPU.
 
-        What follows are many operations on few numbers; each would take a GPU as long as a large one.
+        The loss that follows is many operations on few numbers, for which a GPU is slow.
         """
         return self.layout.score(model, self.rows, pad_id, term).cpu()
 
@@ -129,7 +129,7 @@ class TreeRows:
         return Tree(self.longest // 2) if self.longest // 2 >= SHORTEST else Flat()
 
     def hindrance(self, model: nn.Module) -> str | None:
-        """A running state reads one text, not a tree; whether it is right for others, the check finds out."""
+        """Models with a running state read one text, not a tree; for others, the check finds out."""
         return hindrance(model)
 
     def bundles(self, problems: Sequence[Targets], tokens_per_pass: int) -> list[Bundle]:

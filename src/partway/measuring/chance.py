@@ -47,7 +47,7 @@ class Chance(Engine):
         if not isinstance(language, PythonLanguage):
             added = registry.parts("engines").get(f"chance {name.lower()}")
             if added is None:
-                raise ProblemError(f"chance is not known for {name}: it has no way to fill its references")
+                raise ProblemError(f"chance is not known for {name}: no part says how to fill its references")
             self.filled = added.load()(self.referenced)
 
     def complete(

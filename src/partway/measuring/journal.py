@@ -32,7 +32,7 @@ class EvaluationJournal:
         self.path, self.model, self.language = Path(path), model, language
         self._finished: dict[str, tuple[Judged, ...]] = {}
         if self.path.exists():
-            # What stands after the last end of line is no line yet: its writer was killed.
+            # A line without its end was being written when the process was killed.
             *lines, cut_off = self.path.read_bytes().split(b"\n")
             self._finished.update(entry for line in lines for entry in _entries(line))
             with self.path.open("r+b") as stream:

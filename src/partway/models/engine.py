@@ -49,7 +49,7 @@ class Engine(Protocol):
     """Anything that completes beginnings of solutions: P_theta as a sampler.
 
     A trainer is given one and tells it about the weights it should draw with. An engine of your own is a
-    subclass of this one that has `complete`; the rest does nothing unless it says otherwise.
+    subclass of this one that has `complete`; the other methods do nothing by default.
     """
 
     works_ahead: bool = True  # whether it can draw while the model learns

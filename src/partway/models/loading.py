@@ -223,8 +223,8 @@ def _check_implementations(config: Mapping[str, Any]) -> None:
 
 def _look_up(name: str) -> None:
     """Fail soon if a name is neither in the cache nor on the Hub; downloading would try many times."""
-    if name == "tiny":  # a key of training says so
-        raise ModelError(f"new weights, made to be trained; one that is trained is {PRETRAINED_TINY}")
+    if name == "tiny":  # `partway train` makes it
+        raise ModelError(f"a model to be trained, without weights yet; a trained one is {PRETRAINED_TINY}")
     try:
         PreTrainedConfig.get_config_dict(name, local_files_only=True)
     except OSError:

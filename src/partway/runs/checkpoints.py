@@ -55,7 +55,7 @@ class RunProgress:
 
 def seal(directory: Path) -> None:
     """Make a directory that is filled a checkpoint: all of it on disk, then the manifest."""
-    (directory / MANIFEST).unlink(missing_ok=True)  # a lost one says nothing, and is not of the files
+    (directory / MANIFEST).unlink(missing_ok=True)  # an old one must not be listed as a file
     files = [file for file in sorted(directory.rglob("*")) if file.is_file()]
     sizes = {
         file.relative_to(directory).as_posix(): {"bytes": synced_size(file), "sha256": file_digest(file)}
@@ -165,7 +165,7 @@ def writing_alone(directory: Path, warn: Callable[[str], None]) -> Iterator[None
         yield
     finally:
         with suppress(OSError):
-            path.unlink()  # while it is still locked: nobody else can believe to hold it
+            path.unlink()  # before the lock is released, so that it is not another process's file
         lock.release()
 
 

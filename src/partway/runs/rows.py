@@ -70,13 +70,13 @@ def append_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def cut_rows(path: Path, length: int, step: int) -> bool:
-    """Cut a file of rows to the `length` it had at `step`; False if it is not that file any more.
+    """Cut a file of rows to the `length` it had at `step`; False if the file has changed otherwise.
 
-    Then the whole rows up to that step stay that are left.
+    Then its whole rows up to that step are kept.
     """
     with path.open("rb+") as stream:
         stream.seek(max(0, length - 1))
-        if length == 0 or stream.read(1) == b"\n":  # where a row ended, one ends
+        if length == 0 or stream.read(1) == b"\n":  # the cut falls on the end of a row
             stream.truncate(length)
             return True
         stream.seek(0)
@@ -208,7 +208,7 @@ def key_of(*parts: object) -> str:
     >>> key_of("model", 0.8) == key_of("model", 0.8) != key_of("model", 0.2)
     True
     """
-    # Not `hash`, which differs from process to process; half a character may be among the parts.
+    # Not `hash`, which differs from process to process. A part may hold half of a surrogate pair.
     return hashlib.blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
@@ -221,7 +221,7 @@ def samples_beside(summary: Path) -> tuple[Path, Path]:
 
 
 def summary_of(path: Path) -> Path:
-    """The summary that a file belongs to, whichever of an evaluation's it is.
+    """The summary of the evaluation that a file belongs to.
 
     >>> summary_of(Path("test.pass1.jsonl")).name
     'test.json'

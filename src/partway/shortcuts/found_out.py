@@ -33,7 +33,7 @@ def flaw_found(model: Any, way: Way, pad_id: int, find: Callable[[Any, Way, int]
     with contextlib.suppress(OSError, ValueError):  # there is none, or it is damaged
         known: str | None = json.loads(path.read_text(encoding="utf-8"))["flaw"]
         return known
-    logger.info("checking the model (%s), once: what is found is kept", type(way).__name__)
+    logger.info("checking the model (%s), once; the result is kept", type(way).__name__)
     flaw = find(model, way, pad_id)
     with contextlib.suppress(OSError), atomic_writer(path) as stream:  # nowhere to keep it: it is found again
         json.dump({"flaw": flaw}, stream)

@@ -14,7 +14,7 @@ from partway.problem import Problem
 if TYPE_CHECKING:
     from partway.training.trainer import SelfSamplingTrainer
 
-LEAST = 64  # tokens; where these do not fit, smaller passes are no help
+LEAST = 64  # tokens; where these do not fit, smaller passes do not help
 
 
 def learn(trainer: SelfSamplingTrainer, model: Any, problems: Sequence[Problem]) -> Tensor:

@@ -80,7 +80,7 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
 
     preset: Literal["recommended", "paper"] = _key(
         "recommended",
-        "`num_generations`, `dedup` and `dead_ends`, if not given: as we recommend, or as in the paper.",
+        "Sets `num_generations`, `dedup` and `dead_ends` if not given: as we recommend, or as in the paper.",
     )
 
     language: str = _key(
@@ -118,7 +118,7 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     sample_budget: Literal["equal", "success"] = _key(
         "equal",
         "How a step's samples are divided among its problems: equally, or (`success`) more for those without "
-        "a solution, and fewer again after a hundred samples in vain.",
+        "a solution, and fewer again after a hundred wrong samples.",
     )
     solved_share: float | None = _key(
         None,
@@ -134,7 +134,7 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     )
     sampling_start_step: int = _key(
         0,
-        "Steps before the model begins to sample; trained from scratch, it writes nothing sensible at first.",
+        "Steps before the model begins to sample; an untrained model writes nothing sensible.",
         least=0,
     )
 
@@ -150,7 +150,7 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     )
     weight_sync: Literal["auto", "full", "lora", "none"] = _key(
         "auto",
-        "What servers get of the weights: all (`full`), only the adapter (`lora`), whichever all of them "
+        "Which weights servers get: all (`full`), only the adapter (`lora`), whichever all of them "
         "accept (`auto`), or nothing (`none`).",
     )
     weight_sync_steps: int = _key(1, "Steps between updates of the servers' weights.", least=1)
@@ -243,7 +243,7 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     metrics: list[str] | None = field(
         default=None, metadata={"help": "Your own metrics, each as package.module:name (docs/extending.md)."}
     )
-    max_eval_problems: int | None = _key(None, "Evaluate on the first so many problems only.", least=1)
+    max_eval_problems: int | None = _key(None, "Most problems to evaluate on: the first ones.", least=1)
     early_stopping_patience: int | None = _key(
         None, "Stop after this many evaluations without a better `metric_for_best_model`.", least=1
     )

@@ -61,7 +61,7 @@ def check_settings(config: SelfSamplingConfig) -> None:
     _check_exploring(config)
     _check_length(config)
     _check_model(config)
-    # Made here once, since each refuses what it cannot be made of.
+    # Each of these refuses settings that it cannot be made of.
     _ = config.sampling, config.built_objective, config.built_language
     if config.eval_strategy != "no":
         _check_metric(config, _metric_names(config.evaluation))

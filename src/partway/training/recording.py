@@ -172,7 +172,7 @@ class Recorder(TrainerCallback):  # type: ignore[misc]
         return checkpoint
 
     def is_over(self, max_steps: int) -> bool:
-        """Whether the run made its steps in an earlier life, and only what follows them is missing."""
+        """Whether the run had made all its steps when it stopped; then only the end is missing."""
         if self.resumed is None:
             return False
         # A run that came to its end may be asked for more steps: then it has not ended.

@@ -195,7 +195,7 @@ class SelfSamplingTrainer(Trainer):  # type: ignore[misc]
         """
         with self.recorder.keeping(resume_from_checkpoint, force, branch) as checkpoint:
             result = super().train(resume_from_checkpoint=checkpoint and str(checkpoint), **kwargs)
-        # Outside the lock: the run is finished, whatever becomes of the upload.
+        # Outside the lock: the run is finished, even if the upload fails.
         if self.args.push_to_hub:
             self.push_to_hub()
         return result
@@ -226,7 +226,7 @@ class SelfSamplingTrainer(Trainer):  # type: ignore[misc]
         return ProblemLoader(self.train_dataset, self.batches.order)
 
     def set_initial_training_values(self, *args: Any) -> Any:
-        """Number of epochs, ..., of steps; no epochs if the run has made its steps in an earlier life."""
+        """Number of epochs, ..., of steps; no epochs if the run had made all its steps when it stopped."""
         epochs, *others, max_steps = super().set_initial_training_values(*args)
         return (0 if self.recorder.is_over(max_steps) else epochs, *others, max_steps)
 
