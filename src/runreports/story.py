@@ -25,7 +25,7 @@ def headline(study: Study) -> list[str]:
     if not study.ks or not study.evaluated:
         size = f"{counted(len(study.settings), 'setting')}, {counted(len(study.runs), 'run')}"
         return [f"{size}, no evaluation yet."]
-    k = study.ks[-1]
+    k = max((k for k in study.ks if k <= 10), default=study.ks[0])  # beyond, random programs do as well
     base = study.baseline
     sizes = {result.problems for setting in study.evaluated for result in setting.results(study.split)}
     where = counted(max(sizes), f"{study.split} problem")

@@ -210,7 +210,7 @@ def test_bad_input_is_one_clear_line_before_any_work(partway, folder, tmp_path, 
     arguments = [argument.format(folder=folder) for argument in arguments]
     code, shown, error = evaluate_tiny(partway, folder, tmp_path / "out", *arguments)
     assert (code in (1, 2), shown) == (True, "")
-    error = error.removeprefix(f"partway: loading {folder / 'tiny'}\n")
+    error = error.removeprefix(f"partway: loading {folder / 'tiny'} (some seconds)\n")
     assert error.startswith("partway: error: ")
     assert error.count("\n") == 1
     assert complaint in error

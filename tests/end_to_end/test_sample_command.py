@@ -44,7 +44,7 @@ def wide(monkeypatch):
 def test_solutions_are_shown_with_counts_traces_and_verdicts(model, partway):
     code, out, err = partway("sample", model, QUESTION, "--answer", "15", "-n", 40)
     loads, then = err.splitlines()
-    assert (code, loads) == (0, f"partway: loading {model}")
+    assert (code, loads) == (0, f"partway: loading {model} (some seconds)")
     assert then == f"partway: next: partway train --model_name_or_path {model} --train_file PROBLEMS.jsonl"
     for shown in ("of 40, new fully correct", "answer = n0 + n1", "{3, 12, 15}", "answer 15"):
         assert shown in out
@@ -134,7 +134,11 @@ def test_mistakes_are_one_line_and_exit_code_one(arguments, message, model, part
     *before, last = err.splitlines()
     assert last.startswith("partway: error: ")
     assert message in last
-    assert before in ([], [f"partway: loading {model}"], [f"partway: loading {arguments[0]}"])
+    assert before in (
+        [],
+        [f"partway: loading {model} (some seconds)"],
+        [f"partway: loading {arguments[0]} (some seconds)"],
+    )
 
 
 def asked(monkeypatch, text):
@@ -145,7 +149,7 @@ def test_without_a_question_each_line_is_one_and_the_model_is_loaded_once(model,
     asked(monkeypatch, f"{QUESTION} = 15\n\n{QUESTION}\n")
     code, out, err = partway("sample", model, "-n", 40, "--json")
     first, second = map(json.loads, out.splitlines())
-    assert (code, err) == (0, f"partway: loading {model}\n")
+    assert (code, err) == (0, f"partway: loading {model} (some seconds)\n")
     assert (first["question"], second["question"]) == (QUESTION, QUESTION)
     assert first["solutions"][0]["verdict"] == "new_fully_correct"
     assert second["solutions"][0]["verdict"] is None, "nobody said what is right"

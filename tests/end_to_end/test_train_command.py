@@ -87,8 +87,8 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(folder, tmp_path):
     assert "NOTHING was learned" not in output
     first, *lines = output.splitlines()
     model = folder / "model"
-    assert first == f"partway: starting with {model}"
-    assert "partway: read 8 problems; loading the model, checking what can be shared" in lines
+    assert first == f"partway: starting with {model} (some seconds)"
+    assert "partway: read 8 problems; loading and checking the model (up to a minute)" in lines
     begins = [line for line in lines if line.startswith("partway: ")]
     begins = [line for line in begins if "layout" not in line and "loading" not in line]
     assert begins[0].startswith("partway: 8 problems, all with a solution")

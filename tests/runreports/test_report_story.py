@@ -54,6 +54,10 @@ def test_the_difference_to_the_baseline_is_told_first_with_its_interval(study):
     assert "MLE, which learns from the given solutions alone, solves" in sentence
 
 
+def test_words_tell_of_at_most_ten_samples(study):
+    assert headline(replace(study, ks=(1, 6, 20))) == headline(study)
+
+
 def test_intervals_know_which_runs_share_their_problems(study, tmp_path):
     own = study.settings[1]
     scores = [run.results["test"].scores for run in own.runs]

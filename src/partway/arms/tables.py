@@ -82,9 +82,8 @@ def true_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table | N
 
 
 def seeds_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """Every seed by itself, at k=1 and where models are mostly above chance, with intervals over problems."""
-    names = list(dict.fromkeys(["pass@1", f"pass@{max((k for k in experiment.ks if k <= 10), default=1)}"]))
-    cells = [(name, seed) for name in names for seed in experiment.seeds]
+    """Every seed by itself, with intervals over problems."""
+    cells = [(name, seed) for name in told_metrics(experiment) for seed in experiment.seeds]
     columns = [Column("arm"), *(Column(f"{name}, seed {seed}", is_share=True) for name, seed in cells)]
     rows: list[list[Cell]] = []
     for arm in experiment.arms:
@@ -119,22 +118,26 @@ def spent_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
 
 
 def headline(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
-    """What came out, in words: what the arms have over the first one at the largest k, most first."""
-    first, metric = experiment.arms[0], experiment.metrics[-1]
-    baseline = of_arm(outcomes, first.name)
-    found = {arm.label: gains(of_arm(outcomes, arm.name), baseline)[metric] for arm in experiment.arms[1:]}
-    told = [
-        f"{label[0].upper()}{label[1:]}: {metric} is {abs(100 * gain.value):.1f} points "
-        f"{'higher' if gain.value >= 0 else 'lower'} than with {first.label} "
-        f"(95% interval {100 * gain.low:+.1f} to {100 * gain.high:+.1f}). {judgement(gain)}"
-        for label, gain in sorted(found.items(), key=lambda item: -item[1].value)
-    ]
-    rest = len(told) - MOST_TOLD
-    return [
-        *_found(experiment, outcomes),
-        *told[:MOST_TOLD],
-        *([f"{rest} more, with smaller gains, are in the tables."] if rest > 0 else []),
-    ]
+    """What came out, in words: what arms have over the first one, most first, without ceiling and floors."""
+    first, names, told = experiment.arms[0], told_metrics(experiment), {}
+    beside = [arm for arm in experiment.arms if arm.sees_all or arm.method in ("untrained", "chance")]
+    for arm in [one for one in experiment.arms[1:] if one not in beside]:
+        own = of_arm(outcomes, arm.name)
+        gain = gains(own, of_arm(outcomes, first.name))
+        sentences = [_told(name, means(own)[name], gain[name], first.label) for name in names]
+        told[f"{arm.label}: {' '.join(sentences)}"] = gain[names[-1]].value
+    return [*_found(experiment, outcomes), *sorted(told, key=lambda one: -told[one])[:MOST_TOLD]]
+
+
+def _told(metric: str, own: Estimate, gain: Estimate, baseline: str) -> str:
+    points = f"{abs(100 * gain.value):.1f} points {'higher' if gain.value >= 0 else 'lower'}"
+    interval = f"95% interval {100 * gain.low:+.1f} to {100 * gain.high:+.1f}"
+    return f"{metric} is {own.value:.1%}, {points} than with {baseline} ({interval}). {judgement(gain)}"
+
+
+def told_metrics(experiment: Experiment) -> list[str]:
+    """At the first try, and at the largest k where models are mostly above chance."""
+    return list(dict.fromkeys(["pass@1", f"pass@{max((k for k in experiment.ks if k <= 10), default=1)}"]))
 
 
 def _found(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
@@ -193,11 +196,7 @@ def shown(cell: Cell, column: Column) -> str:
 def write_comparison(
     experiment: Experiment, outcomes: Sequence[Outcome], directory: Path, study: Study, command: str
 ) -> Path:
-    """Write comparison.json, .md and .html into `directory`; returns the page.
-
-    It links the report of the study, which is in `report/`, and shows the one problem and the growth of the
-    buffers of it.
-    """
+    """Write comparison.json, .md and .html into `directory`; returns the page, which links the report."""
     tables = all_tables(experiment, outcomes)
     contents = {
         ".json": json.dumps({"command": command, **to_json(experiment, outcomes)}, indent=2),

@@ -122,7 +122,7 @@ def _loaded(options: SampleOptions, prefix: Solution, language: Language) -> Sol
 
     length = length_for(options.model, options.max_completion_length)
     settings = SamplingSettings(options.temperature, options.top_p, options.top_k, length)
-    logger.info("loading %s", options.model)  # before torch is imported, which takes seconds
+    logger.info("loading %s (some seconds)", options.model)  # before torch is imported, which takes seconds
     check_device(options.device)
     from partway.models.loading import load_model
     from partway.models.prompts import Asking

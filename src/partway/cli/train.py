@@ -142,7 +142,7 @@ def command(
     overrides = parse_overrides(pairs)
     settings = _settings(config, overrides, resumes=resume is not None)
     # Before torch is imported, which takes seconds.
-    logger.info("starting with %s", (settings | overrides).get("model_name_or_path", "tiny"))
+    logger.info("starting with %s (some seconds)", (settings | overrides).get("model_name_or_path", "tiny"))
     from partway.runs import Run
     from partway.training.callbacks import Interrupted
     from partway.training.config import SelfSamplingConfig, config_of
@@ -259,7 +259,7 @@ def _trainer(
     train = _problems(args.train_file, args, strict)
     dev = _problems(args.eval_file, args, strict) if args.eval_file else None
     recorded = None if replay is None else Run.at(replay)
-    logger.info("read %s; loading the model, checking what can be shared", counted(len(train), "problem"))
+    logger.info("read %s; loading and checking the model (up to a minute)", counted(len(train), "problem"))
     trainer = SelfSamplingTrainer(args.model_name_or_path, args, train, dev, replay=recorded)
     if trainer.left_out:
         first = trainer.left_out[0]

@@ -190,7 +190,7 @@ def _codec(options: EvaluateOptions) -> Codec | None:
 def _local_engine(options: EvaluateOptions, problems: list[Problem]) -> tuple[Engine, str]:
     if options.model is None:
         raise click.UsageError("which model? Name a directory, a run, or a server with --engine URL")
-    logger.info("loading %s", options.model)  # before torch is imported, which takes seconds
+    logger.info("loading %s (some seconds)", options.model)  # before torch is imported, which takes seconds
     check_device(options.device)
     from partway.models.loading import load_model
     from partway.models.prompts import Asking

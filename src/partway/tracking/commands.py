@@ -31,7 +31,7 @@ def export(run: str, merged: str) -> None:
     directory = Path(merged)
     if directory.exists():
         raise ConfigError(f"--merged {merged}: it exists already; name a new directory")
-    logger.info("loading %s", run)
+    logger.info("loading %s (some seconds)", run)
     from partway.tracking.publishing import write_merged  # brings torch
 
     write_merged(Path(run), directory)

@@ -1,6 +1,7 @@
 """Arms and the rules by which their models are chosen."""
 
 import random
+import re
 from dataclasses import replace
 
 import pytest
@@ -56,11 +57,21 @@ def test_what_came_out_is_told_first_in_words_and_differences_have_their_sign():
         for name, one in solved.items()
     ]
     best, second = headline(experiment, outcomes)
-    assert best.startswith("FCS: pass@5 is 75.0 points higher than with MLE (95% interval +")
-    assert second.startswith("FCS+PCS: pass@5 is 25.0 points higher than with MLE (95% interval ")
+    assert best.startswith("FCS: pass@1 is 100.0%, 75.0 points higher than with MLE (95% interval +")
+    assert " pass@5 is 100.0%, 75.0 points higher than with MLE (95% interval +" in best
+    assert second.startswith("FCS+PCS: pass@1 is 50.0%, 25.0 points higher than with MLE (95% interval ")
     assert second.endswith("The interval includes 0: these runs do not show which of the two is better.")
     table = scores_table(experiment, outcomes, SELECTED)
     assert table.columns[-1].shown(table.rows[1][-1].value) == "+75.0"
+
+
+def test_words_tell_of_few_samples_and_leave_ceiling_and_floors_to_the_table():
+    arms = load_arms(["mle", "oracle", "base", "chance", "fcs"])
+    experiment = Experiment(arms, references=16, test_samples=20)
+    scores = {name: [1.0, 0.0, 0.0, 1.0] for name in experiment.metrics}
+    _, told = headline(experiment, [outcome(arm, seed=0, scores=scores) for arm in arms])
+    assert re.findall(r"pass@\d+", told) == ["pass@1", "pass@10"]
+    assert told.startswith("FCS: ")
 
 
 def test_tables_of_a_comparison_are_not_cut_at_eighty_columns(monkeypatch, capsys):
