@@ -10,6 +10,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from partway.arms.arms import load_arms
+from partway.arms.experiment import read_experiment
 from partway.cli import train
 from partway.cli.config_files import file_of, parse_overrides, read_settings
 from partway.data import commands as data
@@ -116,6 +117,15 @@ def test_the_arms_beside_the_examples_can_be_compared():
     labels = [arm.label for arm in load_arms([str(file) for file in files])]
     assert "FCS+PCS, states as sets" in labels
     assert len(set(labels)) == len(files)
+
+
+def test_comparisons_beside_the_configs_can_be_read():
+    files = [path for path in CONFIGS.rglob("*.yaml") if "\narms:" in path.read_text(encoding="utf-8")]
+    found = {path.name: read_experiment(path, {}) for path in files}
+    assert len(found) >= 2
+    fifty = found["fifty.yaml"]
+    assert fifty.samples == 64 * 10 * 4
+    assert [arm.of for arm in fifty.arms if arm.name == "rft-of-mle"] == ["mle"]
 
 
 @pytest.fixture

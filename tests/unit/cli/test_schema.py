@@ -17,7 +17,7 @@ from partway.training.config import SelfSamplingConfig, own_fields
 
 ROOT = Path(__file__).parents[3]
 CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))
-CONFIGS = [path for path in CONFIGS if path.parent.name != "accelerate"]
+CONFIGS = [path for path in CONFIGS if path.parent.name not in ("accelerate", "arms")]
 CONFIGS = [path for path in CONFIGS if "\narms:" not in path.read_text(encoding="utf-8")]  # comparisons
 SCHEMA = config_schema()
 TYPES = {"string": str, "object": dict, "array": list, "null": type(None), "boolean": bool}
