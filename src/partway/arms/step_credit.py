@@ -43,7 +43,7 @@ class StepCredit(MLEAug):
 
     @abstractmethod
     def advantages(self, problem: Problem, group: Group, language: Language) -> list[list[float]]:
-        """What each part of one copy of each sample counts: its steps, then what does not run, or the end."""
+        """What each part of one copy of each sample counts: its steps, then the end or a failure."""
 
     def learned(
         self, problem: Problem, samples: Sequence[tuple[Sample, Trace]], language: Language, codec: Codec
@@ -136,8 +136,9 @@ ROOT: Hashable = ("",)
 
 
 def nodes_of(trace: Trace) -> list[Hashable]:
-    """Where each part of a sample leads: a step to its state; the end, or what does not run, to a leaf."""
-    return [*((state,) for state in trace.states), ("end", trace.solution.text, trace.failure is None)]
+    """Where each part of a sample leads: a step to its state; an answer, end or failure to a leaf."""
+    going_on = trace.states[: len(trace.states) - trace.has_answer]
+    return [*((state,) for state in going_on), ("end", trace.solution.text, trace.failure is None)]
 
 
 def _mean(total: float, count: int, otherwise: float) -> float:

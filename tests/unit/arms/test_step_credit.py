@@ -14,9 +14,10 @@ from partway.arms.step_credit import GroupTree, KnownSteps, by_token
 from partway.sample import Sample
 
 PYTHON = PythonLanguage()
-# A policy of two steps, whose second depends on the state after the first: x = 1 or 2, then an answer.
-FIRST = ["x = 1", "x = 2"]
-SECOND = {"1": ["answer = x + 2", "answer = 7"], "2": ["answer = x + 1", "answer = 8"]}
+# A policy of two steps, whose second depends on the state after the first: x = 1 or 3, then an answer.
+# A right program and a wrong one end with the same values, 1 and 3.
+FIRST = ["x = 1", "x = 3"]
+SECOND = [["answer = x + 2", "answer = 7"], ["answer = x - 2", "answer = x"]]
 PROBLEM = Problem("p", "?", 3, "y = 1\nanswer = y + 2")
 
 
@@ -24,8 +25,7 @@ def chances(theta: list[float]) -> dict[str, float]:
     """The probability of each program; theta are the log-odds of the choices."""
     p = [1 / (1 + math.exp(-one)) for one in theta]
     return {
-        f"{FIRST[a]}\n{SECOND[str(a + 1)][b]}": (p[0] if a == 0 else 1 - p[0])
-        * (p[1 + a] if b == 0 else 1 - p[1 + a])
+        f"{FIRST[a]}\n{SECOND[a][b]}": (p[0] if a == 0 else 1 - p[0]) * (p[1 + a] if b == 0 else 1 - p[1 + a])
         for a, b in product((0, 1), repeat=2)
     }
 
@@ -34,7 +34,7 @@ def scores(text: str, theta: list[float]) -> list[tuple[int, float]]:
     """For each step of a program the parameter that decides it, and d log P(step) / d that parameter."""
     first, second = text.split("\n")
     a = FIRST.index(first)
-    b = SECOND[str(a + 1)].index(second)
+    b = SECOND[a].index(second)
     p = [1 / (1 + math.exp(-one)) for one in theta]
     return [(0, (a == 0) - p[0]), (1 + a, (b == 0) - p[1 + a])]
 
@@ -85,7 +85,7 @@ def test_a_known_step_is_praised_the_one_that_leaves_it_blamed_and_the_rest_is_l
     ]
     found = KnownSteps().advantages(problem, [(trace(text), 1) for text in texts], PYTHON)
     assert found == [
-        pytest.approx([1 - 2 / 3, 1 - 1 / 2, 1 - 0, 1 - 1]),  # at its end it has nobody to be compared with
+        pytest.approx([1 - 2 / 3, 1 - 1 / 2, 1 - 0]),
         pytest.approx([1 - 2 / 3, 1 - 1 / 2, 0 - 1]),
         pytest.approx([1 - 2 / 3, 0 - 2 / 2]),
         pytest.approx([0 - 3 / 3]),
