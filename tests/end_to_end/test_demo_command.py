@@ -128,10 +128,11 @@ def test_runs_of_another_size_are_not_taken_for_this_one(finished):
     directory, _ = finished
     with pytest.raises(RunError, match=r"made by a comparison with other settings .*; choose another --out"):
         run_arm(Experiment(ARMS), ARMS[0], 0, directory, lambda stage: None)
-    with pytest.raises(
-        RunError, match="made by a comparison of other problems or another size; choose another --out"
-    ):
-        run_arm(replace(SMALL, test=7), ARMS[0], 0, directory, lambda stage: None)
+    for other in (replace(SMALL, test=7), replace(SMALL, test_samples=SMALL.test_samples - 1)):
+        with pytest.raises(
+            RunError, match="made by a comparison of other problems or another size; choose another --out"
+        ):
+            run_arm(other, ARMS[0], 0, directory, lambda stage: None)
 
 
 def test_few_references_stand_between_floor_and_ceiling_and_one_problem_tells_how_it_was_solved(

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from partway.arms.experiment import SHARES
 from partway.arms.selecting import Contender
 from partway.arms.trials import Problems, Trial, loaded, sampling
-from partway.language import PYTHON
+from partway.measuring.chance import Chance
 from partway.models.engine import Engine, SamplingSettings
-from partway.problem import Problem
 from partway.runs import Run
 from partway.sample import Request, Sample
 
@@ -28,9 +27,8 @@ def candidates(trial: Trial, run: Run | None, problems: Problems) -> tuple[list[
         found = _candidate(trial, problems, "first weights", trial.engine(model))
         return [found], found
     if trial.arm.method == "chance":
-        found = _candidate(
-            trial, problems, "random programs", partial(_chance, problems["train"]), pass1=False
-        )
+        chance = partial(Chance, problems["train"], trial.experiment.language)
+        found = _candidate(trial, problems, "random programs", chance, pass1=False)
         return [found], found
     if trial.arm.method == "ensemble":
         parent = trial.parent
@@ -106,12 +104,6 @@ class Together(Engine):
             for index, samples in zip(asked, engine.complete(own, settings, seed + place), strict=True):
                 drawn[index] += samples
         return drawn
-
-
-def _chance(train: Sequence[Problem]) -> Engine:
-    from partway.measuring.chance import Chance
-
-    return Chance(train, PYTHON)
 
 
 def _mixed(first: str, tuned: str, share: float) -> LanguageModel:

@@ -12,6 +12,8 @@ from partway import registry
 from partway.arms.arms import Arm, load_arms, refuse_shared
 from partway.cli.config_files import file_of, read_settings
 from partway.errors import ConfigError, ProblemError, suggestion
+from partway.language import Language
+from partway.language.named import language_of
 from partway.problem import Problem
 from partway.problems import load_problems
 from partway.settings import checked
@@ -100,6 +102,8 @@ class Experiment:
                     f"arm {arm.name}: samples_per_problem is {arm.samples_per_problem}, which does not "
                     f"divide the {self.samples_per_step} samples that every arm draws in a step"
                 )
+            if arm.rounds > self.steps:
+                raise ConfigError(f"arm {arm.name} divides {self.steps} steps among {arm.rounds} rounds")
             if arm.sees_all and self.references in (None, self.train):
                 raise ConfigError(
                     f"arm {arm.name} learns the references that the others do not see, but all arms see all; "
@@ -108,6 +112,8 @@ class Experiment:
 
     def _check_rates(self) -> None:
         rates = self.learning_rates or []
+        if rates and "learning_rate" in self.settings:
+            raise ConfigError("settings of all arms: learning_rate takes the place of learning_rates")
         for name in rates if isinstance(rates, dict) else ():
             if name not in (names := [arm.name for arm in self.arms]):
                 raise ConfigError(
@@ -159,28 +165,52 @@ class Experiment:
         epochs, rest = divmod(self.steps, steps_per_epoch)
         return (epochs * self.train + rest * self.batch_size) * self.num_generations
 
+    def samples_per_round(self, arm: Arm) -> int:
+        """How many samples of each problem a round draws: its share of the budget, at least one."""
+        return max(1, self.samples // (self.train * arm.rounds))
+
     def remarks(self) -> list[str]:
         """In what the budgets of the arms differ although they should not."""
-        others = [arm.label for arm in self.arms if self.samples_per_problem(arm) > self.num_generations]
-        if not others or self.samples == self.steps * self.samples_per_step:
-            return []
-        fitting = self.train - self.train % self.batch_size
-        return [
-            f"batches of {self.batch_size} do not divide {self.train} training problems, so "
-            f"{', '.join(others)} draw up to {self.steps * self.samples_per_step:,} samples and the others "
-            f"{self.samples:,}; with --train {fitting} all draw the same"
+        told = [
+            f"{arm.label} draws {drawn:,} samples, as many of each problem; the budget is {self.samples:,}"
+            for arm in self.arms
+            if arm.method == "rounds"
+            and (drawn := arm.rounds * self.train * self.samples_per_round(arm)) != self.samples
         ]
+        others = [arm.label for arm in self.arms if self.samples_per_problem(arm) > self.num_generations]
+        if others and self.samples != self.steps * self.samples_per_step:
+            fitting = self.train - self.train % self.batch_size
+            told.append(
+                f"batches of {self.batch_size} do not divide {self.train} training problems, so "
+                f"{', '.join(others)} draw up to {self.steps * self.samples_per_step:,} samples and the "
+                f"others {self.samples:,}; with --train {fitting} all draw the same"
+            )
+        return told
 
     def problems(self, seed: int) -> dict[str, list[Problem]]:
         """The problems of a seed: each has its own, so that a result is not one choice of problems."""
         counts = {"train": self.train, "dev": self.dev, "test": self.test}
         seed = self.seeds[0] if self.same_problems else seed
         if self.data is not None:
-            return problems_in(self.data, counts, seed)
+            return {split: self._drawn(split, count, seed) for split, count in counts.items()}
         problems: dict[str, list[Problem]] = registry.part("problems", "stories")(
             counts, seed, self.difficulty
         )
         return problems
+
+    def _drawn(self, split: str, count: int, seed: int) -> list[Problem]:
+        assert self.data is not None, "the built-in problems are made"
+        file = self.data / f"{split}.jsonl"
+        problems = load_problems(file, language=self.language)
+        if len(problems) < count:
+            raise ProblemError(f"{file}: {len(problems):,} problems, {count:,} are needed")
+        # The name keeps splits of equal size from drawing the same places.
+        return Random(f"{seed}/{file.name}").sample(problems, count)
+
+    @property
+    def language(self) -> Language:
+        """What solutions are written in and when they are right, by the settings of all arms."""
+        return language_of(self.settings)
 
     def seen_by(self, arm: Arm, train: list[Problem]) -> list[Problem]:
         """The training problems as an arm may know them: the first `references` keep theirs, or all."""
@@ -246,6 +276,9 @@ class Experiment:
                 f"learning rate: for every arm the best on dev, by the same rule, of {rates}, each tried for "
                 f"{self.trial_steps} steps with seed {self.seeds[0]}; what the trials took is counted"
             )
+        if isinstance(self.learning_rates, dict):
+            given = ", ".join(f"{name} {rate:g}" for name, rate in self.learning_rates.items())
+            rules.append(f"learning rate: {given}; {self.learning_rate:g} for arms that set none themselves")
         if self.same_problems:
             rules.append(f"problems: those of seed {self.seeds[0]} for all seeds")
         if self.measures_all:
@@ -299,16 +332,3 @@ def read_experiment(path: Path | None, given: Mapping[str, Any]) -> Experiment:
         settings=told.get("settings") or {},
         **usual | sizes,
     )
-
-
-def problems_in(folder: Path, counts: Mapping[str, int], seed: int) -> dict[str, list[Problem]]:
-    """So many problems of each split's file in a folder; each seed draws its own."""
-    drawn = {}
-    for split, count in counts.items():
-        file = folder / f"{split}.jsonl"
-        problems = load_problems(file)
-        if len(problems) < count:
-            raise ProblemError(f"{file}: {len(problems):,} problems, {count:,} are needed")
-        # The name keeps splits of equal size from drawing the same places.
-        drawn[split] = Random(f"{seed}/{file.name}").sample(problems, count)
-    return drawn

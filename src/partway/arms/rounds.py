@@ -45,13 +45,9 @@ def prepared(
         "max_steps": steps,
         "eval_steps": evaluated,
         "save_steps": evaluated,
+        "warmup_steps": min(20, steps // 5),
     }
     return [_with_reference(trial, problem, bool(kept[problem.id])) for problem in problems], settings
-
-
-def samples_per_problem(trial: Trial) -> int:
-    """A round's share of the samples that every arm draws."""
-    return max(1, trial.experiment.samples // (trial.experiment.train * trial.arm.rounds))
 
 
 def kept_solutions(
@@ -80,7 +76,7 @@ def _sample(trial: Trial, number: int, model: str, problems: Sequence[Problem]) 
     started = time.perf_counter()
     sampler = loaded(model, trial.experiment.dtype)
     temperature = trial.arm.settings.get("temperature", 0.8)  # each method has its own
-    plan = trial.plan(samples_per_problem(trial), temperature, pass1=False)
+    plan = trial.plan(trial.experiment.samples_per_round(trial.arm), temperature, pass1=False)
     summary = trial.round_file(number, ".json")
     trial.draw(sampling(lambda: sampler), summary, problems, plan)
     samples = [one.sample for result in read_results(summary)[0] for one in result.samples]

@@ -105,14 +105,16 @@ def spent_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
     """What every arm spent in training, and what its buffers held at the end."""
     columns = [Column(name) for name in ("arm", "steps", "samples", "tokens sampled", "tokens learned")]
     columns += [Column("core minutes", digits=1), Column("FCS", digits=2), Column("PCS", digits=2)]
-    columns += [Column("selected, by seed")]
+    columns += [Column("selected, by seed"), *([Column("rate")] if experiment.learning_rates else [])]
     rows: list[list[Cell]] = []
     for arm in experiment.arms:
         own = of_arm(outcomes, arm.name)
         spent = mean_spent(own)
         chosen = ", ".join(outcome.tables[SELECTED].chosen for outcome in own)
         counts = [spent.steps, spent.samples, spent.tokens_sampled, spent.tokens_learned]
-        rows.append([arm.label, *counts, spent.seconds / 60, *buffer_sizes(own), chosen])
+        rates = dict.fromkeys(f"{one.run.config['learning_rate']:g}" for one in own if one.run)
+        told = [", ".join(rates)] if experiment.learning_rates else []
+        rows.append([arm.label, *counts, spent.seconds / 60, *buffer_sizes(own), chosen, *told])
     budget = f"{counted(experiment.steps, 'step')}, {counted(experiment.samples, 'sample')}"
     return Table(f"What an arm spends, mean over seeds; the budget of each is {budget}", columns, rows)
 

@@ -119,6 +119,7 @@ class Trial:
             ks=tuple(k for k in (1, *self.experiment.ks) if k <= samples),  # dev has fewer than test
             pass1_samples=int(pass1),
             seed=self.seed,
+            language=self.experiment.language,
             own_metrics=tuple(self.experiment.own_metrics or ()),
         )
 
@@ -132,9 +133,10 @@ class Trial:
         """The scores of every problem, drawn unless `summary` has them already."""
         if not summary.exists():
             self.draw(load(), summary, problems, plan)
-        results, plan = read_results(summary)
-        # Scores of other problems would be compared with those of this seed as if they were the same.
-        if {result.task_id for result in results} != {problem.id for problem in problems}:
+        results, drawn = read_results(summary)
+        # Scores of other problems or samples would be compared as if they were of the same.
+        of_others = {result.task_id for result in results} != {problem.id for problem in problems}
+        if of_others or replace(drawn, ks=plan.ks) != plan:
             raise RunError(
                 f"{summary}: made by a comparison of other problems or another size; choose another --out"
             )

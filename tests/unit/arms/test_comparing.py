@@ -225,6 +225,12 @@ def test_every_arm_draws_the_same_number_of_samples_from_mixed_data(tmp_path):
         (["mle"], {"references": 300}, "references is 300, expected 0 to 200"),
         (["mle"], {"selects": "pass@50"}, "selects is 'pass@50', which evaluations on dev do not give"),
         (["mle"], {"learning_rates": {"mlee": 1e-4}}, "'mlee', which is not an arm; did you mean 'mle'"),
+        (
+            ["mle"],
+            {"learning_rates": [1e-4], "settings": {"learning_rate": 1e-3}},
+            "settings of all arms: learning_rate takes the place of learning_rates",
+        ),
+        (["star"], {"steps": 3}, "arm star divides 3 steps among 4 rounds"),
         (["mle"], {"learning_rates": [0.0]}, "learning_rates has 0.0, expected numbers above 0"),
         (
             ["mle"],
@@ -297,7 +303,10 @@ def test_learning_rates_may_be_given_for_each_arm(tmp_path):
     experiment = Experiment(load_arms(["mle", "fcs"]), learning_rates={"fcs": 2e-4})
     rates = [experiment.training_config(arm, 0, tmp_path).learning_rate for arm in experiment.arms]
     assert rates == [experiment.learning_rate, 2e-4]
+    assert "learning rate: fcs 0.0002; 0.0005 for arms that set none themselves" in experiment.rules()
     assert not any(map(experiment.tried, experiment.arms))
+    own = Arm("own", "Own", settings={"learning_rate": 2e-3})
+    assert not Experiment((own,), learning_rates=[1e-4, 1e-3]).tried(own), "an arm keeps its own"
 
 
 def test_all_seeds_have_the_same_problems_only_if_asked():

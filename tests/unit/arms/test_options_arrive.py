@@ -1,5 +1,6 @@
 """Every number of a comparison, from an option or its file, is seen where it takes effect."""
 
+import json
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ from click.testing import CliRunner
 from training_cases import apples
 
 from partway.arms.arms import load_arms
+from partway.arms.deriving import candidates
 from partway.arms.experiment import Experiment
 from partway.arms.trials import Trial
 from partway.cli import app
+from partway.language import PythonLanguage
 from partway.problems import write_problems
 
 OPTIONS = {
@@ -41,7 +44,7 @@ measures_all: false
 temperatures: [0.9, 1.5]
 dtype: bfloat16
 own_metrics: ["statistics:fmean"]
-settings: {temperature: 0.55}
+settings: {temperature: 0.55, checker: exact}
 steps: 99
 """
 ELSEWHERE = {"learning_rates", "trial_steps", "same_problems"}  # test_comparing.py follows these
@@ -77,6 +80,7 @@ def test_a_comparison_is_run_as_the_options_say(seen):
         "test": 8,
     }
     assert {one.id.rpartition("-")[0] for one in problems["test"]} == {"apples-2"}
+    assert experiment.problems(1)["test"] != problems["test"], "each seed draws its own"
     known = experiment.seen_by(experiment.arms[0], problems["train"])
     assert sum(problem.reference is not None for problem in known) == 12
 
@@ -103,6 +107,21 @@ def test_arms_are_measured_as_the_options_and_the_file_say(seen, tmp_path):
     assert plan.own_metrics == ("statistics:fmean",)
     told = (experiment.temperatures, experiment.dtype)
     assert told == ([0.9, 1.5], "bfloat16"), "test_deriving.py follows these"
+    assert plan.language == PythonLanguage(checker="exact"), "right on test is what was right on dev"
+
+
+def test_problems_and_chance_are_of_the_language_of_the_settings(tmp_path):
+    row = {"id": "p", "question": "Which is it?", "solution": "SELECT 7", "answer": [[7]]}
+    row["context"] = "CREATE TABLE one (a)"
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"{split}.jsonl").write_text(json.dumps(row))
+    sizes = {"train": 1, "dev": 1, "test": 1, "batch_size": 1}
+    arms = load_arms(["chance"])
+    experiment = Experiment(arms, data=tmp_path, settings={"language": "sql"}, **sizes)
+    problems = experiment.problems(0)
+    trial = Trial(experiment, arms[0], 0, tmp_path, print)
+    [contender], _ = candidates(trial, None, problems)
+    assert (contender.dev["pass@1"], contender.measure()["pass@1"]) == (1.0, [1.0])
 
 
 def test_built_in_problems_are_as_hard_as_the_file_says():

@@ -1,5 +1,6 @@
 """Offline rounds train on what their papers say: which right samples, which references."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -9,7 +10,7 @@ from partway.arms import rounds, running
 from partway.arms.arms import Arm, shipped_arms
 from partway.arms.experiment import Experiment
 from partway.arms.outcomes import Spent
-from partway.arms.rounds import kept_solutions, prepared, samples_per_problem
+from partway.arms.rounds import kept_solutions, prepared
 from partway.arms.trials import Trial
 from partway.evaluation import EvaluationPlan
 from partway.evaluation.results import Evaluation
@@ -89,7 +90,9 @@ def test_references_are_learned_as_the_arm_says(tmp_path, name, solved, unsolved
     rows = {row["id"]: row["solutions"] for row in read_rows(trial.round_file(1, "-solutions.jsonl"))}
     assert rows[SOLVED.id]
     assert not rows[UNSOLVED.id]
-    assert settings["max_steps"] == 200 // trial.arm.rounds
+    steps = 200 // trial.arm.rounds
+    assert (settings["max_steps"], settings["warmup_steps"]) == (steps, min(20, steps // 5))
+    assert settings["buffer_file"] == str(trial.round_file(1, "-solutions.jsonl"))
 
 
 def test_every_round_samples_with_the_model_before_it_and_trains_from_the_first_weights(
@@ -143,7 +146,10 @@ def test_a_round_draws_at_the_arms_temperature(tmp_path, monkeypatch, name, temp
     trial = trial_of(name, tmp_path)
     prepared(trial, 1, "no model is needed", [SOLVED])
     (plan,) = plans
-    assert (plan.settings.temperature, plan.samples) == (temperature, samples_per_problem(trial))
+    assert (plan.settings.temperature, plan.samples) == (
+        temperature,
+        trial.experiment.samples_per_round(trial.arm),
+    )
 
 
 def test_what_rounds_sampled_is_part_of_what_they_spent(tmp_path, monkeypatch):
@@ -158,8 +164,12 @@ def test_what_rounds_sampled_is_part_of_what_they_spent(tmp_path, monkeypatch):
 def test_rounds_draw_as_many_samples_as_the_others(tmp_path):
     for name in ("rft", "rest-em", "star"):
         trial = trial_of(name, tmp_path)
-        drawn = samples_per_problem(trial) * trial.arm.rounds * 200
+        drawn = trial.experiment.samples_per_round(trial.arm) * trial.arm.rounds * 200
         assert 0 <= trial.experiment.samples - drawn < trial.arm.rounds * 200
+        assert trial.experiment.remarks() == [
+            f"{trial.arm.label} draws {drawn:,} samples, as many of each problem; the budget is 5,728"
+        ]
+        assert replace(trial.experiment, train=192, steps=24).remarks() == []
 
 
 def test_the_budget_is_what_batches_really_hold():
