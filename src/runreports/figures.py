@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from partway.objectives import label_of
 from runreports.averages import FEW_POINTS, Band
 from runreports.canvas import SMALL, Canvas, open_canvas
 from runreports.study import STRATEGIES, Setting, Study
-from runreports.summaries import passes_in
+from runreports.summaries import Result, passes_in
 from runreports.theme import SPAN_COLOURS, Theme, verdicts_of
 
 if TYPE_CHECKING:
@@ -176,32 +177,46 @@ def frontier(study: Study, theme: Theme) -> Figure | None:
     hot = max((k for result in drawn for k in result.ks), default=1)
     ways: dict[str, dict[str, Points]] = {
         f"over training, on dev (k = {k})": {s.label: _steps_of(s, k) for s in study.settings},
-        f"over temperatures (k = {hot})": {s.label: _temperatures_of(s, hot) for s in study.settings},
+        f"over temperatures, {_problems_of(drawn)} (k = {hot})": {
+            s.label: _temperatures_of(s, hot) for s in study.settings
+        },
     }
     panels = {title: own for title, own in ways.items() if sum(map(len, own.values())) > 1}
-    settings = [s for s in study.settings if logged_ks(s) and any(own[s.label] for own in panels.values())]
+    settings = [s for s in study.settings if any(own[s.label] for own in panels.values())]
     if not settings or max(k, hot) == 1:
         return None
-    origins = [study.origin_over(s, "eval_pass@") for s in settings]
+    origins = [
+        study.origin_over(s, "eval_pass@")
+        if logged_ks(s)
+        else study.origin(s, s.runs, "not evaluated in training")
+        for s in settings
+    ]
     canvas = open_canvas(study, theme, origins, height=3.4, columns=len(panels))
-    chance = {} if study.chance is None else study.chance.metrics
     for axes, (title, points) in zip(canvas.axes, panels.items(), strict=True):
         for setting in settings:
             for run in dict.fromkeys(one[0] for one in points[setting.label]):
                 own = [one[1:] for one in points[setting.label] if one[0] == run]
                 axes.plot([x for x, _, _ in own], [y for _, y, _ in own], **canvas.line(setting))
                 for x, y, told in own:
-                    axes.annotate(told, (x, y), (4, 4), textcoords="offset points", fontsize=SMALL)
+                    look = {"fontsize": SMALL, "color": canvas.colour(setting)}
+                    axes.annotate(told, (x, y), (4, 4), textcoords="offset points", **look)
         largest = f"pass@{hot if title.startswith('over temp') else k}"
-        if {largest, "pass@1"} <= chance.keys():
-            y, x = 100 * chance[largest].value, 100 * chance["pass@1"].value
+        if study.chance is not None and {largest, "pass@1"} <= study.chance.metrics.keys():
+            y, x = (100 * study.chance.metrics[name].value for name in (largest, "pass@1"))
             axes.axhline(y, color=theme["ink"], linestyle=":", linewidth=1)
             axes.axvline(x, color=theme["ink"], linestyle=":", linewidth=1)
-            axes.annotate("chance", (1, y), xycoords=("axes fraction", "data"), ha="right", va="bottom")
+            told = f"chance, {_problems_of([study.chance])}"
+            axes.annotate(told, (1, y), xycoords=("axes fraction", "data"), ha="right", va="bottom")
         canvas.title(axes, title)
         axes.set_xlabel("pass@1, mean of samples (%)")
     canvas.axes[0].set_ylabel("pass@k (%)")
     return canvas.finished(settings)
+
+
+def _problems_of(results: Sequence[Result]) -> str:
+    """On which problems: the beginning of the names of evaluations at temperatures, or of chance."""
+    stems = [one.path.stem for one in results if one.path is not None]
+    return f"on {', '.join(dict.fromkeys(re.sub(r'-(T[0-9.]+|chance)$', '', stem) for stem in stems))}"
 
 
 Points = list[tuple[int, float, float, str]]  # the run's number, pass@1, pass@k, what is told of it

@@ -317,6 +317,15 @@ def test_the_frontier_has_a_point_for_each_step_and_temperature(tmp_path):
     assert line.get_xdata()[0] == pytest.approx(100 * metrics["pass@1"].value)
     assert line.get_ydata()[0] == pytest.approx(100 * metrics["pass@6"].value)
     assert [text.get_text() for text in over_temperatures.texts] == ["T=0.4", "T=1.2"]
+    assert {text.get_color() for text in over_temperatures.texts} == {line.get_color()}
+    assert over_temperatures.get_title() == "over temperatures, on test (k = 6)"
+    for run in runs:  # as if nothing had been evaluated in training
+        log = run.directory / "metrics.jsonl"
+        rows = [json.loads(line) for line in log.read_text().splitlines()]
+        rows = [{key: value for key, value in row.items() if not key.startswith("eval_")} for row in rows]
+        log.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    (alone,) = figures.frontier(study(*runs), theme.LIGHT).axes
+    assert [text.get_text() for text in alone.texts] == ["T=0.4", "T=1.2"]
 
 
 def test_chance_is_a_line_beside_the_bars_and_in_the_frontier(tmp_path):
@@ -335,4 +344,4 @@ def test_chance_is_a_line_beside_the_bars_and_in_the_frontier(tmp_path):
     assert heights == pytest.approx([100 * own[f"pass@{k}"].value for k in (1, 2, 6)])
     (over_training,) = figures.frontier(study(*runs), theme.LIGHT).axes
     assert 100 * own["pass@6"].value in [line.get_ydata()[0] for line in over_training.lines]
-    assert "chance" in [text.get_text() for text in over_training.texts]
+    assert "chance, on test" in [text.get_text() for text in over_training.texts], "dev is another file"

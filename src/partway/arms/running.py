@@ -56,19 +56,17 @@ def taken(trial: Trial, problems: Problems) -> tuple[Run | None, Spent]:
 
 
 def spent_by(trial: Trial) -> Spent:
-    """What a trained arm spent: on its rounds, its run and, with the first seed, on trials."""
+    """What a trained arm spent: on the arm it samples from, its rounds, its run, trials of the first seed."""
+    before = Spent() if trial.parent is None else spent_by(trial.parent)
     is_first = trial.seed == trial.experiment.seeds[0]
     trials = [Spent.of(run) for run in trial.trials().values()] if is_first else []
-    return sum(trials, rounds.spent(trial) + Spent.of(trial.run))
+    return sum(trials, before + rounds.spent(trial) + Spent.of(trial.run))
 
 
 def trained(trial: Trial, problems: Problems) -> tuple[Run, Spent]:
     """The arm's finished run, made or completed where it is not finished, and what it spent."""
-    before = Spent()
     if trial.arm.method == "rounds":
-        model = trial.experiment.model
-        if (parent := trial.parent) is not None:
-            model, before = str(parent.run.final), spent_by(parent)
+        model = trial.experiment.model if trial.parent is None else str(trial.parent.run.final)
         for number in range(1, trial.arm.rounds + 1):
             # Samples of the latest model, but training from the first weights: `train` loads those.
             learned, settings = rounds.prepared(trial, number, model, problems["train"])
@@ -79,7 +77,7 @@ def trained(trial: Trial, problems: Problems) -> tuple[Run, Spent]:
             model = str(run.final)
     else:
         train(trial, trial.run, problems, own_rate(trial, problems, {}))
-    return trial.run, before + spent_by(trial)
+    return trial.run, spent_by(trial)
 
 
 def own_rate(trial: Trial, problems: Problems, of_round: Mapping[str, Any]) -> dict[str, float]:

@@ -133,12 +133,13 @@ class GroupTree(StepCredit):
 
 
 ROOT: Hashable = ("",)
+END: Hashable = ("end",)  # a leaf is never where others came from, so one name does for all
 
 
 def nodes_of(trace: Trace) -> list[Hashable]:
     """Where each part of a sample leads: a step to its state; an answer, end or failure to a leaf."""
     going_on = trace.states[: len(trace.states) - trace.has_answer]
-    return [*((state,) for state in going_on), ("end", trace.solution.text, trace.failure is None)]
+    return [*((state,) for state in going_on), END]
 
 
 def _mean(total: float, count: int, otherwise: float) -> float:

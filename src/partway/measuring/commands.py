@@ -362,7 +362,12 @@ def _cell(summary: Mapping[str, Any], name: str, is_best: bool) -> str:
 def _best_above(
     summaries: Sequence[Mapping[str, Any]], chance: Mapping[str, Any] | None, name: str
 ) -> Mapping[str, Any] | None:
-    """The summary with the best of a metric, if that is above chance; None where nobody knows."""
+    """The summary with the best of a metric, if that is above chance; None where nobody knows.
+
+    To be distinct is no success: random programs are.
+    """
+    if name.startswith("unique"):
+        return None
     from partway.measuring.chance import best_above
     from passatk import Estimate
 

@@ -299,6 +299,54 @@ def test_an_arm_waits_for_all_arms_that_it_stands_on():
     assert [_waits(experiment, arm, 0)[0] for arm in experiment.arms] == [2, 1, 0]
 
 
+def test_what_an_arm_spent_is_part_of_what_those_spent_that_stand_on_it(tmp_path, monkeypatch):
+    mle, rft = Arm("mle", "MLE"), Arm("rft", "RFT", method="rounds", of="mle")
+    hot = Arm("hot", "RFT, temperature", method="temperatures", of="rft")
+    experiment = Experiment((mle, rft, hot))
+    monkeypatch.setattr(Spent, "of", lambda run: Spent(steps=100))
+    monkeypatch.setattr(running.rounds, "spent", lambda trial: Spent(samples=7 * (trial.arm == rft)))
+    monkeypatch.setattr(running.rounds, "prepared", lambda trial, number, model, train: (train, {}))
+    monkeypatch.setattr(running, "train", lambda trial, run, problems, own: None)
+    of_rft = running.trained(Trial(experiment, rft, 0, tmp_path, print), {"train": []})[1]
+    of_hot = running.taken(Trial(experiment, hot, 0, tmp_path, print), {"train": []})[1]
+    assert of_rft == of_hot == Spent(steps=200, samples=7)
+
+
+@pytest.mark.parametrize(("name", "known"), [("mle", 10), ("oracle", 40)])
+def test_an_arm_learns_what_it_may_see_and_is_measured_on_test_as_dev_chose(
+    name, known, tmp_path, monkeypatch
+):
+    problems = {"train": apples(40), "dev": apples(2, 1), "test": apples(3, 2)}
+    learned, measured = [], []
+
+    def trained(trial, given):
+        learned.extend(given["train"])
+        return Run(tmp_path), Spent()
+
+    def drawn(trial, load, summary, given, plan):
+        measured.append((load, summary.name, given))
+        return {"pass@1": [1.0]}
+
+    dev = {
+        step: {"pass@1": {"value": 0.5}, "pass@5": {"value": five}} for step, five in ((20, 0.9), (40, 0.1))
+    }
+    monkeypatch.setattr(Experiment, "problems", lambda experiment, seed: dict(problems))
+    monkeypatch.setattr(running, "trained", trained)
+    monkeypatch.setattr(Trial, "measured", drawn)
+    monkeypatch.setattr(Trial, "engine", lambda trial, model: model)
+    monkeypatch.setattr(Run, "evaluations", lambda run: {step: {"metrics": dev[step]} for step in dev})
+    monkeypatch.setattr(Run, "final_step", 40)
+    arms = shipped_arms()
+    experiment = Experiment((arms[name],), train=40, references=10, selects="pass@5")
+    found = running.run_arm(experiment, arms[name], 0, tmp_path, print)
+    assert sum(problem.reference is not None for problem in learned) == known
+    assert measured == [(Run(tmp_path).checkpoint(20), "test-20.json", problems["test"])]
+    assert (found.tables[SELECTED].chosen, found.measured_on) == (
+        "step 20",
+        tuple(p.id for p in apples(3, 2)),
+    )
+
+
 def test_learning_rates_may_be_given_for_each_arm(tmp_path):
     experiment = Experiment(load_arms(["mle", "fcs"]), learning_rates={"fcs": 2e-4})
     rates = [experiment.training_config(arm, 0, tmp_path).learning_rate for arm in experiment.arms]

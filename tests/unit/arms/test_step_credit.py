@@ -128,3 +128,6 @@ def test_tokens_belong_to_the_step_they_are_in(tmp_path):
         lines[int(credit)] += codec.decode([token])
     assert [lines[step] for step in range(steps)] == [f"{step}\n" for step in problem.reference.steps]
     assert credits[-1] == steps, "the end is a part of its own"
+    drawn = [(Sample(problem.id, "", text, n, finished=True, tokens=tokens), trace(text)) for n in (2, 1)]
+    found = KnownSteps().learned(problem, drawn, PYTHON, codec)
+    assert [target.weight for target in found] == [2 / 3, 1 / 3], "copies count together"
