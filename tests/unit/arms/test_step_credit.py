@@ -75,6 +75,12 @@ def test_beginnings_that_reach_the_same_state_are_one_node():
     )
 
 
+def test_a_state_is_one_node_however_many_steps_lead_there():
+    texts = ["b = 2\nanswer = b + 1", "c = 1\nc = c + 1\nanswer = 9"]
+    found = GroupTree().advantages(PROBLEM, [(trace(text), 1) for text in texts], PYTHON)
+    assert found == [[1 / 2 - 0, 1 - 0], [0 - 1, 1 / 2 - 1, 0 - 1]]
+
+
 def test_a_known_step_is_praised_the_one_that_leaves_it_blamed_and_the_rest_is_left_alone():
     problem = Problem("p", "?", 9, "a = 4\nb = a * 2\nanswer = b + 1")
     texts = [
@@ -128,6 +134,10 @@ def test_tokens_belong_to_the_step_they_are_in(tmp_path):
         lines[int(credit)] += codec.decode([token])
     assert [lines[step] for step in range(steps)] == [f"{step}\n" for step in problem.reference.steps]
     assert credits[-1] == steps, "the end is a part of its own"
+    first = by_token(sample, [5.0], PYTHON, codec)
+    assert first == tuple(5.0 if step == 0 else 0.0 for step in credits), (
+        "what nothing is said of counts nothing"
+    )
     drawn = [(Sample(problem.id, "", text, n, finished=True, tokens=tokens), trace(text)) for n in (2, 1)]
     found = KnownSteps().learned(problem, drawn, PYTHON, codec)
     assert [target.weight for target in found] == [2 / 3, 1 / 3], "copies count together"
