@@ -160,7 +160,7 @@ class HttpEngine(Engine):
         return line
 
     def rest(self) -> None:
-        """Remove the weights that were put down for servers and hang up; the next call begins anew."""
+        """Remove the weights written for servers and close connections; the next call opens new ones."""
         if self.handover is not None:
             self.handover.end()
         for endpoint in self.pool.endpoints:

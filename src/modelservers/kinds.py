@@ -219,7 +219,7 @@ class Vllm(Server):
 
     def load(self, weights: Published) -> None:
         if weights.form == "lora":
-            if weights.name in self._models():  # of an earlier life of the run
+            if weights.name in self._models():  # loaded before the run was resumed
                 self.drop(weights)
             adapter = {"lora_name": weights.name, "lora_path": str(weights.directory)}
             self.calls.tell("/v1/load_lora_adapter", adapter, LOADING)

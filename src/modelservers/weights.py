@@ -125,7 +125,7 @@ class Handover:
         """Write the weights; under its name, the directory is whole."""
         path = self._directory_of(version).resolve()
         if not self._kept:
-            shutil.rmtree(path.parent, ignore_errors=True)  # what a killed life of the run left
+            shutil.rmtree(path.parent, ignore_errors=True)  # what a killed process of the run left
         try:
             with atomic_directory(path) as directory, no_progress_bar():
                 write_weights(model, directory, form)

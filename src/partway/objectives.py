@@ -169,7 +169,7 @@ TABLE_1: dict[str, type[Objective]] = {"mle": MLE, "mml": MML, "mle_aug": MLEAug
 
 
 def objective_class(name: str) -> type[Objective]:
-    """The objective that a setting names: one with a name, or somebody's own as `package.module:name`.
+    """The objective that a setting names: a known one, or your own as `package.module:name`.
 
     >>> objective_class("mml").label
     'MML'
@@ -211,7 +211,7 @@ def objective_names() -> tuple[str, ...]:
 
 
 def named_objective(name: str) -> type[Objective] | None:
-    """The objective with this name, for tables and figures; None for somebody's own, or if it is gone."""
+    """The objective with this name, for tables and figures; None for your own, or if it is gone."""
     return objective_class(name) if name in objective_names() else None
 
 

@@ -86,9 +86,8 @@ def _serve(explorer: Explorer, host: str, port: int, opens: bool, *, quiet: bool
         from runexplorer.guard import Door
         from runexplorer.server import serve
     except ModuleNotFoundError as error:
-        if (error.name or "").startswith(
-            ("partway", "run")
-        ):  # a mistake of ours, which no installation mends
+        ours = ("partway", "runexplorer", "runreports")
+        if (error.name or "").startswith(ours):  # a mistake of ours, which no installation mends
             raise
         raise ConfigError(
             f"the page needs {error.name}, which is not installed; try pip install 'partway[explore]',"

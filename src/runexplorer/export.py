@@ -29,7 +29,7 @@ MOST_IN_REPORT = 2_000  # problems, of which a copy takes seconds; `partway expl
 def export(explorer: Explorer, folder: Path, on_progress: Callable[[int, int], None]) -> None:
     """Write the copy to `folder`, whole or not at all; an earlier copy there is replaced."""
     if not _may_be_replaced(folder):
-        raise ConfigError(f"{folder}: holds something else than an exported page; choose another folder")
+        raise ConfigError(f"{folder}: holds something other than an exported page; choose another folder")
     explorer.check()
     with atomic_directory(folder) as directory:
         for name, file in FILES.items():

@@ -115,7 +115,7 @@ def summarize(run: Run | Path) -> RunSummary:
     results = results_of(run, config)
     kept = read_kept(run)
     work = work_of(run, curves)
-    # What a reader of the report would look for in vain.
+    # What a reader of the report would miss.
     missing = {
         "environment.json is not there: versions and machine are unknown": not run.environment_file.exists(),
         "nothing is logged yet: no curves": not metrics,

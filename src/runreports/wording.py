@@ -45,7 +45,7 @@ class Wording:
         """What a template writes before an answer only when asked for one: messages have to say it."""
         before, _, _ = self._rendered("?", ANSWER).partition(ANSWER)
         opening = self.prompt.text("?").removeprefix(before)
-        # A template of one's own may know questions alone, and takes an answer for one.
+        # Your own template may know questions only, and would take an answer for one.
         is_said = self._rendered("!", f"{opening}{ANSWER}").startswith(f"{self.prompt.text('!')}{ANSWER}")
         return opening if is_said else None
 

@@ -306,7 +306,7 @@ def test_a_static_copy_replaces_an_earlier_one_but_nothing_else(tmp_path, explor
     other = tmp_path / "photos"
     other.mkdir()
     (other / "cat.jpg").touch()
-    with pytest.raises(ConfigError, match="something else than an exported page"):
+    with pytest.raises(ConfigError, match="something other than an exported page"):
         export.export(explorer, other, lambda done, total: None)
     assert (other / "cat.jpg").exists()
     with pytest.raises(ConfigError, match="something else"):

@@ -33,7 +33,7 @@ EPSILON = 1e-4  # TRL's, so that a group of nearly equal rewards does not explod
 class PolicyGradient(MLEAug):
     """An objective over a step's own samples, rewarded for a right answer, by `trace` also for less.
 
-    `reward` may also be a function of one's own, as `package.module:name`.
+    `reward` may also be your own function, as `package.module:name`.
     """
 
     meaning = ""

@@ -53,7 +53,7 @@ def scores_table(experiment: Experiment, outcomes: Sequence[Outcome], table: str
 
 
 def best_above_chance(experiment: Experiment, rows: Sequence[Sequence[Cell]]) -> dict[tuple[int, int], str]:
-    """Bold is, of every pass@k, the best arm but the ceiling, where its interval is above chance."""
+    """Which cells are bold: of each pass@k the best arm but the ceiling, if its interval is above chance."""
     floor = [row for row, arm in zip(rows, experiment.arms, strict=True) if arm.method == "chance"]
     marks: dict[tuple[int, int], str] = {}
     for column in range(1, 1 + len(experiment.metrics)) if floor else ():

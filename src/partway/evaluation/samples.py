@@ -22,7 +22,7 @@ class Judged:
 
     `answer` is the canonical text of its answer, None if it gave none. `failure` says what kind of failure
     ended it, `failed_step` in which step, counted from 1; `result` tells the same to people. `lucky` says
-    whether it is right by luck, None where nobody can tell.
+    whether it is right by luck, None if that is not known.
     """
 
     sample: Sample
@@ -93,7 +93,7 @@ class ProblemResult:
     task_id: str
     samples: tuple[Judged, ...] = ()
     pass1: tuple[Judged, ...] = ()
-    own: tuple[tuple[str, float], ...] = ()  # what metrics of one's own say
+    own: tuple[tuple[str, float], ...] = ()  # values of your own metrics
 
     @property
     def drawn(self) -> int:

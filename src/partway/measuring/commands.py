@@ -401,7 +401,7 @@ def show_comparison(comparison: Comparison, first: str, second: str) -> None:
 
 
 def _shown(metric: str, value: float, sign: str = "") -> str:
-    """A share as a percentage; what a metric of one's own gives as it is."""
+    """A share as a percentage; the value of your own metric as it is."""
     from partway.evaluation.samples import is_share_of_problems
 
     is_share = is_share_of_problems(metric) or metric in MEANINGS

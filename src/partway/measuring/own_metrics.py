@@ -1,4 +1,4 @@
-"""Metrics of one's own: functions that give a number for a problem and its judged samples."""
+"""Your own metrics: functions that give a number for a problem and its judged samples."""
 
 from __future__ import annotations
 

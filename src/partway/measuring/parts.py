@@ -1,4 +1,4 @@
-"""What measuring adds to the method: the command that evaluates a model, and metrics of one's own."""
+"""What measuring adds to the method: the command that evaluates a model, and your own metrics."""
 
 from partway.registry import Part, Parts
 
@@ -10,7 +10,7 @@ PARTS: Parts = {
         )
     },
     "metrics": {
-        "own": Part("partway.measuring.own_metrics:with_own", "What functions of one's own say."),
+        "own": Part("partway.measuring.own_metrics:with_own", "What your own functions say."),
         "functions": Part("partway.measuring.own_metrics:functions", "These functions, by name."),
     },
 }

@@ -61,7 +61,7 @@ def _chat_template(tokenizer: Any) -> str | None:
 
 
 def with_template(tokenizer: Any, template: str) -> Any:
-    """A copy of the tokenizer that asks with a template of one's own: text, or a file, with `question`."""
+    """A copy of the tokenizer that asks with your own template: text, or a file, with `question`."""
     text = _read(template)
     if not re.search(r"\{[{%][^}]*\bquestion\b", text):
         raise ConfigError(

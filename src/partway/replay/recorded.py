@@ -53,7 +53,7 @@ class Recorded(Wrapped):
         if self._step != self._wanted or not rows:
             raise RunError(
                 f"{self.run.directory}: no samples of problem {problem} at step {self._wanted}; "
-                "replay with the settings and problems of that run, and no more steps"
+                "replay with the settings and problems of that run, and at most as many steps"
             )
         # A sample that stood for several has left two rows if the first was new: it is one again.
         alike = groupby(rows, key=lambda row: replace(row, count=0, step=0, verdict=None))

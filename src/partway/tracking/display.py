@@ -85,7 +85,7 @@ class Display(Watcher):
 
     def pace(self, state: Any) -> tuple[str, str]:
         """The time left, and steps per second."""
-        done = state.global_step - self.first_step  # a resumed run did the others in another life
+        done = state.global_step - self.first_step  # a resumed run made the others before
         rate = done / max(time.monotonic() - self.started, 1e-9)
         left = (state.max_steps - state.global_step) / rate if rate else 0.0
         return f"{duration(left)} left", f"{rate:.2f} steps/s"
