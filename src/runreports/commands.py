@@ -54,7 +54,7 @@ def report(
         study = read_study([Path(run) for run in runs])
     # The report of one run lies in it; one of several belongs to none of them.
     folder = Path(out) if out else Path(runs[0], "report") if len(study.runs) == 1 else Path("report")
-    logger.info("drawing the figures of %s", names)
+    logger.info("drawing the figures of %s (some seconds)", names)
     page = write_study(study, folder, title=title)
     if as_json:
         click.echo(json.dumps(as_object(study, page), ensure_ascii=False))

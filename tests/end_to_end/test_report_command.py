@@ -32,7 +32,7 @@ def stop_after(steps):
 
 def test_one_run_gets_its_report_inside_it(partway, trained):
     code, shown, remarks = partway("report", trained / "first")
-    first = f"partway: drawing the figures of {trained / 'first'}\n"
+    first = f"partway: drawing the figures of {trained / 'first'} (some seconds)\n"
     assert (code, remarks) == (0, f"{first}partway: next: partway explore {trained / 'first'}\n")
     page = trained / "first" / "report" / "report.html"
     assert shown == f"{page}\n"

@@ -123,7 +123,7 @@ def run_comparison(
     from runreports.writing import read_study, write_study
 
     outcomes = run_arms(experiment, out, jobs or arms_at_once(), quiet)
-    logger.info("drawing the figures and the page of %s", counted(len(outcomes), "run"))
+    logger.info("drawing the figures and the page of %s (some seconds)", counted(len(outcomes), "run"))
     # Arms without training of their own have no curves: only the others are in the report.
     labels = {one.run.directory: one.arm.label for one in outcomes if one.run and one.arm.trains}
     study = read_study([*labels], labels)

@@ -97,7 +97,7 @@ def command(engine: str | None, as_json: bool) -> None:
         urls = [url.strip() for url in engine.split(",") if url.strip()]
         registry.part("checkups", "servers")(urls, as_json)
         return
-    logging.getLogger(__name__).info("looking at packages, devices and the sandbox, which is attacked")
+    logging.getLogger(__name__).info("looking at packages and devices, attacking the sandbox (some seconds)")
     found = examine()
     if as_json:
         click.echo(json.dumps({**asdict(found), "problems": found.problems}, indent=2))
