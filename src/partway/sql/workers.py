@@ -40,10 +40,14 @@ USUAL = Allowance()
 
 @dataclass(frozen=True)
 class Query:
-    """The steps of a query and the database it is asked of."""
+    """The steps of a query and the database it is asked of.
+
+    `written`, if there is one, is the whole query as somebody wrote it: its rows are the answer.
+    """
 
     database: Database
     steps: tuple[Step, ...]
+    written: str = ""
 
 
 @dataclass(frozen=True)
@@ -165,7 +169,7 @@ class _Pool:
         self, worker: _Worker, batch: _Batch, queries: Sequence[Query], allowance: Allowance, whole: bool
     ) -> None:
         worker.load(batch.database)
-        text = json.dumps([queries[number].steps for number in batch.numbers])
+        text = json.dumps([(queries[number].steps, queries[number].written) for number in batch.numbers])
         batch.sheet = SentSheet.of((text,), "", SHEET_BYTES, NOTHING_REFUSED)
         batch.deadline = time.monotonic() + START_SECONDS + 4 * len(batch.numbers) * allowance.cpu_seconds
         request = {"run": batch.database.key, "queries": len(batch.numbers), "whole": whole}
