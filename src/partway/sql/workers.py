@@ -111,6 +111,7 @@ class _Batch:
     numbers: list[int]
     sheet: SentSheet | None = None
     deadline: float = 0.0
+    is_second_try: bool = False
 
 
 class _Pool:
@@ -123,9 +124,15 @@ class _Pool:
 
     def describe(self, database: Database, values: int) -> Any:
         with self.lock:
-            worker = self.grow(1)[0]
-            worker.load(database)
-            return worker.ask({"describe": database.key, "values": values})
+            is_second_try = False
+            while True:
+                worker = self.grow(1)[0]
+                try:
+                    worker.load(database)
+                    return worker.ask({"describe": database.key, "values": values})
+                except (OSError, EOFError, WireError) as error:
+                    self.drop(worker, error, is_second_try)
+                is_second_try = True
 
     def run(self, queries: Sequence[Query], allowance: Allowance, whole: bool) -> list[Answered]:
         with self.lock:
@@ -146,10 +153,9 @@ class _Pool:
                     batch = waiting.popleft()
                     try:
                         self.send(worker, batch, queries, allowance, whole)
-                    except (OSError, EOFError):  # it died while it was idle
-                        self.workers.remove(worker)
-                        worker.close()
-                        waiting.appendleft(_Batch(batch.database, batch.numbers))
+                    except (OSError, EOFError, WireError) as error:
+                        self.drop(worker, error, batch.is_second_try)
+                        waiting.appendleft(_Batch(batch.database, batch.numbers, is_second_try=True))
                         continue
                     under_way[worker] = batch
                     selector.register(worker.socket, selectors.EVENT_READ, worker)
@@ -204,6 +210,13 @@ class _Pool:
             worker.check_walls(weak_is_allowed())
         self.workers += new
         return self.workers
+
+    def drop(self, worker: _Worker, error: Exception, is_second_try: bool) -> None:
+        """Give up a worker that ended while it was idle, or, if it is the second, loading a database."""
+        self.workers.remove(worker)
+        worker.close()
+        if is_second_try:
+            raise ProblemError(f"the database cannot be used: workers end while they load it ({error})")
 
     def close(self) -> None:
         while self.workers:
