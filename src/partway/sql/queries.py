@@ -55,6 +55,7 @@ into is isnull join lateral like limit not nothing notnull null on or order oute
 raise recursive references regexp returning rollback select set table then to transaction true union
 unique update using values when where with"""
 _RESERVED = frozenset(_WORDS.split())  # names that need their quotes
+_IS_NAME = "is_name"  # of what stands in backticks or square brackets
 _DEPTHS = {TokenType.L_PAREN: 1, TokenType.CASE: 1, TokenType.R_PAREN: -1, TokenType.END: -1}
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # what a model writes badly is no news
 
@@ -200,6 +201,8 @@ def tree_of(text: str, dialect: str = "sqlite") -> exp.Query:
         raise SolutionError(_NOT_A_QUERY)
     casts = sum(token.text.upper() == "CAST" for token in tokens)  # others are `x::INT` and `DATE 'x'`
     for node in tree.walk():
+        if isinstance(node, exp.Identifier) and node.quoted and text[node.meta.get("start", 0)] in "`[":
+            node.meta[_IS_NAME] = True
         casts -= isinstance(node, exp.Cast)
         if _is_foreign(node) or casts < 0:
             raise SolutionError(f"SQLite has no such {type(node).__name__}")
@@ -241,7 +244,7 @@ def _step(tree: exp.CTE | exp.Query, dialect: str, begin: str = "") -> QueryStep
 def normal(tree: exp.Query) -> exp.Query:
     """The query with names in lower case, without quotes and brackets that mean nothing.
 
-    A quoted name that stands alone may be a text to SQLite, so it is left as it is.
+    A name in double quotes that stands alone may be a text to SQLite, so it is left as it is.
 
     >>> text = 'SELECT ((A)) FROM `T` AS X WHERE ((X."B" = 1) AND ("Ohio" = c))'
     >>> normal(sqlglot.parse_one(text, dialect="sqlite")).sql("sqlite")
@@ -256,7 +259,7 @@ def normal(tree: exp.Query) -> exp.Query:
             node.set("kind", None)  # to SQLite the words, unlike a comma, fix the order of the tables
         elif isinstance(node, exp.Identifier):
             parent = node.parent
-            is_alone = isinstance(parent, exp.Column) and not parent.table
+            is_alone = isinstance(parent, exp.Column) and not parent.table and _IS_NAME not in node.meta
             if (not node.quoted or not is_alone) and _PLAIN_NAME.match(node.name):
                 node.set("this", node.name.lower())
                 node.set("quoted", node.quoted and node.name in _RESERVED)

@@ -283,8 +283,8 @@ def _tables(
     """The rows of each step.
 
     A beginning is run whole as long as that is cheap. Once it took more than `dear` operations, what stands
-    before a step is made a table, once for all that follow. The last step is run as it was written, or, when
-    that is dear, SQLite is only asked whether it understands what was written.
+    before a step is made a table, once for all that follow. SQLite has to understand the last step as it was
+    written, and runs that where it is not dear.
     """
     made = 0  # of the steps that are tables
     for place, (name, text) in enumerate(steps):
@@ -296,10 +296,11 @@ def _tables(
         last = f"SELECT * FROM {_quoted(name)}" if name else text
         query = f"WITH {', '.join(before)} {last}" if before else last
         if written and not name:
-            if made:
+            try:
                 connection.execute(f"EXPLAIN {written}")
-            else:
-                query = written
+            except sqlite3.Error as error:
+                raise sqlite3.OperationalError(f"as it was written: {error}") from None
+            query = query if made else written
         yield connection.execute(query).fetchmany(allowance.rows + 1)
 
 

@@ -36,6 +36,7 @@ def test_steps_joined_by_newlines_are_the_query_again():
         "select name from state s where (s.area > 3) and (s.name <> 'x')",
         "SELECT\n  Name\nFROM `State` AS s\nWHERE ((s.[area] > 3) AND s.\"NAME\" != 'x');",
         "SELECT (name) FROM state AS S WHERE S.area > 3 AND S.name <> 'x' -- the large ones",
+        "SELECT `Name` FROM [state] AS `S` WHERE [S].area > 3 AND s.`name` <> 'x'",
         "(SELECT name FROM state AS s WHERE s.area > 3 AND s.name <> 'x')",
     ],
 )

@@ -103,6 +103,7 @@ def test_what_sqlite_refuses_has_no_answer_though_sqlglot_understands_it(text):
     assert read(text).error is None
     found = trace(text, SQL, problem())
     assert found.failure.kind == "error"
+    assert found.failure.message.startswith("as it was written: ")
     assert not found.has_answer
     assert len(found.states) == len(found.solution) - 1  # a right beginning keeps its credit
 
