@@ -41,7 +41,7 @@ def _spent() -> float:
 def main(path: str) -> None:
     language = SQLLanguage(schema="none")
     pairs = [(one, one.reference.text) for one in load_problems(path, language=language) if one.reference]
-    queries = [language._query(one, read(text)) for one, text in pairs]
+    queries = [language._query(one, text, read(text)) for one, text in pairs]
     runs = [query for query in queries if isinstance(query, workers.Query)] * 10
 
     def cold() -> None:

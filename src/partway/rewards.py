@@ -12,10 +12,11 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from partway.buffer import SolutionBuffer
-from partway.errors import SandboxError
+from partway.errors import ProblemError, SandboxError, SolutionError
 from partway.language import PYTHON, Language, State, Trace, trace_all
 from partway.language.named import language_of
 from partway.problem import Problem
@@ -79,28 +80,45 @@ def trace_reward(
 
 def sql_trace_reward(
     completions: Sequence[Any],
-    answer: Sequence[Any],
+    answer: Sequence[Any] | None = None,
     solution: Sequence[str | None] | None = None,
-    database: Sequence[Any] = (),
+    database: Sequence[Any] | None = None,
     **_: Any,
 ) -> list[float | None]:
     """The same for queries: `database` is a file or the statements that make one, `answer` the rows.
 
-    Rows may be JSON, since a column of a data set holds values of one type.
+    Rows may be JSON, since a column of a data set holds values of one type. Without a column of answers, the
+    rows of each solution are the answer; there is no score where it gives none.
     """
+    if database is None or (answer is None and solution is None):
+        raise ProblemError("a query is scored with columns `database` and `answer` or `solution`, or both")
     texts = [text if isinstance(text, str) else str(text[-1]["content"]) for text in completions]
     known = [None] * len(texts) if solution is None else solution
-    problems = [_query_problem(*one) for one in zip(answer, known, database, strict=True)]
-    return trace_credits(texts, problems, known, language=language_of({"language": "sql"}))
+    rows = _rows(known, database) if answer is None else answer
+    problems = [_query_problem(*one) for one in zip(rows, known, database, strict=True)]
+    scores = trace_credits(texts, problems, known, language=language_of({"language": "sql"}))
+    return [None if given is None else score for given, score in zip(rows, scores, strict=True)]
+
+
+def _rows(solutions: Sequence[str | None], databases: Sequence[Any]) -> list[Any]:
+    """The rows of each reference."""
+    pairs = [(_query_problem(None, None, one), text) for text, one in zip(solutions, databases, strict=True)]
+    traces = language_of({"language": "sql"}).trace_all([(problem, text or "") for problem, text in pairs])
+    return [trace.answer if trace.has_answer else None for trace in traces]
 
 
 def _query_problem(answer: Any, solution: str | None, database: Any) -> Problem:
+    language = language_of({"language": "sql"})
     if isinstance(answer, str):
         with suppress(ValueError):
             answer = json.loads(answer)
-    # Whether rows have an order is for the reference to say.
-    reference = None if solution is None else language_of({"language": "sql"}).parse(solution)
-    return Problem("", "", answer, reference, context=database)
+    problem = Problem("", "", answer, context=database)
+    if (flaw := language.flaw(problem)) is not None:
+        raise ProblemError(flaw)  # else every query would score 0
+    if solution is not None:
+        with suppress(SolutionError):  # whether rows have an order is for the reference to say
+            return replace(problem, reference=language.parse(solution))
+    return problem
 
 
 async def trace_reward_async(
@@ -162,7 +180,8 @@ def _score(text: str, answer: Any, solution: str | None, database: Any = None) -
     if database is None:
         [score] = trace_credits([text], [Problem("", "", answer)], [solution])
     else:
-        [score] = sql_trace_reward([text], [answer], [solution], [database])
+        rows = None if answer is None else [answer]
+        [score] = sql_trace_reward([text], rows, [solution], [database])
     if score is None:
         raise SandboxError("the sandbox cannot run this program; `partway doctor` says what is missing")
     return score

@@ -95,3 +95,9 @@ def test_a_file_of_queries_is_checked(data: Path, partway):
     code, out, _ = partway("data", "check", data / "data" / "train.jsonl", "--language", "sql")
     assert code == 0
     assert "2 problems" in out
+
+
+def test_what_to_do_after_converting_speaks_of_sql(data: Path, partway):
+    code, _, said = partway("data", "sql", "--source", data / "source", "--out", data / "data")
+    assert code == 0
+    assert said.splitlines()[-1].endswith(" --language sql")

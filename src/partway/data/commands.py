@@ -122,7 +122,9 @@ def check(ctx: click.Context, file: Path, columns: str | None, as_json: bool) ->
         say_next(f"{TRAIN} --train_file {file}{named}{as_spoken()}")
 
 
-def finish(conversion: Conversion, out: Path, rejects: Path | None, as_json: bool) -> None:
+def finish(
+    conversion: Conversion, out: Path, rejects: Path | None, as_json: bool, language: str = ""
+) -> None:
     """Write the files of a conversion, then say what is in them."""
     from partway.data.conversion import counts, show_conversion
     from partway.files import atomic_writer
@@ -143,4 +145,5 @@ def finish(conversion: Conversion, out: Path, rejects: Path | None, as_json: boo
             for split, key in (("train", "train_file"), ("dev", "eval_file"))
             if conversion.splits.get(split)
         )
-        say_next(f"{TRAIN} {files}")
+        spoken = f" --language {language}" if language else ""
+        say_next(f"{TRAIN} {files}{spoken}")

@@ -45,4 +45,4 @@ def sql(
 
     with Bar("converting text-to-SQL", "rows", quiet=ctx.obj["quiet"]) as bar:
         conversion = convert_text2sql(source, split, progress=bar.show)
-    finish(conversion, out, rejects, as_json)
+    finish(conversion, out, rejects, as_json, "sql")

@@ -14,20 +14,26 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import accumulate
+from typing import Any
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError
+from sqlglot.tokens import Token, TokenType
 
 from partway.errors import SolutionError, one_line, suggestion
 from partway.solution import Solution
 
 FIRST, NEXT = "WITH ", ", "  # how a step that is not the answer begins
-MAX_CHARACTERS = 20_000
+MAX_CHARACTERS = 10_000
 MAX_LINES = 50  # in search of the longest beginning that parses
+MAX_SEARCHED = 2 * MAX_CHARACTERS  # in all of these beginnings
+MAX_NESTED = 25  # brackets and CASEs; each costs the parser 24 calls of the thousand that Python allows
+MOVES = 10  # of the parser, forward or back, for each token; what tries everything twice needs 2 ** n
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
 _OPERATORS = (exp.Binary, exp.Unary, exp.Between, exp.In, exp.Interval, exp.Bracket, exp.Cast)
@@ -49,6 +55,8 @@ into is isnull join lateral like limit not nothing notnull null on or order oute
 raise recursive references regexp returning rollback select set table then to transaction true union
 unique update using values when where with"""
 _RESERVED = frozenset(_WORDS.split())  # names that need their quotes
+_IS_NAME = "is_name"  # of what stands in backticks or square brackets
+_DEPTHS = {TokenType.L_PAREN: 1, TokenType.CASE: 1, TokenType.R_PAREN: -1, TokenType.END: -1}
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # what a model writes badly is no news
 
 
@@ -130,10 +138,13 @@ def _read_line(line: str, is_first: bool, dialect: str) -> QueryStep | str:
 
 def _beginnings(text: str, dialect: str, error: str) -> ParsedQuery:
     """The steps of the longest beginning of whole lines that parses."""
-    lines = text.rstrip().split("\n")
+    lines, searched = text.rstrip().split("\n"), 0
     if text.lstrip()[: len(FIRST)].upper() == FIRST:
         for length in range(min(len(lines), MAX_LINES), 0, -1):
             beginning = "\n".join(lines[:length]).rstrip().rstrip(",")
+            searched += len(beginning)
+            if searched > MAX_SEARCHED:
+                break
             try:
                 steps = tuple(_steps(tree_of(f"{beginning}\nSELECT 1", dialect), dialect))
             except SolutionError:  # does not parse, or cannot be spelled
@@ -144,15 +155,30 @@ def _beginnings(text: str, dialect: str, error: str) -> ParsedQuery:
 
 @cache
 def _reader(dialect: str) -> tuple[sqlglot.Dialect, type[sqlglot.Parser]]:
-    """A dialect, and what reads it and takes functions as they are called."""
+    """A dialect, and what reads it, takes functions as they are called and gives up in time."""
     spoken = sqlglot.Dialect.get_or_raise(dialect)
     usual = spoken.parser_class
-    functions = {
+
+    def advance(self: Any, times: int = 1) -> None:
+        self.moves += 1
+        if self.moves > MOVES * (len(self._tokens) + MOVES):
+            raise SolutionError("cannot be read: too many ways to understand it")
+        usual._advance(self, times)
+
+    own = {
         "FUNCTIONS": {},
         "FUNCTION_PARSERS": {"CAST": usual.FUNCTION_PARSERS["CAST"]},
         "NO_PAREN_FUNCTION_PARSERS": {"CASE": usual.NO_PAREN_FUNCTION_PARSERS["CASE"]},
+        "moves": 0,
+        "_advance": advance,
     }
-    return spoken, type("Parser", (usual,), functions)
+    return spoken, type("Parser", (usual,), own)
+
+
+def _nested(tokens: Sequence[Token]) -> int:
+    """How deep the deepest bracket or CASE is."""
+    steps = (_DEPTHS.get(token.token_type, 0) for token in tokens)
+    return max(accumulate(steps), default=0)
 
 
 def tree_of(text: str, dialect: str = "sqlite") -> exp.Query:
@@ -160,6 +186,8 @@ def tree_of(text: str, dialect: str = "sqlite") -> exp.Query:
     spoken, parser = _reader(dialect)
     try:
         tokens = spoken.tokenize(text)
+        if _nested(tokens) > MAX_NESTED:
+            raise SolutionError(f"cannot be read: more than {MAX_NESTED} brackets and CASEs in each other")
         trees = parser(dialect=spoken).parse(tokens, text)
     except ParseError as error:
         told = error.errors[0] if error.errors else {}
@@ -173,6 +201,8 @@ def tree_of(text: str, dialect: str = "sqlite") -> exp.Query:
         raise SolutionError(_NOT_A_QUERY)
     casts = sum(token.text.upper() == "CAST" for token in tokens)  # others are `x::INT` and `DATE 'x'`
     for node in tree.walk():
+        if isinstance(node, exp.Identifier) and node.quoted and text[node.meta.get("start", 0)] in "`[":
+            node.meta[_IS_NAME] = True
         casts -= isinstance(node, exp.Cast)
         if _is_foreign(node) or casts < 0:
             raise SolutionError(f"SQLite has no such {type(node).__name__}")
@@ -214,7 +244,7 @@ def _step(tree: exp.CTE | exp.Query, dialect: str, begin: str = "") -> QueryStep
 def normal(tree: exp.Query) -> exp.Query:
     """The query with names in lower case, without quotes and brackets that mean nothing.
 
-    A quoted name that stands alone may be a text to SQLite, so it is left as it is.
+    A name in double quotes that stands alone may be a text to SQLite, so it is left as it is.
 
     >>> text = 'SELECT ((A)) FROM `T` AS X WHERE ((X."B" = 1) AND ("Ohio" = c))'
     >>> normal(sqlglot.parse_one(text, dialect="sqlite")).sql("sqlite")
@@ -229,7 +259,7 @@ def normal(tree: exp.Query) -> exp.Query:
             node.set("kind", None)  # to SQLite the words, unlike a comma, fix the order of the tables
         elif isinstance(node, exp.Identifier):
             parent = node.parent
-            is_alone = isinstance(parent, exp.Column) and not parent.table
+            is_alone = isinstance(parent, exp.Column) and not parent.table and _IS_NAME not in node.meta
             if (not node.quoted or not is_alone) and _PLAIN_NAME.match(node.name):
                 node.set("this", node.name.lower())
                 node.set("quoted", node.quoted and node.name in _RESERVED)

@@ -99,20 +99,24 @@ class SQLLanguage(Language):
 
     def trace_all(self, pairs: Sequence[Attempt], whole: bool = False) -> list[Trace]:
         parsed = [self._read(text) for _, text in pairs]
-        queries = [self._query(problem, one) for (problem, _), one in zip(pairs, parsed, strict=True)]
+        queries = [self._query(*pair, one) for pair, one in zip(pairs, parsed, strict=True)]
         found = _answers([query for query in queries if isinstance(query, Query)], whole)
         return [
             self._trace(one, found[query] if isinstance(query, Query) else query)
             for one, query in zip(parsed, queries, strict=True)
         ]
 
-    def _query(self, problem: Problem, parsed: ParsedQuery) -> Query | Answered:
-        """The query to be run, or why there is none."""
+    def _query(self, problem: Problem, text: str, parsed: ParsedQuery) -> Query | Answered:
+        """The query to be run, or why there is none.
+
+        The answer is what SQLite makes of the text itself: sqlglot also understands what SQLite refuses.
+        """
         try:
             database = self.database_for(problem)
         except ProblemError as error:
             return Answered((), Failure("error", str(error), 0))
-        return Query(database, tuple((step.name, step.run) for step in parsed.steps))
+        is_own = parsed.error is not None or self.dialect != "sqlite" or text == parsed.solution.text
+        return Query(database, tuple((step.name, step.run) for step in parsed.steps), "" if is_own else text)
 
     def database_for(self, problem: Problem) -> Database:
         """The database of a problem."""

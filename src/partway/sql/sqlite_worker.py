@@ -230,9 +230,9 @@ def live(
         closerange(0, 256)  # the sheet stays mapped
         gc.disable()
         confine_program(request.memory_bytes, request.cpu_limit, zygote)
-        for steps in json.loads(sheet.program()[-1]):
+        for steps, written in json.loads(sheet.program()[-1]):
             setitimer(ITIMER_PROF, allowance.cpu_seconds)  # its signal ends this process
-            failure = _run(connection, guard, allowance, whole, steps, sheet)
+            failure = _run(connection, guard, allowance, whole, steps, written, sheet)
             if not sheet.append(json.dumps({"failure": failure}).encode() + b"\n"):
                 break
         status = 0
@@ -248,11 +248,12 @@ def _run(
     allowance: Allowance,
     whole: bool,
     steps: Sequence[Step],
+    written: str,
     sheet: Sheet,
 ) -> list[str] | None:
     """Write the rows of each step; why the next one has none, if it fails."""
     guard.left = allowance.operations
-    tables = _tables(connection, guard, steps, allowance, math.inf if whole else DEAR)
+    tables = _tables(connection, guard, steps, written, allowance, math.inf if whole else DEAR)
     _ours(connection, guard, "BEGIN")
     guard.is_ours = False
     try:
@@ -275,13 +276,15 @@ def _tables(
     connection: sqlite3.Connection,
     guard: StatementGuard,
     steps: Sequence[Step],
+    written: str,
     allowance: Allowance,
     dear: float,
 ) -> Iterator[Table]:
     """The rows of each step.
 
     A beginning is run whole as long as that is cheap. Once it took more than `dear` operations, what stands
-    before a step is made a table, once for all that follow.
+    before a step is made a table, once for all that follow. SQLite has to understand the last step as it was
+    written, and runs that where it is not dear.
     """
     made = 0  # of the steps that are tables
     for place, (name, text) in enumerate(steps):
@@ -292,6 +295,12 @@ def _tables(
         before = [definition for _, definition in steps[made:place]] + ([text] if name else [])
         last = f"SELECT * FROM {_quoted(name)}" if name else text
         query = f"WITH {', '.join(before)} {last}" if before else last
+        if written and not name:
+            try:
+                connection.execute(f"EXPLAIN {written}")
+            except sqlite3.Error as error:
+                raise sqlite3.OperationalError(f"as it was written: {error}") from None
+            query = query if made else written
         yield connection.execute(query).fetchmany(allowance.rows + 1)
 
 

@@ -18,6 +18,7 @@ from sqlglot import exp
 from partway.cli.options import counted
 from partway.data.conversion import Conversion, Reject
 from partway.errors import ProblemError, SolutionError
+from partway.language import Failure
 from partway.problem import Problem
 from partway.solution import Solution
 from partway.sql.databases import Database, database_of
@@ -128,8 +129,9 @@ def _converted(questions: Sequence[RawQuestion]) -> list[Converted]:
             continue
         *others, itself = [next(traces) for _ in texts]
         if not itself.has_answer:
-            reason = "the query fails" if itself.failure is None else f"the query: {itself.failure.kind}"
-            converted.append(_reject(question, reason, itself.failure.message if itself.failure else ""))
+            failure = itself.failure or Failure("error", "", 0)
+            reason = "the query fails" if failure.kind == "error" else f"the query: {failure.kind}"
+            converted.append(_reject(question, reason, failure.message))
         elif not itself.answer:
             converted.append(_reject(question, "the query gives no rows", ""))
         else:

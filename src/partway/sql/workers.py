@@ -40,10 +40,14 @@ USUAL = Allowance()
 
 @dataclass(frozen=True)
 class Query:
-    """The steps of a query and the database it is asked of."""
+    """The steps of a query and the database it is asked of.
+
+    `written`, if there is one, is the whole query as somebody wrote it: its rows are the answer.
+    """
 
     database: Database
     steps: tuple[Step, ...]
+    written: str = ""
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,7 @@ class _Batch:
     numbers: list[int]
     sheet: SentSheet | None = None
     deadline: float = 0.0
+    is_second_try: bool = False
 
 
 class _Pool:
@@ -119,9 +124,15 @@ class _Pool:
 
     def describe(self, database: Database, values: int) -> Any:
         with self.lock:
-            worker = self.grow(1)[0]
-            worker.load(database)
-            return worker.ask({"describe": database.key, "values": values})
+            is_second_try = False
+            while True:
+                worker = self.grow(1)[0]
+                try:
+                    worker.load(database)
+                    return worker.ask({"describe": database.key, "values": values})
+                except (OSError, EOFError, WireError) as error:
+                    self.drop(worker, error, is_second_try)
+                is_second_try = True
 
     def run(self, queries: Sequence[Query], allowance: Allowance, whole: bool) -> list[Answered]:
         with self.lock:
@@ -142,10 +153,9 @@ class _Pool:
                     batch = waiting.popleft()
                     try:
                         self.send(worker, batch, queries, allowance, whole)
-                    except (OSError, EOFError):  # it died while it was idle
-                        self.workers.remove(worker)
-                        worker.close()
-                        waiting.appendleft(_Batch(batch.database, batch.numbers))
+                    except (OSError, EOFError, WireError) as error:
+                        self.drop(worker, error, batch.is_second_try)
+                        waiting.appendleft(_Batch(batch.database, batch.numbers, is_second_try=True))
                         continue
                     under_way[worker] = batch
                     selector.register(worker.socket, selectors.EVENT_READ, worker)
@@ -165,7 +175,7 @@ class _Pool:
         self, worker: _Worker, batch: _Batch, queries: Sequence[Query], allowance: Allowance, whole: bool
     ) -> None:
         worker.load(batch.database)
-        text = json.dumps([queries[number].steps for number in batch.numbers])
+        text = json.dumps([(queries[number].steps, queries[number].written) for number in batch.numbers])
         batch.sheet = SentSheet.of((text,), "", SHEET_BYTES, NOTHING_REFUSED)
         batch.deadline = time.monotonic() + START_SECONDS + 4 * len(batch.numbers) * allowance.cpu_seconds
         request = {"run": batch.database.key, "queries": len(batch.numbers), "whole": whole}
@@ -200,6 +210,13 @@ class _Pool:
             worker.check_walls(weak_is_allowed())
         self.workers += new
         return self.workers
+
+    def drop(self, worker: _Worker, error: Exception, is_second_try: bool) -> None:
+        """Give up a worker that ended while it was idle, or, if it is the second, loading a database."""
+        self.workers.remove(worker)
+        worker.close()
+        if is_second_try:
+            raise ProblemError(f"the database cannot be used: workers end while they load it ({error})")
 
     def close(self) -> None:
         while self.workers:

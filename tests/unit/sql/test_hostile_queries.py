@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("sqlglot", reason="SQL needs sqlglot: pip install partway[sql]")
 
 from partway import Problem, trace
+from partway.errors import ProblemError
 from partway.sql import workers
 from partway.sql.databases import Database, database_of
 from partway.sql.sql import SQLLanguage
@@ -321,3 +322,28 @@ def test_a_worker_that_is_killed_is_replaced(database: Path):
         os.kill(worker.process.pid, 9)
     assert asked(there, "SELECT 1").tables in (([[1]],), ())
     assert asked(there, "SELECT 1").tables == ([[1]],)
+
+
+@pytest.mark.parametrize("ask", [lambda there: asked(there, "SELECT 1"), workers.describe])
+def test_a_database_that_ends_its_workers_is_given_up(database: Path, monkeypatch, ask):
+    there = database_of(str(database))
+    tries = []
+
+    def dies(worker: workers._Worker, database: Database) -> None:
+        tries.append(database)
+        raise EOFError("it ended")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(workers._Worker, "load", dies)
+        with pytest.raises(ProblemError, match="workers end while they load it"):
+            ask(there)
+    assert tries == [there] * 2
+    assert asked(there, "SELECT 1").tables == ([[1]],)
+
+
+def test_a_schema_is_read_though_its_worker_was_killed(database: Path):
+    there = database_of(str(database))
+    workers.describe(there)
+    for worker in workers._SHARED.workers:
+        os.kill(worker.process.pid, 9)
+    assert [table.name for table in workers.describe(there)] == ["t"]

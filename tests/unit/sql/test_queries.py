@@ -1,12 +1,15 @@
 """Text to steps and canonical forms."""
 
+import time
+
 import pytest
 
 pytest.importorskip("sqlglot", reason="SQL needs sqlglot: pip install partway[sql]")
 
 from partway.errors import SolutionError
 from partway.solution import Solution
-from partway.sql.queries import alpha_query, is_ordered, read
+from partway.sql import queries
+from partway.sql.queries import _read_line, alpha_query, is_ordered, read, tree_of
 from partway.sql.sql import SQLLanguage
 from partway.sql.text2sql import lifted
 
@@ -33,6 +36,7 @@ def test_steps_joined_by_newlines_are_the_query_again():
         "select name from state s where (s.area > 3) and (s.name <> 'x')",
         "SELECT\n  Name\nFROM `State` AS s\nWHERE ((s.[area] > 3) AND s.\"NAME\" != 'x');",
         "SELECT (name) FROM state AS S WHERE S.area > 3 AND S.name <> 'x' -- the large ones",
+        "SELECT `Name` FROM [state] AS `S` WHERE [S].area > 3 AND s.`name` <> 'x'",
         "(SELECT name FROM state AS s WHERE s.area > 3 AND s.name <> 'x')",
     ],
 )
@@ -201,3 +205,39 @@ def test_queries_of_another_dialect_are_put_to_sqlite_in_its_own():
     (step,) = read("SELECT TOP 2 [order] FROM t", "tsql").steps
     assert step.run == 'SELECT "order" FROM t LIMIT 2'
     assert read(step.text, "tsql").steps == (step,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM t" + " JOIN t" * 60,  # sqlglot looks for an ON behind each, again and again
+        "SELECT * FROM t" + " LEFT JOIN t" * 60 + " ON 1" * 30,
+        "WITH a AS (SELECT * FROM t" + "\n JOIN t" * 60 + ")\nSELECT 1",
+        "SELECT * FROM " + "(" * 20 + "t" + " JOIN t" * 40 + ")" * 20,
+    ],
+)
+def test_no_text_is_read_for_ever(text):
+    before = time.process_time()
+    assert "too many ways to understand it" in read(text).error
+    assert time.process_time() - before < 2
+
+
+def test_how_deep_a_text_may_be_does_not_hang_on_who_reads_it():
+    def reads(depth: int, callers: int) -> bool:
+        if callers:
+            return reads(depth, callers - 1)
+        read.cache_clear()
+        return read("SELECT " + "(" * depth + "1" + ")" * depth).error is None
+
+    _read_line.cache_clear()
+    assert [reads(depth, callers) for depth in (25, 26) for callers in (200, 0)] == [True, True, False, False]
+
+
+def test_beginnings_are_looked_for_as_long_as_that_is_cheap(monkeypatch):
+    lines = ["WITH a AS (SELECT 1)", ", b AS (SELECT 2", *["+ 1" * 50] * 48]
+    assert len(read("\n".join([*lines[:2], "FROM FROM)"])).steps) == 1
+    asked = []
+    monkeypatch.setattr(queries, "tree_of", lambda text, *_: asked.append(len(text)) or tree_of(text))
+    read.cache_clear()
+    assert read("\n".join(lines)).error is not None
+    assert 0 < sum(asked) < 5 * queries.MAX_CHARACTERS

@@ -24,6 +24,7 @@ from partway.problems import load_problems
 from partway.sample import Request
 from partway.sampling.local_engine import LocalEngine
 from partway.solution import EMPTY
+from partway.sql.queries import read
 from partway.sql.row_sets import text_of
 from partway.sql.sql import SQLLanguage
 from runreports.trace_html import Card, cards_html
@@ -82,6 +83,47 @@ def test_a_late_error_keeps_the_credit_of_the_beginning():
     assert (found.failure.kind, found.failure.step) == ("error", 1)
     assert "no such column: depth" in found.failure.message
     assert not found.has_answer
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT name, FROM state",
+        "SELECT name FROM state LIMIT 2 ORDER BY name",
+        "SELECT name FROM state OFFSET 1",
+        "FROM state SELECT name",
+        "SELECT name FROM state UNION DISTINCT SELECT name FROM river",
+        "SELECT `nowhere` FROM state",
+        "SELECT name FROM state JOIN river USING name",
+        "SELECT name FROM state WHERE people <=> 11",
+        "WITH t1 (SELECT 1) SELECT * FROM t1",
+    ],
+)
+def test_what_sqlite_refuses_has_no_answer_though_sqlglot_understands_it(text):
+    assert read(text).error is None
+    found = trace(text, SQL, problem())
+    assert found.failure.kind == "error"
+    assert found.failure.message.startswith("as it was written: ")
+    assert not found.has_answer
+    assert len(found.states) == len(found.solution) - 1  # a right beginning keeps its credit
+
+
+def test_the_answer_is_that_of_the_text_as_it_was_written():
+    text = "SELECT TYPEOF(CAST('12' AS STRING))"  # to SQLite a number, to sqlglot a text
+    found = trace(text, SQL, problem())
+    assert found.answer == [["integer"]]
+    assert not SQL.confirms(
+        problem(), found
+    )  # what would be kept is spelled otherwise, and is something else
+
+
+@pytest.mark.parametrize(("end", "answer"), [(";", [[200]]), (" LIMIT 2 ORDER BY 1", None)])
+def test_what_was_written_is_checked_after_a_costly_beginning_too(end, answer):
+    costly = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 5000)"
+    found = trace(
+        f"{costly}, s AS (SELECT x FROM r WHERE x <= 200) SELECT MAX(x) FROM s{end}", SQL, problem()
+    )
+    assert (found.answer if found.has_answer else None) == answer
 
 
 def test_a_step_without_rows_never_counts_as_known():

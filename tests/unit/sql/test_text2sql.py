@@ -47,7 +47,7 @@ def test_spider_s_layout_is_read_and_what_is_left_out_has_a_reason(tmp_path: Pat
     assert anybody.reference.text == "SELECT name FROM singer WHERE name = 'Bo' OR name = 'bo'"
     assert found.rejects_by_reason("dev") == {
         "the query gives no rows": 1,
-        "the query: error": 1,
+        "the query fails": 1,
         "the query cannot be read": 1,
         "no database": 1,
     }
@@ -74,7 +74,7 @@ def test_geoquery_is_converted_with_its_rows_unchanged():
         "dev": 151,
         "test": 181,
     }
-    assert found.rejects_by_reason() == {"the query gives no rows": 28, "the query: error": 5}
+    assert found.rejects_by_reason() == {"the query gives no rows": 28, "the query fails": 5}
     problems = [problem for listed in found.splits.values() for problem in listed]
     assert sum(len(problem.reference) > 1 for problem in problems) >= 345
     language = SQLLanguage()
