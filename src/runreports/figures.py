@@ -198,9 +198,13 @@ def frontier(study: Study, theme: Theme) -> Figure | None:
                 own = [one[1:] for one in points[setting.label] if one[0] == run]
                 axes.plot([x for x, _, _ in own], [y for _, y, _ in own], **canvas.line(setting))
                 for x, y, told in own:
-                    colour = canvas.colour(setting)
                     axes.annotate(
-                        told, (x, y), (4, 4), textcoords="offset points", fontsize=SMALL, color=colour
+                        told,
+                        (x, y),
+                        (4, 4),
+                        textcoords="offset points",
+                        fontsize=SMALL,
+                        color=canvas.colour(setting),
                     )
         largest = f"pass@{hot if title.startswith('over temp') else k}"
         if study.chance is not None and {largest, "pass@1"} <= study.chance.metrics.keys():
