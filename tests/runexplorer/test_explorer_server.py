@@ -309,5 +309,5 @@ def test_a_static_copy_replaces_an_earlier_one_but_nothing_else(tmp_path, explor
     with pytest.raises(ConfigError, match="something other than an exported page"):
         export.export(explorer, other, lambda done, total: None)
     assert (other / "cat.jpg").exists()
-    with pytest.raises(ConfigError, match="something else"):
+    with pytest.raises(ConfigError, match="something other than"):
         export.export(explorer, other / "cat.jpg", lambda done, total: None)
