@@ -5,7 +5,7 @@
     partway data sql --source DIR --split question --out data/geoquery-question         # unseen questions
     python configs/geoquery/smollm2.py 0 data/geoquery-question
 
-An hour and a half of one core that computes in bfloat16. What is done is not done again, so the same command
+Two hours of one core that computes in bfloat16. What is done is not done again, so the same command
 goes on after an interruption. Runs go to runs/, what was drawn to evaluations/.
 """
 
@@ -18,10 +18,8 @@ from pathlib import Path
 DRAWN = "--max-completion-length 120 --dtype bfloat16"
 ON_DEV = f"--temperatures 0.2 --k 1 {DRAWN}"
 ON_TEST = f"--samples 20 --k 1,5,10,20 {DRAWN}"
-OWN_SAMPLES = (
-    "--objective mle_aug --num_generations 4 --spurious drop --dedup spelling --learning_rate 1e-4 "
-    "--tokens_per_pass 1024"
-)
+OF_ALL = "--learning_rate 1e-4 --tokens_per_pass 1024"  # arms that go on from M
+OWN_SAMPLES = f"--objective mle_aug --num_generations 4 --spurious drop --dedup spelling {OF_ALL}"
 PARTS = {  # share of the references, steps of MLE, after how many steps dev is asked
     "quarter": (0.25, 64, 16),
     "tenth": (0.1, 48, 16),
@@ -36,9 +34,11 @@ def main(seed: str, data: str = "data/geoquery") -> None:
         run = f"{Path(data).name.replace('geoquery', 'geo_smol').replace('-', '_')}_{name}"
         length = f"--max_steps {steps} --save_steps {every} --seed {seed}"
         learned = trained(f"{run}_mle_s{seed}", data, f"{length} {few and f'{few} --solved_share 1'}")
+        length = f"--max_steps 64 --save_steps 32 --seed {seed} --model_name_or_path {learned}"
+        again = f"{OF_ALL} {few and f'{few} --solved_share 1'}"
+        trained(f"{run}_more_s{seed}", data, f"{length} {again}")  # MLE for as many steps again
         for arm in ("fcs", "fcs+pcs"):
-            length = f"--max_steps 64 --save_steps 32 --seed {seed}"
-            settings = f"{length} {own} --self_sampling {arm} --model_name_or_path {learned}"
+            settings = f"{length} {own} --self_sampling {arm}"
             trained(f"{run}_{arm.replace('+', '_')}_s{seed}", data, settings)
 
 

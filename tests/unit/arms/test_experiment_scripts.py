@@ -279,9 +279,11 @@ def test_arms_on_geoquery_begin_from_the_step_of_mle_that_dev_chose(tmp_path, mo
     about = folder.replace("geoquery", "geo_smol").replace("-", "_")
     arms = {Path(arm.output_dir).name: arm for arm in map(train_settings, calls.of("train"))}
     assert [(arm.seed, arm.reference_share, arm.self_sampling) for arm in arms.values()] == [
-        (1, share, sampling) for share in (0.25, 0.1, 1.0) for sampling in ("none", "fcs", "fcs+pcs")
+        (1, share, sampling) for share in (0.25, 0.1, 1.0) for sampling in ("none", "none", "fcs", "fcs+pcs")
     ]
-    assert arms[f"{about}_tenth_fcs_s1"].model_name_or_path == f"runs/{about}_tenth_mle_s1/checkpoint-32"
+    for arm in (arms[f"{about}_tenth_more_s1"], arms[f"{about}_tenth_fcs_s1"]):
+        assert arm.model_name_or_path == f"runs/{about}_tenth_mle_s1/checkpoint-32"
+        assert (arm.max_steps, arm.learning_rate, arm.tokens_per_pass) == (64, 1e-4, 1024)
     assert {Path(arm.train_file).parent.name for arm in arms.values()} == {folder}
     for words in calls.of("evaluate"):
         evaluate.command.make_context("evaluate", words[1:])
