@@ -137,7 +137,21 @@ EXPERIMENTS, RESULTS = "docs/experiments.md", "docs/results.md"
             "geo_smol_tenth_fcs geo_smol_tenth_fcs_s1",
             {EXPERIMENTS: (1, 5, 10, 20)},
         ),
-        ("geo_smol_quarter_mle", "geo_smol_quarter_fcs", {EXPERIMENTS: (1, 5, 10, 20)}),
+        (
+            "geo_smol_quarter_mle geo_smol_quarter_mle_s1",
+            "geo_smol_quarter_fcs geo_smol_quarter_fcs_s1",
+            {EXPERIMENTS: (1, 5, 10, 20)},
+        ),
+        (
+            "geo_smol_all_mle geo_smol_all_mle_s1",
+            "geo_smol_all_fcs_pcs geo_smol_all_fcs_pcs_s1",
+            {EXPERIMENTS: (1, 5, 10, 20)},
+        ),
+        (
+            "geo_smol_all_more geo_smol_all_more_s1",
+            "geo_smol_all_fcs_pcs geo_smol_all_fcs_pcs_s1",
+            {EXPERIMENTS: (1, 5, 10, 20)},
+        ),
         (
             "geo_query_mle geo_query_mle_s1",
             "geo_query_fcs_pcs geo_query_fcs_pcs_s1",
