@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from partway.sample import Sample
     from runreports.study import Study
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("partway")  # whose remarks the command line shows
 
 
 @click.command()

@@ -23,7 +23,7 @@ from runreports.theme import DARK, LIGHT, can_draw, darkened, drawing
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("partway")  # whose remarks the command line shows
 
 
 def write_report(

@@ -69,7 +69,7 @@ def test_a_name_that_is_not_on_the_hub_fails_without_trying_many_times(monkeypat
     assert "no connection to the Hub (the Hub cannot be reached); check the name" in message
     assert calls == ["nobody/nothing"]
     assert "did you mean 'tiny-storyproblems'?" in failure("tiny-storyproblem")
-    assert "made to be trained; one that is trained is tiny-storyproblems" in failure("tiny")
+    assert "a trained one is tiny-storyproblems" in failure("tiny")
 
 
 def test_a_name_that_the_hub_does_not_know_is_told_from_no_connection(monkeypatch):
