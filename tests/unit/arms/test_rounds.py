@@ -141,7 +141,9 @@ def test_a_round_draws_at_the_arms_temperature(tmp_path, monkeypatch, name, temp
         Evaluation.of((result,), plan).write(summary)
 
     monkeypatch.setattr(Trial, "draw", drawn)
-    monkeypatch.setattr(rounds, "loaded", lambda *model: SimpleNamespace(codec=SimpleNamespace(encode=list)))
+    monkeypatch.setattr(
+        rounds, "loaded", lambda model, dtype: SimpleNamespace(codec=SimpleNamespace(encode=list))
+    )
     monkeypatch.setattr(rounds, "sampling", lambda load: load())
     trial = trial_of(name, tmp_path)
     prepared(trial, 1, "no model is needed", [SOLVED])
