@@ -21,8 +21,8 @@ ON_TEST = f"--samples 20 --k 1,5,10,20 {DRAWN}"
 OF_ALL = "--learning_rate 1e-4 --tokens_per_pass 1024"  # arms that go on from M
 OWN_SAMPLES = f"--objective mle_aug --num_generations 4 --spurious drop --dedup spelling {OF_ALL}"
 PARTS = {  # share of the references, steps of MLE, after how many steps dev is asked
-    "quarter": (0.25, 64, 16),
     "tenth": (0.1, 48, 16),
+    "quarter": (0.25, 64, 16),
     "all": (1.0, 96, 32),
 }
 
