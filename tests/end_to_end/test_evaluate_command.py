@@ -9,7 +9,6 @@ import threading
 import pytest
 from scripted_server import completions, scripted_server
 
-from partway.measuring.commands import FEW
 from partway.problem import Problem
 from partway.runs.rows import problems_digest
 from partway.sampling.local_engine import LocalEngine
@@ -119,13 +118,13 @@ def test_a_models_samples_do_not_depend_on_batches_or_order(folder, monkeypatch)
 
 
 def test_weights_are_of_the_type_that_is_asked_for(partway, folder, tmp_path, monkeypatch):
-    types, complete = set(), LocalEngine.complete
+    types, stream = set(), LocalEngine.stream
 
     def seen(self, requests, settings, seed):
         types.add(str(self.model.dtype))
-        return complete(self, requests, settings, seed)
+        return stream(self, requests, settings, seed)
 
-    monkeypatch.setattr(LocalEngine, "complete", seen)
+    monkeypatch.setattr(LocalEngine, "stream", seen)
     code, _, remarks = evaluate_tiny(partway, folder, tmp_path, "--dtype", "bfloat16")
     assert code == 0, remarks
     assert types == {"torch.bfloat16"}
@@ -341,16 +340,25 @@ def test_keys_are_written_nowhere(partway, folder, tmp_path, monkeypatch):
     assert "secret" not in shown + remarks + "".join(files_in(tmp_path).values())
 
 
-def test_a_cpu_draws_few_problems_at_a_time_so_that_little_is_lost(partway, folder, tmp_path, monkeypatch):
-    sizes, complete = [], LocalEngine.complete
+def test_a_killed_evaluation_keeps_every_problem_whose_samples_have_ended(
+    partway, folder, tmp_path, monkeypatch
+):
+    stream, asked = LocalEngine.stream, []
+    left = 3  # problems until it is killed
 
-    def counted(self, requests, settings, seed):
-        sizes.append(len(requests))
-        return complete(self, requests, settings, seed)
+    def killed(self, requests, settings, seed):
+        nonlocal left
+        asked.append(len(requests))
+        for index, samples in stream(self, requests, settings, seed):
+            if left == 0:
+                raise KeyboardInterrupt
+            left -= 1
+            yield index, samples
 
-    monkeypatch.setattr(LocalEngine, "complete", counted)
-    monkeypatch.setattr(sys.modules["partway.evaluation.evaluate"], "ROWS", 1)
-    code, _, err = evaluate_tiny(partway, folder, tmp_path / "out")
-    assert code == 0, err
-    assert max(sizes) <= FEW
-    assert len(sizes) > 2
+    monkeypatch.setattr(LocalEngine, "stream", killed)
+    assert evaluate_tiny(partway, folder, tmp_path / "out")[0] == 130
+    left = 100
+    assert evaluate_tiny(partway, folder, tmp_path / "out")[0] == 0
+    assert asked == [8, 5, 8], "the samples that were there are not drawn again; the others are of pass@1"
+    evaluate_tiny(partway, folder, tmp_path / "whole")
+    assert files_in(tmp_path / "out") == files_in(tmp_path / "whole")

@@ -21,8 +21,8 @@ from partway.problem import Problem
 from partway.sample import Request, Sample
 from partway.solution import EMPTY, Solution
 
-BATCH = 16  # problems drawn together, at least
-ROWS = 64  # samples worth drawing together: with fewer, a forward pass mostly reads weights
+BATCH = 16  # problems drawn together, at least, by an engine that hands over all at once
+ROWS = 64  # samples worth asking such a one for
 
 
 @runtime_checkable

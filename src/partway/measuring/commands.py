@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from partway.runs import Run
 
 logger = logging.getLogger(__name__)
-FEW = 4  # problems drawn together on a CPU, at least: little is lost when it is killed
 MEANINGS = {
     "executable": "runs to its end",
     "unique": "distinct texts",
@@ -128,7 +127,6 @@ def _drawn(
 ) -> list[dict[str, Any]]:
     """The summary of each plan; one engine draws for all of them."""
     from partway.cli.progress import Bar
-    from partway.evaluation.evaluate import BATCH
     from partway.measuring.journal import evaluate_into, journal_beside
     from partway.runs.rows import samples_beside
 
@@ -155,7 +153,6 @@ def _drawn(
                         about=about,
                         overwrite=options.overwrite,
                         expand=not options.counts,
-                        batch_size=FEW if _is_here(engine) else BATCH,
                         on_progress=_shown_in(bar, engine),
                     )
             except (KeyboardInterrupt, EngineError):  # what a user may want to try again
@@ -203,13 +200,8 @@ def _floor(options: EvaluateOptions, file: Path) -> EvaluateOptions | None:
     return replace(options, chance=train, temperatures=None, name=name, dtype=None, few_shot=None)
 
 
-def _is_here(engine: Engine) -> bool:
-    """Whether a CPU draws, and may take minutes for a few problems."""
-    return str(getattr(getattr(engine, "model", None), "device", "")) == "cpu"
-
-
 def _shown_in(bar: Bar, engine: Engine) -> Callable[[EvaluationProgress], None]:
-    """Shows how far an evaluation is; an engine that tells what it has drawn moves the bar inside a batch."""
+    """Shows how far an evaluation is; an engine that tells what it has drawn moves the bar in between."""
     latest = EvaluationProgress(0, 0, 0)
 
     def show(progress: EvaluationProgress) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 from partway.errors import RunError
 from partway.evaluation import EvaluationPlan, EvaluationProgress, Judged, evaluate
-from partway.evaluation.evaluate import BATCH
 from partway.evaluation.results import Phase
 from partway.language import Language
 from partway.language.named import settings_of
@@ -79,7 +78,6 @@ def evaluate_into(
     about: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     expand: bool = True,
-    batch_size: int = BATCH,
     on_progress: Callable[[EvaluationProgress], None] = lambda progress: None,
 ) -> dict[str, Any]:
     """The summary in `path`: read if this evaluation is finished, continued if it was begun, else made.
@@ -94,8 +92,7 @@ def evaluate_into(
         if summary.get("digest") != digest:
             raise RunError(f"{path}: another evaluation's results; take another --name, or --overwrite them")
         return summary
-    how: dict[str, Any] = {"batch_size": batch_size, "on_progress": on_progress}
-    evaluation = evaluate(engine, problems, plan, journal=journal, **how)
+    evaluation = evaluate(engine, problems, plan, journal=journal, on_progress=on_progress)
     about = {**(about or {}), "problems_sha256": problems_digest(problems), "digest": digest}
     keep_problems(path, problems)
     evaluation.write(path, expand=expand, about=about)

@@ -44,6 +44,7 @@ ROW = np.dtype(
 # What has ended of one prompt: the tokens drawn, end-of-text too, and whether they are finished (not cut off
 # by length), to the number of samples that drew them, their log-probability and how many were read ahead.
 Ended = dict[tuple[tuple[int, ...], bool], tuple[int, float, int]]
+Drawn = tuple[int, Ended, int]  # a prompt's number, its samples, tokens computed since the prompt before
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,11 @@ class Frontier:
         self.admitted = 0
         self.ended: list[Ended] = [{} for _ in task.prompts]
         self.distinct = self.drawn = 0  # completions that ended so far, and the samples that drew them
-        self.tokens_computed = 0
+        self.missing = [
+            len(of_prompt) for of_prompt in task.streams
+        ]  # a prompt's samples that have not ended
+        self.over = [number for number, missing in enumerate(self.missing) if missing == 0]
+        self.tokens_computed = 0  # since a prompt was finished
 
     def admit(self, waiting: Sequence[tuple[int, Streams]]) -> None:
         """Give each prompt that waits a row with its samples, and read it, all but its last token.
@@ -153,6 +158,13 @@ class Frontier:
         evicted = self._evicted(children, evicted_C) if evicted_C.any() else []
         self._become(children, kept_C)
         return evicted
+
+    def finished(self) -> Iterator[Drawn]:
+        """The prompts all of whose samples have ended, each once."""
+        over, self.over = self.over, []
+        for number in over:
+            yield number, self.ended[number], self.tokens_computed
+            self.ended[number], self.tokens_computed = {}, 0
 
     def _batches(self, waiting: Sequence[tuple[int, Streams]]) -> Iterator[list[tuple[int, Streams]]]:
         """What to read in one forward each."""
@@ -299,6 +311,9 @@ class Frontier:
             ended[key] = count, log_prob, int(parent["drafted"] + children.ahead[child])
             self.distinct += 1
             self.drawn += int(counts_C[child])
+            self.missing[parent["prompt"]] -= int(counts_C[child])
+            if self.missing[parent["prompt"]] == 0:
+                self.over.append(int(parent["prompt"]))
 
     def _within_budget(self, children: Children, live_C: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """The live children that there is room for; those of prompts admitted earlier go first."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -30,8 +30,8 @@ from partway.models.text import AnswerWatch
 from partway.sample import Request, Sample
 from partway.sampling.cache import RowCache
 from partway.sampling.drawing import streams
-from partway.sampling.frontier import Ended, Frontier, SamplingTask, Streams
-from partway.sampling.samplers import Drawn, Sampler, checked_sampler
+from partway.sampling.frontier import Drawn, Ended, Frontier, SamplingTask, Streams
+from partway.sampling.samplers import Sampler, checked_sampler
 
 GIB = 1 << 30  # bytes of keys, values and logits on a CPU, if nothing else is said
 MAX_DEFAULT_ROWS = 1024
@@ -75,13 +75,40 @@ class LocalEngine(Engine):
         self.is_end = np.zeros(vocabulary, bool)
         self.is_end[end_ids(language_model)] = True
         self.watch = None if language is None else AnswerWatch(self.codec, vocabulary, language)
-        self.on_drawn: Callable[[int], None] | None = None  # told how many samples of a call have ended
+        self.on_drawn: Callable[[int], None] | None = (
+            None  # told how many samples have ended and are not handed over
+        )
         self.tokens_computed = 0  # by all calls so far, prompts included
 
     def complete(
         self, requests: Sequence[Request], settings: SamplingSettings, seed: int
     ) -> list[list[Sample]]:
-        """For every request its distinct samples, the most frequent first.
+        """For every request its distinct samples, the most frequent first."""
+        found = dict(self._drawn(requests, settings, seed, self.on_drawn))
+        return [found[index] for index in range(len(requests))]
+
+    def stream(
+        self, requests: Sequence[Request], settings: SamplingSettings, seed: int
+    ) -> Iterator[tuple[int, list[Sample]]]:
+        """Pairs of a request's index and its samples, once they have ended; others take their rows."""
+        handed_over = 0
+
+        def tell(drawn: int) -> None:
+            if self.on_drawn is not None:
+                self.on_drawn(drawn - handed_over)
+
+        for index, samples in self._drawn(requests, settings, seed, tell):
+            handed_over += requests[index].count
+            yield index, samples
+
+    def _drawn(
+        self,
+        requests: Sequence[Request],
+        settings: SamplingSettings,
+        seed: int,
+        on_drawn: Callable[[int], None] | None,
+    ) -> Iterator[tuple[int, list[Sample]]]:
+        """Pairs of a request's index and its samples, those that end first first.
 
         Randomness belongs to a request's problem, not to its place among the requests.
         """
@@ -99,12 +126,17 @@ class LocalEngine(Engine):
             watch=self.watch,
             longest_packed=self.longest_packed,
             prompt_budget=of_prompts,
-            on_drawn=self.on_drawn,
+            on_drawn=on_drawn,
         )
-        with evaluating(self.model), torch.no_grad():
-            found, tokens_computed = self._sampler_for(requests).complete(self.model, task)
-        self.tokens_computed += tokens_computed
-        return [self._samples(request, ended) for request, ended in zip(requests, found, strict=True)]
+        finished = self._sampler_for(requests).complete(self.model, task)
+        while True:
+            with evaluating(self.model), torch.no_grad():  # not while the caller works with what it has got
+                drawn = next(finished, None)
+            if drawn is None:
+                return
+            index, ended, tokens = drawn
+            self.tokens_computed += tokens
+            yield index, self._samples(requests[index], ended)
 
     def update(self, weights: PreTrainedModel, version: int) -> None:
         """Draw with this model from now on; what was learned in place needs no telling."""
@@ -235,20 +267,21 @@ class TreeSampler:
         """A running state cannot be split."""
         return hindrance(model)
 
-    def complete(self, model: PreTrainedModel, task: SamplingTask) -> Drawn:
+    def complete(self, model: PreTrainedModel, task: SamplingTask) -> Iterator[Drawn]:
         """Rows are admitted as others end."""
         return complete_on(Frontier(model, task, self.cache(task.budget)), task)
 
 
-def complete_on(frontier: Frontier, task: SamplingTask) -> Drawn:
+def complete_on(frontier: Frontier, task: SamplingTask) -> Iterator[Drawn]:
     """Grow a tree until every sample that the task asks for has ended."""
     admission = Admission(task)
+    yield from frontier.finished()  # of which no sample is wanted
     while admission.waiting or len(frontier.rows):
         frontier.admit(admission.admissible(frontier))
         admission.return_evicted(frontier.advance())
         if task.on_drawn is not None:
             task.on_drawn(frontier.drawn)
-    return frontier.ended, frontier.tokens_computed
+        yield from frontier.finished()
 
 
 class Admission:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,9 +17,7 @@ from partway.learning.layouts import Bundle, Flat, score
 from partway.learning.token_tree import Targets, grow
 from partway.models.engine import SamplingSettings
 from partway.sampling.drawing import streams
-from partway.sampling.frontier import Ended, SamplingTask
-
-Drawn = tuple[list[Ended], int]  # what has ended of each prompt, and how many tokens the model read
+from partway.sampling.frontier import Drawn, SamplingTask
 
 
 class Sampler(Protocol):
@@ -39,8 +38,8 @@ class Sampler(Protocol):
     def hindrance(self, model: PreTrainedModel) -> str | None:
         """Why the model cannot be sampled in this way at all, if so."""
 
-    def complete(self, model: PreTrainedModel, task: SamplingTask) -> Drawn:
-        """Every sample that the task asks for; the model is in evaluation mode, without gradients."""
+    def complete(self, model: PreTrainedModel, task: SamplingTask) -> Iterator[Drawn]:
+        """The samples of every prompt, once all of them have ended; the model is in evaluation mode."""
 
 
 LENGTHS = (3, 12, 40)  # of prompts that are in one batch
@@ -74,8 +73,8 @@ def _flaw(model: PreTrainedModel, sampler: Sampler, pad_id: int) -> str | None:
     prompts = _prompts(model)
     try:
         with torch.no_grad():
-            ended, _ = sampler.complete(model, _task(model, prompts))
-            drawn = [{tokens: kept[1] for (tokens, _), kept in of_prompt.items()} for of_prompt in ended]
+            found_of = {number: ended for number, ended, _ in sampler.complete(model, _task(model, prompts))}
+            drawn = [{of[0]: kept[1] for of, kept in found_of[n].items()} for n in range(len(prompts))]
             found = torch.tensor([log_prob for of_prompt in drawn for log_prob in of_prompt.values()])
             texts = [Targets.of(tuple(p), tuple(of)) for p, of in zip(prompts, drawn, strict=True)]
             others = [

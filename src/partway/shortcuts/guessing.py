@@ -30,9 +30,9 @@ from partway.models.text import AnswerWatch, Codec
 from partway.sample import Request
 from partway.sampling.cache import RowCache
 from partway.sampling.drawing import draw, fetched, to_draw_from
-from partway.sampling.frontier import Children, Frontier, SamplingTask, Streams
+from partway.sampling.frontier import Children, Drawn, Frontier, SamplingTask, Streams
 from partway.sampling.local_engine import TreeSampler, complete_on
-from partway.sampling.samplers import Drawn, Sampler
+from partway.sampling.samplers import Sampler
 from partway.shortcuts.gaps import GappedRowCache
 
 LONGEST_GUESS = 8
@@ -285,8 +285,8 @@ class GuessingSampler:
         """What hinders the tree."""
         return self.tree.hindrance(model)
 
-    def complete(self, model: PreTrainedModel, task: SamplingTask) -> Drawn:
-        """Every sample that the task asks for."""
+    def complete(self, model: PreTrainedModel, task: SamplingTask) -> Iterator[Drawn]:
+        """Rows are admitted as others end."""
         forward = FORWARD if model.device.type == "cpu" else FORWARD_ON_GPU
         guesser = Guesser(self.drafts, self.longest, task.is_end, task.watch, forward)
         cache = GappedRowCache if self.tree.cache is RowCache else self.tree.cache

@@ -20,8 +20,8 @@ from transformers import Cache, PreTrainedModel
 from partway.learning.passes import logits_at, uploaded
 from partway.learning.token_tree import Integers
 from partway.sampling.drawing import to_draw_from
-from partway.sampling.frontier import Children, Ended, Frontier, SamplingTask, Streams
-from partway.sampling.samplers import Drawn, Sampler
+from partway.sampling.frontier import Children, Drawn, Frontier, SamplingTask, Streams
+from partway.sampling.samplers import Sampler
 
 KEPT = ("past_key_values", "cache_params", "state")  # what models call what they keep of a text
 
@@ -178,19 +178,17 @@ class Marching:
         """Nothing."""
         return None
 
-    def complete(self, model: PreTrainedModel, task: SamplingTask) -> Drawn:
+    def complete(self, model: PreTrainedModel, task: SamplingTask) -> Iterator[Drawn]:
         """One group of rows after the other."""
-        ended: list[Ended] = [{} for _ in task.prompts]
-        computed = 0
+        frontier = InStep(model, task, None)
         for waiting in groups(task):
-            reader = self.reader(model)
-            frontier = InStep(model, task, reader)
-            frontier.ended = ended  # samples beyond the budget may draw what others drew before
+            frontier.cache = self.reader(model)
             frontier.admit(waiting)
             while len(frontier.rows):
                 frontier.advance()
-            computed += reader.tokens_computed
-        return ended, computed
+            frontier.tokens_computed += frontier.cache.tokens_computed
+            yield from frontier.finished()
+        yield from frontier.finished()  # of which no sample is wanted
 
 
 WHOLE_TEXTS = Marching("whole_texts", WholeTexts)
