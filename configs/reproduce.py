@@ -131,6 +131,8 @@ STUDIES = {
             "few_mle": f"{FROM_FEW} {NOTHING_LEARNED}",
             "few_fcs": f"{FROM_FEW} {OWN_SAMPLES} --train_file data/gsm8k/few.jsonl --num_generations 4 "
             "--solved_share 0.5 --sample_budget success --learning_rate 1e-4 --max_steps 218 --save_steps 54",
+            # MLE for as many steps as FCS: what of the gain is the steps'.
+            "few_more": f"{FROM_FEW} --learning_rate 1e-4 --max_steps 218 --save_steps 54",
             "few_rft": "--train_file data/gsm8k/few_found.jsonl --max_steps 109 --save_steps 36",
             "few_all": "--train_file data/gsm8k/short.jsonl --max_steps 218 --save_steps 109",
         },

@@ -275,11 +275,11 @@ def test_geoquery_is_learned_and_measured_on_the_split_that_is_named(reproduce):
 def test_arms_on_geoquery_begin_from_the_step_of_mle_that_dev_chose(tmp_path, monkeypatch, folder):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("subprocess.run", calls := Drawn(better="-32-T0.2"))
-    main_of("geoquery/smollm2.py")("1", f"data/{folder}")
+    main_of("geoquery/smollm2.py")(["1", f"data/{folder}"])
     about = folder.replace("geoquery", "geo_smol").replace("-", "_")
     arms = {Path(arm.output_dir).name: arm for arm in map(train_settings, calls.of("train"))}
     assert [(arm.seed, arm.reference_share, arm.self_sampling) for arm in arms.values()] == [
-        (1, share, sampling) for share in (0.25, 0.1, 1.0) for sampling in ("none", "none", "fcs", "fcs+pcs")
+        (1, share, sampling) for share in (0.1, 0.25, 1.0) for sampling in ("none", "none", "fcs", "fcs+pcs")
     ]
     for arm in (arms[f"{about}_tenth_more_s1"], arms[f"{about}_tenth_fcs_s1"]):
         assert arm.model_name_or_path == f"runs/{about}_tenth_mle_s1/checkpoint-32"
@@ -289,6 +289,15 @@ def test_arms_on_geoquery_begin_from_the_step_of_mle_that_dev_chose(tmp_path, mo
         evaluate.command.make_context("evaluate", words[1:])
     tests = [words for words in calls.of("evaluate") if f"data/{folder}/test.jsonl" in words]
     assert [words[1] for words in tests] == [f"runs/{name}/checkpoint-32" for name in arms]
+    assert {words[words.index("--dtype") + 1] for words in calls.of("evaluate")} == {"bfloat16"}
+
+
+def test_arms_on_geoquery_compute_in_float32_where_bfloat16_is_slow(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("subprocess.run", calls := Drawn(better="-32-T0.2"))
+    main_of("geoquery/smollm2.py")(["0", "--parts", "quarter", "--float32"])
+    assert [train_settings(words).bf16 for words in calls.of("train")] == [False] * 4
+    assert not any("--dtype" in words for words in calls.of("evaluate"))
 
 
 class Drawn:
