@@ -102,9 +102,7 @@ class Frontier:
         self.admitted = 0
         self.ended: list[Ended] = [{} for _ in task.prompts]
         self.distinct = self.drawn = 0  # completions that ended so far, and the samples that drew them
-        self.missing = [
-            len(of_prompt) for of_prompt in task.streams
-        ]  # a prompt's samples that have not ended
+        self.missing = [len(samples) for samples in task.streams]  # of a prompt, those that have not ended
         self.over = [number for number, missing in enumerate(self.missing) if missing == 0]
         self.tokens_computed = 0  # since a prompt was finished
 

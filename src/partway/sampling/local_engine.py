@@ -75,9 +75,8 @@ class LocalEngine(Engine):
         self.is_end = np.zeros(vocabulary, bool)
         self.is_end[end_ids(language_model)] = True
         self.watch = None if language is None else AnswerWatch(self.codec, vocabulary, language)
-        self.on_drawn: Callable[[int], None] | None = (
-            None  # told how many samples have ended and are not handed over
-        )
+        # Told how many samples have ended but are not handed over.
+        self.on_drawn: Callable[[int], None] | None = None
         self.tokens_computed = 0  # by all calls so far, prompts included
 
     def complete(
