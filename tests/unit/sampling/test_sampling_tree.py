@@ -249,15 +249,18 @@ def test_an_engine_tells_how_many_samples_have_ended_while_it_draws():
 def test_problems_are_handed_over_while_others_are_drawn_with_the_samples_of_all_at_once():
     engine = LocalEngine(spelled_model(family("llama")), language=None, row_budget=8)
     whole = engine.complete(REQUESTS, LONG, 0)
-    seen: list[tuple[int, int]] = []  # what was handed over, and what was drawn beside it by then
-    told = [0]
-    engine.on_drawn = told.append
-    found = {}
+    found, told = {}, []
+
+    def tell(drawn: int) -> None:  # those beside what was handed over
+        told.append(drawn + sum(REQUESTS[index].count for index in found))
+
+    engine.on_drawn = tell
+    calls = []  # so many of them when each problem was handed over
     for index, samples in engine.stream(REQUESTS, LONG, 0):
         assert torch.is_grad_enabled(), "who gets samples may learn from them at once"
         found[index] = samples
-        seen.append((len(found), told[-1]))
+        calls.append(len(told))
     assert [found[index] for index in range(len(REQUESTS))] == whole
-    counts = sum(one.count for one in REQUESTS)
-    assert max(told) < counts, "what is handed over is not told again"
-    assert len(seen) == len(REQUESTS)
+    assert len(set(calls)) > 1, "while others are drawn"
+    assert told == sorted(told)
+    assert told[-1] == sum(one.count for one in REQUESTS)
