@@ -68,6 +68,12 @@ def test_counts_follow_the_exact_distribution(name):
     assert_exact(stateful_model(name, vocabulary=4))
 
 
+def test_no_samples_of_a_problem_are_nothing():
+    engine = LocalEngine(stateful_model("mamba"), language=None)
+    assert isinstance(engine.sampler, marching.Marching)
+    assert engine.complete([request([5, 6], 0, "p")], SHORT, 0) == [[]]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_log_probs_are_those_of_a_plain_forward_whatever_the_budget(name, caplog):
     language_model = stateful_model(name)
