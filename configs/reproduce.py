@@ -1,10 +1,10 @@
 """Remakes the tables on real data, each in one command: `python configs/reproduce.py gsm8k SOURCE`.
 
-SOURCE holds the data set as its authors publish it (for `filtered` also its row numbers, see docs/files.md,
-as filtered_split.json). Every arm is trained and measured with every seed, two at a time with one thread
-each, and one report pools the seeds; data/, runs/ and the report are written where the command is given,
-which is to be the directory above configs/. What is done is not done again, so the same command goes on
-after an interruption.
+SOURCE holds the data set as its authors publish it (for `filtered` also its row numbers as
+filtered_split.json, see docs/first_run.md). Every arm is trained and measured with every seed, two at a time
+with one thread each, and one report pools the seeds; data/, runs/ and the report are written where the
+command is given, which is to be the directory above configs/. What is done is not done again, so the same
+command goes on after an interruption.
 """
 
 import argparse

@@ -65,8 +65,12 @@ def keys_page() -> str:
 
 def gpus_page() -> str:
     configs = ROOT / "configs"
-    page = with_table(read(DOCS / "gpus.md"), "savings", savings(configs / "modern"))
-    page = with_table(page, "modern", table(configs / "modern"))
+    return with_table(read(DOCS / "gpus.md"), "savings", savings(configs / "modern"))
+
+
+def performance_page() -> str:
+    configs = ROOT / "configs"
+    page = with_table(read(DOCS / "performance.md"), "modern", table(configs / "modern"))
     return with_table(page, "paper", table(configs / "paper"))
 
 
@@ -93,6 +97,7 @@ PAGES = {
     "cli.md": cli_page,
     "keys.md": keys_page,
     "gpus.md": gpus_page,
+    "performance.md": performance_page,
 }
 
 

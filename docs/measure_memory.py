@@ -1,4 +1,4 @@
-"""Bytes that a learning pass holds per token and layer, for the models of docs/gpus.md at their real widths.
+"""Bytes that a learning pass holds a token and layer, for models of docs/performance.md at their real widths.
 
 Two numbers of layers at two numbers of tokens, so that what does not grow with both falls out. On a GPU:
 

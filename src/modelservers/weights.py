@@ -180,7 +180,7 @@ class Handover:
             self._doubted.add(endpoint.url)
             self._say(
                 f"{endpoint.url}: the log-prob of {len(written.tokens)} tokens is {difference:.2f} off from "
-                "the model's here: it draws with other weights than it was given; see docs/servers.md"
+                "the model's here: it draws with other weights than it was given; see docs/gpus.md"
             )
 
 

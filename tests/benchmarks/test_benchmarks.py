@@ -158,7 +158,7 @@ def test_padded_rows_are_sorted_by_length():
 
 
 def test_every_benchmark_has_an_example_and_is_run_by_make_bench_or_named_in_the_docs():
-    pages = ("Makefile", "docs/performance.md", "docs/comparing.md", "docs/servers.md")
+    pages = ("Makefile", "docs/performance.md", "docs/comparing.md")
     told = "".join((ROOT / page).read_text() for page in pages)
     for name in BENCHMARKS:
         command = app.get_command(click.Context(app), name)

@@ -30,7 +30,6 @@ NOT_RUN = {  # how a command or an example begins
     "partway doctor\n": "says what the machine lacks: tests/end_to_end/test_command_line.py",
     "partway demo": "minutes: tests/end_to_end/test_demo_command.py",
     "partway data gsm8k": "a data set that is not shipped: tests/end_to_end/test_data_command.py",
-    "partway data mathqa": "a data set that is not shipped: tests/end_to_end/test_data_command.py",
     "partway evaluate --engine": "a server: tests/end_to_end/test_remote.py",
     "partway doctor --engine": "a server: tests/modelservers/test_http_engine.py",
     "partway train config.yaml --model_name_or_path Qwen": "a server: tests/end_to_end/test_servers.py",

@@ -58,7 +58,7 @@ def test_a_run_leaves_every_file_that_is_documented(folder, tmp_path):
         *("final/model.safetensors", "final/buffer.jsonl", "final/README.md", "final/generation_config.json"),
     } <= names
     run = Run.at(tmp_path / "run")
-    page = (ROOT / "docs" / "files.md").read_text()
+    page = (ROOT / "docs" / "runs.md").read_text()
     environment = run.environment
     assert environment["layout"] in ("tree", "tree_rows")
     assert environment["data"]["dev"]["sha256"] == problems_digest(run.problems("dev"))

@@ -202,7 +202,7 @@ def _unused_gpus(args: SelfSamplingConfig) -> str | None:
         return None
     return (
         f"one of {visible} GPUs is used, {args.device}; to use all: accelerate launch -m partway train ... "
-        "(docs/servers.md); to choose one: CUDA_VISIBLE_DEVICES"
+        "(docs/gpus.md); to choose one: CUDA_VISIBLE_DEVICES"
     )
 
 

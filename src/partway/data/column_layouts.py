@@ -72,7 +72,7 @@ def fields_of(row: Cells, named: Mapping[str, str] = MappingProxyType({})) -> Fi
     return Complaint(
         "columns",
         f"found the columns {found}; expected question/answer, prompt/completion, messages or another layout "
-        "of docs/files.md; else name yours: --columns question=...,answer=...,solution=...",
+        "of docs/first_run.md; else name yours: --columns question=...,answer=...,solution=...",
     )
 
 

@@ -72,9 +72,9 @@ def command() -> None:
 def check(ctx: click.Context, file: Path, columns: str | None, as_json: bool) -> None:
     """Check a file of problems, or a data set of the Hub, and report everything that is wrong with it.
 
-    Reads JSONL, JSON, CSV, TSV, Parquet and XML in the layouts of docs/files.md: question/answer, messages,
-    prompt/completion, GSM8K, MATH, MBPP, HumanEval, SVAMP, ASDiv, GSM-Hard, verl, open-instruct. Every
-    reference is run and must give the answer. Exits with 1 if any row is bad.
+    Reads JSONL, JSON, CSV, TSV, Parquet and XML in the layouts of docs/first_run.md: question/answer,
+    messages, prompt/completion, GSM8K, MATH, MBPP, HumanEval, SVAMP, ASDiv, GSM-Hard, verl,
+    open-instruct. Every reference is run and must give the answer. Exits with 1 if any row is bad.
 
     \b
     Examples:

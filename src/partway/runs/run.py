@@ -1,6 +1,6 @@
 """A run directory: what it holds and where; no other module knows the names of its files.
 
-`docs/files.md` describes each file key by key. Files that grow are only appended to, so a
+`docs/runs.md` describes each file key by key. Files that grow are only appended to, so a
 checkpoint stores their lengths, and resuming cuts off what was written later.
 """
 

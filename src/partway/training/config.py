@@ -54,7 +54,7 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         None, "Sizes of `tiny`, such as `hidden_size=192,num_hidden_layers=6,max_position_embeddings=1024`."
     )
     train_file: str | None = _key(
-        None, "Problems to train on: a file, or a name on the Hub, in any layout of docs/files.md."
+        None, "Problems to train on: a file, or a name on the Hub, in any layout of docs/first_run.md."
     )
     eval_file: str | None = _key(None, "Problems to evaluate on while training; without it, no evaluation.")
     columns: str | None = _key(

@@ -167,8 +167,8 @@ def test_the_check_notices_a_cache_that_is_selected_wrongly(monkeypatch):
     assert checked_sampler(model, fastest_sampler(model)) == WHOLE_TEXTS
 
 
-def test_the_page_on_models_names_every_family_with_its_sampler():
-    page = Path(__file__).parents[3] / "docs" / "gpus.md"
+def test_the_page_on_performance_names_every_family_with_its_sampler():
+    page = Path(__file__).parents[3] / "docs" / "performance.md"
     rows = [line for line in page.read_text(encoding="utf-8").splitlines() if line.endswith("` |")]
     for name in FAMILIES:
         (row,) = [row for row in rows if f"`{name}`" in row]
