@@ -25,10 +25,11 @@ settings:
   temperature: 0.4
 """
 SLOW_ARMS = """
-import signal, sys, time
+import os, signal, sys, time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from partway.arms import side_by_side
-from partway.cli import _terminate
+from partway.cli.interruptions import interruptions_handled
 from partway.arms.arms import shipped_arms
 from partway.arms.experiment import Experiment
 from partway.arms.trials import Stage
@@ -37,10 +38,25 @@ def slow_arm(experiment, arm, seed, directory, tell):
     tell(Stage("training", 1, 1, "has begun"))
     time.sleep(600)
 
-side_by_side.run_arm = slow_arm
+class Late:
+    def __init__(self, news):
+        self.news, self.get = news, news.get
+
+    def put(self, one):
+        os.kill(os.getpid(), signal.SIGTERM)
+        self.news.put(one)
+
+usual = side_by_side.Bars.__init__
+if sys.argv[1] == "early":
+    side_by_side.run_arm = slow_arm
+else:  # nothing is to run, and the signal comes while the bars end
+    side_by_side.Bars.__init__ = lambda bars, news, *others: usual(bars, Late(news), *others)
+    side_by_side.cells_of = lambda experiment: []
+    side_by_side.processes = lambda count: ThreadPoolExecutor(1)
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, _terminate)
-    side_by_side.run_arms(Experiment((shipped_arms()["mle"],)), Path(), jobs=1, quiet=False)
+    with interruptions_handled():
+        side_by_side.run_arms(Experiment((shipped_arms()["mle"],)), Path(), jobs=1, quiet=False)
+        time.sleep(60)
 """
 
 
@@ -139,12 +155,14 @@ def test_the_arms_are_listed_with_their_sources(partway):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no process groups on Windows")
-def test_a_signal_to_all_processes_of_a_comparison_ends_them_without_a_word(tmp_path):
+@pytest.mark.parametrize("when", ["early", "late"])
+def test_a_signal_to_all_processes_of_a_comparison_ends_them_without_a_word(tmp_path, when):
     script = tmp_path / "slow.py"
     script.write_text(SLOW_ARMS)
-    command = [sys.executable, str(script)]
+    command = [sys.executable, str(script), when]
     with subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True, text=True) as comparison:
-        assert "has begun" in comparison.stderr.readline()
-        os.killpg(comparison.pid, signal.SIGTERM)
+        if when == "early":
+            assert "has begun" in comparison.stderr.readline()
+            os.killpg(comparison.pid, signal.SIGTERM)
         assert comparison.communicate(timeout=60)[1] == ""
     assert comparison.returncode == 143

@@ -10,13 +10,11 @@ from __future__ import annotations
 import logging
 import os
 import re
-import signal
 import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import Any, NoReturn
 
 import click
@@ -174,7 +172,6 @@ def main() -> NoReturn:
 def run(commands: click.Group, name: str) -> NoReturn:
     """Run a command line and exit with its code; every error a user can cause is one line."""
     debug = "--debug" in sys.argv  # looked up here: reading the command line may be what fails
-    previous = signal.signal(signal.SIGTERM, _terminate)
     try:
         with interruptions_handled():
             commands.main(standalone_mode=False, prog_name=name)
@@ -198,14 +195,7 @@ def run(commands: click.Group, name: str) -> NoReturn:
             raise
         _say(f"error: {_told(error)}")
         sys.exit(1)
-    finally:
-        signal.signal(signal.SIGTERM, previous)
     sys.exit(0)
-
-
-def _terminate(number: int, frame: FrameType | None) -> NoReturn:
-    """End in good order: processes and files that were meant for a while are removed."""
-    sys.exit(128 + number)
 
 
 def _told(error: Exception) -> str:
