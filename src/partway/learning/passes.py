@@ -1,11 +1,9 @@
 """One pass through the model: it scores each edge of every tree once, and so every target.
 
-A node attends to its ancestors. `ancestors` makes the mask that says so, for any attention. A `TreeMask` is
-handed to the model in its place: models pass it on unread to `scaled_dot_product_attention`, where it takes
-over; nothing in the model is replaced or configured. Nodes are in preorder, so a block of consecutive nodes
-can see only itself and the ancestors of its first node. Attention is computed block by block on these keys:
-its cost grows with the depth of the trees, not with the length of the row, and several trees in one row cost
-no more than each alone.
+A node attends to its ancestors. `ancestors` makes the mask that says so, for any attention. A `TreeMask` may
+take its place: models pass it on unread to `scaled_dot_product_attention`, where it takes over. Nodes are in
+preorder, so a block of nodes can see only itself and the ancestors of its first node. Attention is computed
+on these keys: its cost grows with the depth of the trees, not with the length of the row.
 
 Only nodes with a token to score reach the output head, because logits dominate time and memory.
 """
