@@ -71,6 +71,17 @@ def test_the_order_has_a_seed_of_its_own_where_one_is_set():
         assert BatchOrder.of(args, 10).batch(0) == BatchOrder(10, 4, seed=seed).batch(0)
 
 
+def test_a_million_problems_are_not_shuffled_anew_for_every_step(monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        "partway.training.order.shuffled", lambda count, seed: made.append(seed) or [*range(count)]
+    )
+    order = BatchOrder(10, 4, seed=0)
+    for step in (0, 2, 3, 2, 3, 1):  # near an epoch's end, the steps ahead are in the next
+        order.batch(step)
+    assert made == ["0/0", "0/1"]
+
+
 def test_an_epoch_has_a_batch_for_every_accumulation_step():
     order = BatchOrder(10, 4, seed=0, accumulation=2)
     assert len(order) == len(list(order)) == 6
