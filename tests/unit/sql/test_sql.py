@@ -180,6 +180,25 @@ def test_settings_give_the_execution_accuracy_of_spider_and_of_bird():
     assert min(agreements.values()) > 100  # both outcomes are tried
 
 
+def test_rows_as_sets_in_any_order_of_columns_are_equal_however_often_they_occur():
+    often, once = [[1, 2], [1, 2], [3, 1]], [[2, 1], [1, 3]]
+    assert text_of(often, as_set=True, column_order="any") == text_of(once, as_set=True, column_order="any")
+    assert text_of(often, column_order="any") != text_of(once, column_order="any")
+
+
+def test_no_table_is_compared_for_ever():
+    """Columns that are equal row by row need no order; of others that hold the same not all are tried."""
+    mixed = [[(place + row) % 9 for place in range(9)] for row in range(9)]
+    for rows in ([[1] * 9], [[n % 7] * 5 for n in range(9_000)], mixed):
+        before = time.process_time()
+        for _ in range(20):
+            text_of(rows, column_order="any")
+        assert time.process_time() - before < 4
+    assert text_of([[1, 2, 1, 2], [2, 1, 2, 3]], column_order="any") == text_of(
+        [[3, 1, 2, 2], [2, 2, 1, 1]], column_order="any"
+    )
+
+
 def test_many_columns_that_hold_the_same_are_compared_as_they_stand():
     wide = [[n % 2 for _ in range(30)] for n in range(4)]
     assert text_of(wide, column_order="any") == text_of(wide[::-1], column_order="any")
