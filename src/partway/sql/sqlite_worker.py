@@ -13,6 +13,7 @@ import json
 import math
 import os
 import random
+import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ Table = list[list[Any]]
 TICK = 1_000  # operations of SQLite's machine between two looks at what is left
 DEAR = 20_000  # operations, about what making a table costs
 KEPT_ROWS, NEW_CELLS = 0.7, 0.3  # shares of a table that was changed
+VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\b", re.IGNORECASE)
+CHANGED_ROWS = 100_000  # of a changed table, about; Python holds them
 WAL = bytes((2, 2))  # bytes 18 and 19 of a file with a log beside it
 LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: 1_000_000,  # of a text, a blob or a row: zeroblob, printf, replace, hex
@@ -66,7 +69,7 @@ class StatementGuard:
     def __init__(self) -> None:
         self.is_ours = True  # a statement of this file, not of a query
         self.materialises = False
-        self.left = 0
+        self.left: float = 0
 
     def allows(self, action: int, name: str | None, second: str | None, database: str | None, _: Any) -> int:
         if self.is_ours or action in READS:
@@ -137,21 +140,25 @@ class Store:
     def change(self, key: str, of: str, seed: int) -> None:
         """Keep a database with other rows: some are gone, and cells have other values of their columns."""
         connection = self.load(key, self.open[of][0].serialize())
+        self.open[key][1].left = math.inf  # however large its tables are
         rng = random.Random(seed)
-        named = connection.execute("SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")
-        listed = named.fetchall()
-        for trigger in (name for kind, name in listed if kind == "trigger"):
+        found = "SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
+        listed = connection.execute(found).fetchall()
+        for trigger in (name for kind, name, _ in listed if kind == "trigger"):
             connection.execute(f"DROP TRIGGER {_quoted(trigger)}")
-        for table in (name for kind, name in listed if kind == "table"):
+        for table in (name for kind, name, sql in listed if kind == "table" and not VIRTUAL.match(sql)):
             _change_table(connection, _quoted(table), rng)
 
 
 def _change_table(connection: sqlite3.Connection, table: str, rng: random.Random) -> None:
-    columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
-    fixed = {column[0] for column in columns if column[5]}  # of the primary key
-    rows = connection.execute(f"SELECT * FROM {table}").fetchall()
-    if not columns or not rows:
+    columns = connection.execute(f"PRAGMA table_info({table})").fetchall()  # not those that are computed
+    fixed = {place for place, column in enumerate(columns) if column[5]}  # of the primary key
+    names = ", ".join(_quoted(column[1]) for column in columns)
+    ((count,),) = connection.execute(f"SELECT COUNT(*) FROM {table}")
+    if not columns or not count:
         return
+    found, share = connection.execute(f"SELECT {names} FROM {table}"), CHANGED_ROWS / count
+    rows = found.fetchall() if share >= 1 else [row for row in found if rng.random() < share]
     kept = [row for row in rows if rng.random() < KEPT_ROWS] or rows
     changed = [
         [
@@ -162,7 +169,7 @@ def _change_table(connection: sqlite3.Connection, table: str, rng: random.Random
     ]
     connection.execute(f"DELETE FROM {table}")
     marks = ", ".join("?" * len(columns))
-    connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", changed)
+    connection.executemany(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})", changed)
 
 
 def _builds(action: int, *_: object) -> int:
