@@ -205,13 +205,13 @@ def _prepared(store: Store, request: Any, descriptors: Sequence[int]) -> Any:
         match request:
             case {"load": key, "script": script}:
                 store.load(key, b"".join(map(_contents, descriptors)), script)
-                return None
+                return store.bytes
             case {"change": key, "of": of, "seed": seed}:
                 store.change(key, of, seed)
-                return None
+                return store.bytes
             case {"describe": key, "values": values}:
                 return store.describe(key, values)
-    except (sqlite3.Error, MemoryError) as error:
+    except (sqlite3.Error, MemoryError, ValueError) as error:  # a text may hold what no text can
         return {"error": str(error) or "out of memory"}
     return {"error": "an unknown request"}
 
@@ -275,7 +275,8 @@ def _run(
     except (sqlite3.Error, sqlite3.Warning, OverflowError, MemoryError, UnicodeError) as error:
         return _failure(error)
     finally:
-        _ours(connection, guard, "ROLLBACK")
+        if connection.in_transaction:  # SQLite ends it by itself where making a table was interrupted
+            _ours(connection, guard, "ROLLBACK")
     return None
 
 

@@ -1,7 +1,9 @@
 """SQL as a language: states, answers, duplicates, luck, prompts."""
 
 import random
+import re
 import sqlite3
+import time
 import warnings
 from collections import Counter
 from itertools import permutations
