@@ -61,6 +61,7 @@ class Allowance:
     cpu_seconds: float = 2.0  # a backstop, for functions that are one operation
     rows: int = 10_000
     bytes: int = 512 << 10  # of the rows of one step
+    all_bytes: int = 4 << 20  # of the rows of all steps: the trainer reads and compares them
 
 
 class StatementGuard:
@@ -259,7 +260,7 @@ def _run(
     sheet: Sheet,
 ) -> list[str] | None:
     """Write the rows of each step; why the next one has none, if it fails."""
-    guard.left = allowance.operations
+    guard.left, room = allowance.operations, allowance.all_bytes
     tables = _tables(connection, guard, steps, written, allowance, math.inf if whole else DEAR)
     _ours(connection, guard, "BEGIN")
     guard.is_ours = False
@@ -268,8 +269,10 @@ def _run(
             if len(table) > allowance.rows:
                 return ["memory", f"more than {allowance.rows:,} rows"]
             line = json.dumps([[_plain(cell) for cell in row] for row in table]).encode() + b"\n"
-            if len(line) > allowance.bytes:
-                return ["memory", f"rows of more than {allowance.bytes:,} bytes"]
+            room -= len(line)
+            if len(line) > allowance.bytes or room < 0:
+                most = allowance.bytes if room >= 0 else allowance.all_bytes
+                return ["memory", f"rows of more than {most:,} bytes"]
             if not sheet.append(line):
                 return ["memory", "no room for the rows of so many queries"]
     except (sqlite3.Error, sqlite3.Warning, OverflowError, MemoryError, UnicodeError) as error:

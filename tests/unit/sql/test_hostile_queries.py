@@ -5,6 +5,7 @@ import os
 import resource
 import sqlite3
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -364,6 +365,16 @@ def test_what_a_worker_holds_is_counted_and_bounded(monkeypatch):
             assert found.tables == ([[n]],)
             assert all(len(worker.loaded) <= 5 for worker in workers._SHARED.workers)
             assert all(worker.bytes >= 8_192 * len(worker.loaded) for worker in workers._SHARED.workers)
+
+
+def test_the_rows_of_all_steps_have_a_limit_too(database: Path):
+    rows = "SELECT printf('%90d', a.a) AS x FROM t a, t b LIMIT 900"
+    steps = (("s0", f"s0 AS ({rows})"), *((f"s{n}", f"s{n} AS (SELECT * FROM s0)") for n in range(1, 9)))
+    query = workers.Query(database_of(str(database)), (*steps, ("", "SELECT 1")))
+    (found,) = workers.run([query], allowance=replace(SMALL, all_bytes=300_000))
+    assert (len(found.tables), found.failure.kind) == (3, "memory")
+    (found,) = workers.run([query], allowance=SMALL)
+    assert found.failure is None
 
 
 def test_a_table_that_cannot_be_finished_is_a_timeout_like_any_other(database: Path):
