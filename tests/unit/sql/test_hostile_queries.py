@@ -118,6 +118,10 @@ REACHES = [
     "SELECT eval('DROP TABLE t')",
     "SELECT optimize(t), matchinfo(t), snippet(t) FROM t",
     "SELECT a FROM t ORDER BY RANDOM() LIMIT 1",
+    "SELECT ?1, :a, @b, $c",
+    "WITH x AS (SELECT 1) SELECT * FROM temp.x",
+    "SELECT * FROM t, LATERAL (SELECT readfile('/etc/passwd'))",
+    f"{ENDLESS[:-1]} WHERE x < 9000), sqlite_master AS (SELECT MAX(x) FROM r) SELECT * FROM temp.r",
 ]
 FILLS = [
     "SELECT zeroblob(1000000000)",
@@ -154,6 +158,12 @@ FILLS = [
     "SELECT length(x) FROM r",
     "SELECT group_concat(a.b) OVER (ORDER BY a.a, b.a, c.a) FROM t a, t b, t c",
     "SELECT sum(a.a) OVER (ORDER BY a.a ROWS BETWEEN 900 PRECEDING AND 9 FOLLOWING) FROM t a, t b, t c, t d",
+    "WITH RECURSIVE r(x, n) AS (SELECT '1', 0 UNION ALL SELECT '[' || x || ']', n + 1 FROM r WHERE n < 900) "
+    "SELECT json_extract(x, '$[0]') FROM r",
+    f"SELECT replace({LONG}, 'a', char(128512)), replace({LONG}, 'a', 'bc')",
+    "WITH w0 AS (SELECT printf('%90d', a.a) AS x FROM t a, t b LIMIT 900)"
+    + "".join(f", w{n} AS (SELECT * FROM w{n - 1})" for n in range(1, 90))
+    + " SELECT * FROM w89",
 ]
 NEVER_END = [
     f"{ENDLESS} SELECT COUNT(*) FROM r",
@@ -182,6 +192,9 @@ NEVER_END = [
     + " SELECT count(*) FROM w39",
     "SELECT ntile(1000000000) OVER (ORDER BY 1) FROM t a, t b, t c, t d",
     "SELECT count(*) FROM (SELECT DISTINCT a.b, b.b, c.b, d.b FROM t a, t b, t c, t d)",
+    "SELECT count(*) FROM " + ", ".join(f"t s{n}" for n in range(40)) + " WHERE s0.a > s39.a",
+    "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x FROM r) SELECT count(*) FROM r WHERE x > 1 LIMIT 5",
+    "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r ORDER BY 1 DESC) SELECT max(x) FROM r",
 ]
 NESTS = [
     "SELECT " + "(" * 90 + "1" + ")" * 90,
@@ -217,6 +230,17 @@ NESTS = [
     "SELECT round(1e308, 2147483647), 1e308 * 10, pow(1e308, 1e308), -9223372036854775808 / -1",
     "SELECT sqlite_log(1, 'x'), fts5(zeroblob(8)), rtreenode(2, x'0001'), rtreecheck('t')",
     "EXPLAIN QUERY PLAN SELECT * FROM t",
+    "SELECT " + "{'a': " * 1_500 + "1" + "}" * 1_500,
+    "SELECT CAST(1 AS " + "STRUCT<a " * 200 + "INT" + ">" * 200 + ")",
+    "SELECT count(*)" + " OVER ()" * 1_000,
+    "SELECT 1" + " IS NOT NULL" * 800,
+    "SELECT 1" + "=1" * 4_000,
+    "SELECT " + ",".join(["(1)"] * 2_400),
+    "SELECT " + "INTERVAL " * 1_000,
+    "WITH a AS (SELECT 1),\n" * 300,
+    "WITH a0 AS (SELECT 1)" + "".join(f"\n, a{n} AS (SELECT 1)" for n in range(300)) + "\nSELECT (((",
+    "SELECT FROM WHERE JOIN UNION ON AS WITH CASE WHEN THEN END AND OR NOT IN IS LIKE " * 100,
+    "SELECT {{ a }} FROM {% if %}",
 ]  # fmt: skip
 HOSTILE = WRITES + REACHES + FILLS + NEVER_END + NESTS
 
