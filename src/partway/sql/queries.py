@@ -299,6 +299,7 @@ def _is_redundant(bracket: exp.Paren | exp.Subquery) -> bool:
     return isinstance(around, exp.Or) and isinstance(inside, exp.And)
 
 
+@lru_cache(maxsize=1 << 12)
 def is_ordered(solution: Solution, dialect: str = "sqlite") -> bool:
     """Whether the answer of a query has an order: its last select says one."""
     if not solution.steps or " ORDER BY " not in solution.steps[-1]:
