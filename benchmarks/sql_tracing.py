@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 
 from partway.problems import load_problems
-from partway.sql import workers
+from partway.sql import queries, workers
 from partway.sql.databases import Database
-from partway.sql.queries import _read_line, read
+from partway.sql.queries import read
 from partway.sql.sql import SQLLanguage, _known
 from partway.sql.sqlite_worker import Allowance
 
@@ -41,14 +41,14 @@ def _spent() -> float:
 def main(path: str) -> None:
     language = SQLLanguage(schema="none")
     pairs = [(one, one.reference.text) for one in load_problems(path, language=language) if one.reference]
-    queries = [language._query(one, text, read(text)) for one, text in pairs]
-    runs = [query for query in queries if isinstance(query, workers.Query)] * 10
+    asked = [language._query(one, text, read(text)) for one, text in pairs]
+    runs = [query for query in asked if isinstance(query, workers.Query)] * 10
 
     def cold() -> None:
         for _ in range(3):
             _known.clear()
-            read.cache_clear()
-            _read_line.cache_clear()
+            queries._texts.clear()
+            queries._lines.clear()
             language.trace_all(pairs)
 
     def warm() -> None:

@@ -56,6 +56,10 @@ def test_a_model_learns_queries_and_is_measured_by_their_rows(data: Path, partwa
     metrics = json.loads(out)["metrics"]
     assert {"pass@1", "pass@2", "execution_accuracy"} <= metrics.keys()
     assert metrics["execution_accuracy"]["value"] == metrics["pass@1"]["value"]
+    code, out, _ = partway("evaluate", run, "--problems", dev, *measured[:-1])
+    shown = next(line.split() for line in out.splitlines() if "execution_accuracy" in line)
+    assert shown[1].endswith("%")
+    assert shown[-2:] == ["right", "rows"]
     chance = ["--chance", data / "data" / "train.jsonl", "--language", "sql"]
     code, out, said = partway("evaluate", *chance, "--problems", dev, *measured, "--out", data / "chance")
     assert code == 0, said

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 MEANINGS = {
     "executable": "runs to its end",
+    "execution_accuracy": "right rows",
     "unique": "distinct texts",
     "unique_canonical": "distinct, spelling aside",
     "unique_alpha": "distinct, names aside",

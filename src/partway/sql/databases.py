@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
+from os.path import isfile
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ class Database:
     path: Path | None = None
     script: str = ""
     seed: int | None = None
+
+    def __str__(self) -> str:
+        return f"the database {self.path or shown(self.script)}"
 
     def changed(self, seed: int) -> Database:
         return replace(self, key=f"{self.key} changed {seed}", seed=seed)
@@ -55,7 +59,8 @@ def database_of(context: Any, folder: str = "") -> Database:
     if not isinstance(context, str):
         raise ProblemError(f"context is {shown(context)}, expected a database: a path, a name or its tables")
     if _SCRIPT.search(context):
-        return Database(blake2b(context.encode(), digest_size=16).hexdigest(), script=context)
+        key = blake2b(context.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        return Database(key, script=context)
     return _file(_found(context, folder))
 
 
@@ -66,7 +71,7 @@ def _found(name: str, folder: str) -> Path:
     places += [Path(folder, f"{stem}{end}") for end in SUFFIXES] if folder else []
     places += [Path(folder)] if folder and Path(folder).stem == stem else []
     places.append(Path(name))
-    path = next((place for place in places if place.is_file()), None)
+    path = next((place for place in places if isfile(place)), None)  # also of names that no file can have
     if path is None:
         looked = f" in {folder}" if folder else "; set database to the folder that holds it"
         raise ProblemError(f"there is no database {shown(name)}{looked}")

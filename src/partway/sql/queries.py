@@ -27,12 +27,14 @@ from sqlglot.tokens import Token, TokenType
 
 from partway.errors import SolutionError, one_line, suggestion
 from partway.solution import Solution
+from straightline import BoundedCache
 
 FIRST, NEXT = "WITH ", ", "  # how a step that is not the answer begins
 MAX_CHARACTERS = 10_000
 MAX_LINES = 50  # in search of the longest beginning that parses
 MAX_SEARCHED = 2 * MAX_CHARACTERS  # in all of these beginnings
 MAX_NESTED = 25  # brackets and CASEs; each costs the parser 24 calls of the thousand that Python allows
+MAX_REMEMBERED = 32 << 20  # bytes of texts, and as many of lines
 MOVES = 10  # of the parser, forward or back, for each token; what tries everything twice needs 2 ** n
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
@@ -90,7 +92,12 @@ def dialect_flaw(name: str) -> str | None:
     return None
 
 
-@lru_cache(maxsize=1 << 14)
+_texts = BoundedCache[tuple[str, str], ParsedQuery](MAX_REMEMBERED, lambda key, _: 1_000 + 3 * len(key[0]))
+_lines = BoundedCache[tuple[str, bool, str], QueryStep | str](
+    MAX_REMEMBERED, lambda key, _: 500 + 3 * len(key[0])
+)
+
+
 def read(text: str, dialect: str = "sqlite") -> ParsedQuery:
     """The steps of a text; of one that does not parse, those of the longest beginning that does.
 
@@ -99,6 +106,14 @@ def read(text: str, dialect: str = "sqlite") -> ParsedQuery:
     """
     if len(text) > MAX_CHARACTERS:
         return ParsedQuery((), f"a text of {len(text):,} characters, the limit is {MAX_CHARACTERS:,}")
+    known = _texts.get((text, dialect))
+    if known is None:
+        known = _read(text, dialect)
+        _texts.put((text, dialect), known)
+    return known
+
+
+def _read(text: str, dialect: str) -> ParsedQuery:
     by_lines = _read_lines(text, dialect)
     if by_lines.error is None:
         return by_lines
@@ -114,14 +129,17 @@ def _read_lines(text: str, dialect: str) -> ParsedQuery:
     for line in text.strip().removesuffix(";").split("\n"):
         if steps and not steps[-1].name:
             return ParsedQuery(tuple(steps), "there is something after the last select")
-        found = _read_line(line.strip(), not steps, dialect)
+        key = line.strip(), not steps, dialect
+        found = _lines.get(key)
+        if found is None:
+            found = _read_line(*key)
+            _lines.put(key, found)
         if isinstance(found, str):
             return ParsedQuery(tuple(steps), found)
         steps.append(found)
     return ParsedQuery(tuple(steps))
 
 
-@lru_cache(maxsize=1 << 16)
 def _read_line(line: str, is_first: bool, dialect: str) -> QueryStep | str:
     """The step that a line is, or what is wrong with it."""
     begins = line[: len(FIRST)].upper() == FIRST if is_first else line.startswith(",")
@@ -281,6 +299,7 @@ def _is_redundant(bracket: exp.Paren | exp.Subquery) -> bool:
     return isinstance(around, exp.Or) and isinstance(inside, exp.And)
 
 
+@lru_cache(maxsize=1 << 12)
 def is_ordered(solution: Solution, dialect: str = "sqlite") -> bool:
     """Whether the answer of a query has an order: its last select says one."""
     if not solution.steps or " ORDER BY " not in solution.steps[-1]:
@@ -301,7 +320,7 @@ def compared_texts(solution: Solution, dialect: str = "sqlite") -> list[str]:
     return list(dict.fromkeys(one.this for one in literals if not isinstance(one.parent, exp.Func)))
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 12)
 def alpha_query(solution: Solution, dialect: str = "sqlite") -> Solution:
     """The solution with its own names, of steps, tables and columns, as v0, v1, ... in their order.
 

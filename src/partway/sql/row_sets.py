@@ -14,7 +14,7 @@ ColumnOrder = Literal["fixed", "any"]
 Rows = Sequence[Sequence[Any]]
 
 MAX_TEXT = 256  # characters of a state; a longer one is stood for by its digest
-MAX_MOVED = 5_000_000  # cells, in all orders of columns that hold the same; more are compared as they stand
+MAX_MOVED = 100_000  # cells, in all orders of columns that hold the same; more are compared as they stand
 
 
 def rows_of(answer: Any) -> Rows | None:
@@ -40,26 +40,32 @@ def text_of(
     >>> text_of([[1, 2], [3, 4]], column_order="any") == text_of([[4, 3], [2, 1]], column_order="any")
     True
     """
-    cells = [[canonical(cell) for cell in row] for row in rows]
-    orders = _orders(cells) if column_order == "any" and cells else [None]
-    return min(_joined(cells, order, ordered, as_set) for order in orders)
-
-
-def _joined(cells: list[list[str]], order: Sequence[int] | None, ordered: bool, as_set: bool) -> str:
-    texts = [", ".join(row if order is None else [row[place] for place in order]) for row in cells]
+    cells = [tuple(canonical(cell) for cell in row) for row in rows]
     if as_set:
-        texts = list(dict.fromkeys(texts))
+        cells = list(dict.fromkeys(cells))
+    orders = _orders(cells) if column_order == "any" and cells else [None]
+    return min(_joined(cells, order, ordered) for order in orders)
+
+
+def _joined(cells: Sequence[Sequence[str]], order: Sequence[int] | None, ordered: bool) -> str:
+    texts = [", ".join(row if order is None else [row[place] for place in order]) for row in cells]
     return "; ".join(texts if ordered else sorted(texts))
 
 
-def _orders(cells: list[list[str]]) -> list[tuple[int, ...]]:
-    """The orders of columns to be tried: by what they hold, in any order among those that hold the same."""
-    held = [sorted(column) for column in zip(*cells, strict=True)]
-    places = sorted(range(len(held)), key=lambda place: held[place])
-    alike = [list(group) for _, group in groupby(places, key=lambda place: held[place])]
-    if prod(factorial(len(group)) for group in alike) * len(cells) * len(held) > MAX_MOVED:
-        return [tuple(places)]
-    return [tuple(chain.from_iterable(order)) for order in product(*map(permutations, alike))]
+def _orders(cells: Sequence[Sequence[str]]) -> list[tuple[int, ...]]:
+    """The orders of columns to be tried: by what they hold, in any order among those that hold the same.
+
+    Columns that are equal row by row stay side by side.
+    """
+    equal: dict[tuple[str, ...], list[int]] = {}
+    for place, column in enumerate(zip(*cells, strict=True)):
+        equal.setdefault(column, []).append(place)
+    held = sorted((sorted(column), len(places), places) for column, places in equal.items())
+    alike = [[places for *_, places in group] for _, group in groupby(held, key=lambda one: one[:2])]
+    if prod(factorial(len(group)) for group in alike) * len(cells) * len(cells[0]) > MAX_MOVED:
+        return [tuple(chain.from_iterable(chain.from_iterable(alike)))]
+    orders = product(*map(permutations, alike))
+    return [tuple(chain.from_iterable(chain.from_iterable(order))) for order in orders]
 
 
 def state_of(rows: Rows, *, as_set: bool, column_order: ColumnOrder) -> State:

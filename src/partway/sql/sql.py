@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from sys import getsizeof
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from partway.errors import ConfigError, ProblemError, SolutionError
@@ -24,11 +25,17 @@ if TYPE_CHECKING:
 
 ROWS = "rows"  # what a step sets
 VARIATIONS = 4
-MAX_REMEMBERED = 128 << 20  # bytes
+MAX_REMEMBERED, MAX_REMEMBERED_EACH = 128 << 20, 4 << 20  # bytes
 
-_known = BoundedCache[Query, Answered](
-    MAX_REMEMBERED, lambda query, found: 1_000 + 60 * sum(len(r) * (1 + len(r[0])) for r in found.tables if r)
-)
+
+def _bytes_of(query: Query, found: Answered) -> int:
+    """About how much memory it takes to remember a query with its rows."""
+    rows = [row for table in found.tables for row in table]
+    text = len(query.written) + sum(len(definition) for _, definition in query.steps)
+    return 1_000 + text + sum(100 + sum(8 + getsizeof(cell) for cell in row) for row in rows)
+
+
+_known = BoundedCache[Query, Answered](MAX_REMEMBERED, _bytes_of, MAX_REMEMBERED_EACH)
 
 
 @dataclass(frozen=True)
@@ -160,9 +167,11 @@ class SQLLanguage(Language):
 
     def flaw(self, problem: Problem) -> str | None:
         try:
-            self.database_for(problem)
+            database = self.database_for(problem)
         except ProblemError as error:
             return str(error)
+        if (flaw := workers.load_flaw(database)) is not None:
+            return flaw
         if problem.answer is not None and rows_of(problem.answer) is None:
             return f"expected rows, a list of lists, found {str(problem.answer)[:60]!r}"
         return None
@@ -234,7 +243,7 @@ def _answers(queries: Sequence[Query], whole: bool) -> dict[Query, Answered]:
     new = [query for query in dict.fromkeys(queries) if query not in found]
     for query, answered in zip(new, workers.run(new, whole=whole), strict=True):
         found[query] = answered
-        # What ran out of time, or was killed, may not do so again.
-        if not whole and (answered.failure is None or answered.failure.kind in ("error", "forbidden")):
+        failure = answered.failure  # what ran out of time, or was killed, may not do so again
+        if not whole and (failure is None or (failure.is_own and failure.kind in ("error", "forbidden"))):
             _known.put(query, answered)
     return found

@@ -13,6 +13,7 @@ import json
 import math
 import os
 import random
+import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ Table = list[list[Any]]
 TICK = 1_000  # operations of SQLite's machine between two looks at what is left
 DEAR = 20_000  # operations, about what making a table costs
 KEPT_ROWS, NEW_CELLS = 0.7, 0.3  # shares of a table that was changed
+VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\b", re.IGNORECASE)
+CHANGED_ROWS = 100_000  # of a changed table, about; Python holds them
 WAL = bytes((2, 2))  # bytes 18 and 19 of a file with a log beside it
 LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: 1_000_000,  # of a text, a blob or a row: zeroblob, printf, replace, hex
@@ -58,6 +61,7 @@ class Allowance:
     cpu_seconds: float = 2.0  # a backstop, for functions that are one operation
     rows: int = 10_000
     bytes: int = 512 << 10  # of the rows of one step
+    all_bytes: int = 4 << 20  # of the rows of all steps: the trainer reads and compares them
 
 
 class StatementGuard:
@@ -66,7 +70,7 @@ class StatementGuard:
     def __init__(self) -> None:
         self.is_ours = True  # a statement of this file, not of a query
         self.materialises = False
-        self.left = 0
+        self.left: float = 0
 
     def allows(self, action: int, name: str | None, second: str | None, database: str | None, _: Any) -> int:
         if self.is_ours or action in READS:
@@ -137,21 +141,25 @@ class Store:
     def change(self, key: str, of: str, seed: int) -> None:
         """Keep a database with other rows: some are gone, and cells have other values of their columns."""
         connection = self.load(key, self.open[of][0].serialize())
+        self.open[key][1].left = math.inf  # however large its tables are
         rng = random.Random(seed)
-        named = connection.execute("SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")
-        listed = named.fetchall()
-        for trigger in (name for kind, name in listed if kind == "trigger"):
+        found = "SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
+        listed = connection.execute(found).fetchall()
+        for trigger in (name for kind, name, _ in listed if kind == "trigger"):
             connection.execute(f"DROP TRIGGER {_quoted(trigger)}")
-        for table in (name for kind, name in listed if kind == "table"):
+        for table in (name for kind, name, sql in listed if kind == "table" and not VIRTUAL.match(sql)):
             _change_table(connection, _quoted(table), rng)
 
 
 def _change_table(connection: sqlite3.Connection, table: str, rng: random.Random) -> None:
-    columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
-    fixed = {column[0] for column in columns if column[5]}  # of the primary key
-    rows = connection.execute(f"SELECT * FROM {table}").fetchall()
-    if not columns or not rows:
+    columns = connection.execute(f"PRAGMA table_info({table})").fetchall()  # not those that are computed
+    fixed = {place for place, column in enumerate(columns) if column[5]}  # of the primary key
+    names = ", ".join(_quoted(column[1]) for column in columns)
+    ((count,),) = connection.execute(f"SELECT COUNT(*) FROM {table}")
+    if not columns or not count:
         return
+    found, share = connection.execute(f"SELECT {names} FROM {table}"), CHANGED_ROWS / count
+    rows = found.fetchall() if share >= 1 else [row for row in found if rng.random() < share]
     kept = [row for row in rows if rng.random() < KEPT_ROWS] or rows
     changed = [
         [
@@ -162,7 +170,7 @@ def _change_table(connection: sqlite3.Connection, table: str, rng: random.Random
     ]
     connection.execute(f"DELETE FROM {table}")
     marks = ", ".join("?" * len(columns))
-    connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", changed)
+    connection.executemany(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})", changed)
 
 
 def _builds(action: int, *_: object) -> int:
@@ -198,13 +206,13 @@ def _prepared(store: Store, request: Any, descriptors: Sequence[int]) -> Any:
         match request:
             case {"load": key, "script": script}:
                 store.load(key, b"".join(map(_contents, descriptors)), script)
-                return None
+                return store.bytes
             case {"change": key, "of": of, "seed": seed}:
                 store.change(key, of, seed)
-                return None
+                return store.bytes
             case {"describe": key, "values": values}:
                 return store.describe(key, values)
-    except (sqlite3.Error, MemoryError) as error:
+    except (sqlite3.Error, MemoryError, ValueError) as error:  # a text may hold what no text can
         return {"error": str(error) or "out of memory"}
     return {"error": "an unknown request"}
 
@@ -252,7 +260,7 @@ def _run(
     sheet: Sheet,
 ) -> list[str] | None:
     """Write the rows of each step; why the next one has none, if it fails."""
-    guard.left = allowance.operations
+    guard.left, room = allowance.operations, allowance.all_bytes
     tables = _tables(connection, guard, steps, written, allowance, math.inf if whole else DEAR)
     _ours(connection, guard, "BEGIN")
     guard.is_ours = False
@@ -261,14 +269,17 @@ def _run(
             if len(table) > allowance.rows:
                 return ["memory", f"more than {allowance.rows:,} rows"]
             line = json.dumps([[_plain(cell) for cell in row] for row in table]).encode() + b"\n"
-            if len(line) > allowance.bytes:
-                return ["memory", f"rows of more than {allowance.bytes:,} bytes"]
+            room -= len(line)
+            if len(line) > allowance.bytes or room < 0:
+                most = allowance.bytes if room >= 0 else allowance.all_bytes
+                return ["memory", f"rows of more than {most:,} bytes"]
             if not sheet.append(line):
                 return ["memory", "no room for the rows of so many queries"]
     except (sqlite3.Error, sqlite3.Warning, OverflowError, MemoryError, UnicodeError) as error:
         return _failure(error)
     finally:
-        _ours(connection, guard, "ROLLBACK")
+        if connection.in_transaction:  # SQLite ends it by itself where making a table was interrupted
+            _ours(connection, guard, "ROLLBACK")
     return None
 
 

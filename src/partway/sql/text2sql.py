@@ -6,7 +6,6 @@ row whose query fails or gives no rows is left out, with the reason.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,6 +16,7 @@ from sqlglot import exp
 
 from partway.cli.options import counted
 from partway.data.conversion import Conversion, Reject
+from partway.data.sources import read_rows
 from partway.errors import ProblemError, SolutionError
 from partway.language import Failure
 from partway.problem import Problem
@@ -52,7 +52,11 @@ def convert_text2sql(
     source: Path, split: Split = "query", progress: Callable[[int, int], None] = lambda done, of: None
 ) -> Conversion:
     """Problems from a folder in one of the layouts, by split."""
-    questions = list(_geoquery(source, split) if list(source.glob("geo*.json")) else _spider(source))
+    raw = _geoquery(source, split) if list(source.glob("geo*.json")) else _spider(source)
+    try:
+        questions = list(raw)
+    except (LookupError, TypeError, AttributeError) as error:
+        raise ProblemError(f"{source}: expected GeoQuery, Spider or BIRD as published ({error!r})") from None
     if not questions:
         raise ProblemError(
             f"{source}: expected geography.json, or train.json and dev.json as Spider and BIRD"
@@ -78,7 +82,7 @@ def _geoquery(source: Path, by: Split) -> Iterator[RawQuestion]:
     if not databases:
         raise ProblemError(f"{source}: expected geography.sqlite beside {path.name}")
     row = 0
-    for number, template in enumerate(json.loads(path.read_text(encoding="utf-8"))):
+    for number, template in enumerate(read_rows(path)):
         examples = {one["name"]: one["example"] for one in template["variables"]}
         for place, sentence in enumerate(template["sentences"]):
             split = template["query-split"] if by == "query" else sentence["question-split"]
@@ -102,9 +106,9 @@ def _spider(source: Path) -> Iterator[RawQuestion]:
     for split, names in FILES.items():
         number = 0
         for path in (source / name for name in names):
-            for row in json.loads(path.read_text(encoding="utf-8")) if path.exists() else ():
+            for row in read_rows(path) if path.exists() else ():
                 question = " ".join(filter(None, [row["question"].strip(), row.get("evidence", "").strip()]))
-                query, name = row.get("query") or row.get("SQL"), row["db_id"]
+                query, name = row.get("query") or row.get("SQL") or "", row["db_id"]
                 given = row.get("question_id", number)
                 meta = {"db_id": name} | ({"difficulty": row["difficulty"]} if "difficulty" in row else {})
                 yield RawQuestion(split, number, f"{split}-{given}", question, query, database(name), meta)

@@ -14,7 +14,7 @@ import selectors
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ PROGRAM = Path(__file__).with_name("sqlite_worker.py")
 MAX_WORKERS = 4
 BATCH = 64  # queries of one child
 MAX_LOADED = 2 << 30  # bytes of databases in one worker, which then begins anew
+MAX_DATABASES = 2_000  # in one worker: each takes 50 KB, and what is forked of a large process is slow
 SHEET_BYTES = 32 << 20
 USUAL = Allowance()
 
@@ -66,6 +67,17 @@ def run(
         return _SHARED.run(queries, allowance or USUAL, whole)
 
 
+def load_flaw(database: Database) -> str | None:
+    """Why a database cannot be loaded; None if it can, or could before."""
+    with in_our_words():
+        try:
+            if database.key not in _SHARED.usable:
+                _SHARED.describe(database, 0)
+        except ProblemError as error:
+            return str(error)
+    return None
+
+
 def describe(database: Database, values: int = 3) -> list[TableInfo]:
     """The tables of a database, with some values of each column."""
     with in_our_words():
@@ -78,14 +90,18 @@ class _Worker(WorkerProcess):
     def __init__(self) -> None:
         super().__init__(program=PROGRAM)
         self.loaded: set[str] = set()
-        self.bytes = 0
+        self.bytes = 0  # of all databases that it has loaded
 
-    def ask(self, request: object, descriptors: Sequence[int] = ()) -> Any:
-        """Have a worker that is idle do something other than queries."""
+    @property
+    def is_full(self) -> bool:
+        return self.bytes > MAX_LOADED or len(self.loaded) > MAX_DATABASES
+
+    def ask(self, database: Database, request: object, descriptors: Sequence[int] = ()) -> Any:
+        """Have a worker that is idle do something with a database, other than queries."""
         self.send(request, descriptors)
         reply = json.loads(self.next_payload(time.monotonic() + 2 * START_SECONDS)[1:])
         if isinstance(reply, dict):
-            raise ProblemError(f"the database cannot be used: {reply.get('error')}")
+            raise ProblemError(f"{database} cannot be used: {reply.get('error')}")
         return reply
 
     def load(self, database: Database) -> None:
@@ -93,13 +109,13 @@ class _Worker(WorkerProcess):
             return
         if database.seed is not None:
             self.load(database.original)
-            self.ask({"change": database.key, "of": database.original.key, "seed": database.seed})
+            request = {"change": database.key, "of": database.original.key, "seed": database.seed}
+            self.bytes = self.ask(database, request)
         else:
             with contextlib.ExitStack() as stack:
                 files = [stack.enter_context(database.path.open("rb"))] if database.path else []
-                self.bytes += sum(os.fstat(file.fileno()).st_size for file in files)
                 request = {"load": database.key, "script": database.script}
-                self.ask(request, [file.fileno() for file in files])
+                self.bytes = self.ask(database, request, [file.fileno() for file in files])
         self.loaded.add(database.key)
 
 
@@ -120,6 +136,7 @@ class _Pool:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.workers: list[_Worker] = []
+        self.usable: set[str] = set()  # keys of the databases that were loaded
         self.closes = False
 
     def describe(self, database: Database, values: int) -> Any:
@@ -128,10 +145,10 @@ class _Pool:
             while True:
                 worker = self.grow(1)[0]
                 try:
-                    worker.load(database)
-                    return worker.ask({"describe": database.key, "values": values})
+                    self.load(worker, database)
+                    return worker.ask(database, {"describe": database.key, "values": values})
                 except (OSError, EOFError, WireError) as error:
-                    self.drop(worker, error, is_second_try)
+                    self.drop(worker, error, database, is_second_try)
                 is_second_try = True
 
     def run(self, queries: Sequence[Query], allowance: Allowance, whole: bool) -> list[Answered]:
@@ -149,13 +166,18 @@ class _Pool:
         with selectors.DefaultSelector() as selector:
             while waiting or under_way:
                 count = min(cores(), MAX_WORKERS, len(waiting) + len(under_way))
-                for worker in [one for one in self.grow(count) if one not in under_way][: len(waiting)]:
+                idle = [one for one in self.grow(count, under_way) if one not in under_way]
+                for worker in idle[: len(waiting)]:
                     batch = waiting.popleft()
                     try:
                         self.send(worker, batch, queries, allowance, whole)
                     except (OSError, EOFError, WireError) as error:
-                        self.drop(worker, error, batch.is_second_try)
+                        self.drop(worker, error, batch.database, batch.is_second_try)
                         waiting.appendleft(_Batch(batch.database, batch.numbers, is_second_try=True))
+                        continue
+                    except ProblemError as error:
+                        failed = Answered((), Failure("error", str(error), 0, is_own=False))
+                        results |= dict.fromkeys(batch.numbers, failed)
                         continue
                     under_way[worker] = batch
                     selector.register(worker.socket, selectors.EVENT_READ, worker)
@@ -171,10 +193,14 @@ class _Pool:
                         waiting.appendleft(_Batch(batch.database, left))
         return [results[number] for number in range(len(queries))]
 
+    def load(self, worker: _Worker, database: Database) -> None:
+        worker.load(database)
+        self.usable.add(database.key)
+
     def send(
         self, worker: _Worker, batch: _Batch, queries: Sequence[Query], allowance: Allowance, whole: bool
     ) -> None:
-        worker.load(batch.database)
+        self.load(worker, batch.database)
         text = json.dumps([(queries[number].steps, queries[number].written) for number in batch.numbers])
         batch.sheet = SentSheet.of((text,), "", SHEET_BYTES, NOTHING_REFUSED)
         batch.deadline = time.monotonic() + START_SECONDS + 4 * len(batch.numbers) * allowance.cpu_seconds
@@ -196,12 +222,12 @@ class _Pool:
         found = read_failure(json.loads(payload.partition(b" ")[2]), 0)
         return None if found is None else Failure(found.kind, found.message, 0)
 
-    def grow(self, count: int) -> list[_Worker]:
+    def grow(self, count: int, under_way: Container[_Worker] = ()) -> list[_Worker]:
         """At least `count` workers, all idle but those under way; one that holds too much begins anew."""
         if not self.closes:
             self.closes = True
             atexit.register(self.close)
-        for worker in [one for one in self.workers if one.bytes > MAX_LOADED]:
+        for worker in [one for one in self.workers if one.is_full and one not in under_way]:
             self.workers.remove(worker)
             worker.close()
         new = [_Worker() for _ in range(count - len(self.workers))]
@@ -211,12 +237,12 @@ class _Pool:
         self.workers += new
         return self.workers
 
-    def drop(self, worker: _Worker, error: Exception, is_second_try: bool) -> None:
+    def drop(self, worker: _Worker, error: Exception, database: Database, is_second_try: bool) -> None:
         """Give up a worker that ended while it was idle, or, if it is the second, loading a database."""
         self.workers.remove(worker)
         worker.close()
         if is_second_try:
-            raise ProblemError(f"the database cannot be used: workers end while they load it ({error})")
+            raise ProblemError(f"{database} cannot be used: workers end while they load it ({error})")
 
     def close(self) -> None:
         while self.workers:

@@ -4,6 +4,8 @@ import hashlib
 import os
 import resource
 import sqlite3
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ pytest.importorskip("sqlglot", reason="SQL needs sqlglot: pip install partway[sq
 
 from partway import Problem, trace
 from partway.errors import ProblemError
-from partway.sql import workers
+from partway.sql import sql, workers
 from partway.sql.databases import Database, database_of
 from partway.sql.sql import SQLLanguage
 from partway.sql.sqlite_worker import Allowance
@@ -116,6 +118,10 @@ REACHES = [
     "SELECT eval('DROP TABLE t')",
     "SELECT optimize(t), matchinfo(t), snippet(t) FROM t",
     "SELECT a FROM t ORDER BY RANDOM() LIMIT 1",
+    "SELECT ?1, :a, @b, $c",
+    "WITH x AS (SELECT 1) SELECT * FROM temp.x",
+    "SELECT * FROM t, LATERAL (SELECT readfile('/etc/passwd'))",
+    f"{ENDLESS[:-1]} WHERE x < 9000), sqlite_master AS (SELECT MAX(x) FROM r) SELECT * FROM temp.r",
 ]
 FILLS = [
     "SELECT zeroblob(1000000000)",
@@ -152,6 +158,12 @@ FILLS = [
     "SELECT length(x) FROM r",
     "SELECT group_concat(a.b) OVER (ORDER BY a.a, b.a, c.a) FROM t a, t b, t c",
     "SELECT sum(a.a) OVER (ORDER BY a.a ROWS BETWEEN 900 PRECEDING AND 9 FOLLOWING) FROM t a, t b, t c, t d",
+    "WITH RECURSIVE r(x, n) AS (SELECT '1', 0 UNION ALL SELECT '[' || x || ']', n + 1 FROM r WHERE n < 900) "
+    "SELECT json_extract(x, '$[0]') FROM r",
+    f"SELECT replace({LONG}, 'a', char(128512)), replace({LONG}, 'a', 'bc')",
+    "WITH w0 AS (SELECT printf('%90d', a.a) AS x FROM t a, t b LIMIT 900)"
+    + "".join(f", w{n} AS (SELECT * FROM w{n - 1})" for n in range(1, 90))
+    + " SELECT * FROM w89",
 ]
 NEVER_END = [
     f"{ENDLESS} SELECT COUNT(*) FROM r",
@@ -180,6 +192,9 @@ NEVER_END = [
     + " SELECT count(*) FROM w39",
     "SELECT ntile(1000000000) OVER (ORDER BY 1) FROM t a, t b, t c, t d",
     "SELECT count(*) FROM (SELECT DISTINCT a.b, b.b, c.b, d.b FROM t a, t b, t c, t d)",
+    "SELECT count(*) FROM " + ", ".join(f"t s{n}" for n in range(40)) + " WHERE s0.a > s39.a",
+    "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x FROM r) SELECT count(*) FROM r WHERE x > 1 LIMIT 5",
+    "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r ORDER BY 1 DESC) SELECT max(x) FROM r",
 ]
 NESTS = [
     "SELECT " + "(" * 90 + "1" + ")" * 90,
@@ -215,6 +230,17 @@ NESTS = [
     "SELECT round(1e308, 2147483647), 1e308 * 10, pow(1e308, 1e308), -9223372036854775808 / -1",
     "SELECT sqlite_log(1, 'x'), fts5(zeroblob(8)), rtreenode(2, x'0001'), rtreecheck('t')",
     "EXPLAIN QUERY PLAN SELECT * FROM t",
+    "SELECT " + "{'a': " * 1_500 + "1" + "}" * 1_500,
+    "SELECT CAST(1 AS " + "STRUCT<a " * 200 + "INT" + ">" * 200 + ")",
+    "SELECT count(*)" + " OVER ()" * 1_000,
+    "SELECT 1" + " IS NOT NULL" * 800,
+    "SELECT 1" + "=1" * 4_000,
+    "SELECT " + ",".join(["(1)"] * 2_400),
+    "SELECT " + "INTERVAL " * 1_000,
+    "WITH a AS (SELECT 1),\n" * 300,
+    "WITH a0 AS (SELECT 1)" + "".join(f"\n, a{n} AS (SELECT 1)" for n in range(300)) + "\nSELECT (((",
+    "SELECT FROM WHERE JOIN UNION ON AS WITH CASE WHEN THEN END AND OR NOT IN IS LIKE " * 100,
+    "SELECT {{ a }} FROM {% if %}",
 ]  # fmt: skip
 HOSTILE = WRITES + REACHES + FILLS + NEVER_END + NESTS
 
@@ -339,6 +365,72 @@ def test_a_database_that_ends_its_workers_is_given_up(database: Path, monkeypatc
             ask(there)
     assert tries == [there] * 2
     assert asked(there, "SELECT 1").tables == ([[1]],)
+
+
+def test_workers_that_hold_too_much_begin_anew_once_they_are_idle(tmp_path: Path, monkeypatch):
+    """More databases than memory holds are queried in one call; who is at work is not sent away."""
+    monkeypatch.setattr(workers, "MAX_LOADED", 1)
+    slow = f"{ENDLESS[:-1]} WHERE x < 90000) SELECT COUNT(*) FROM r"
+    scripts = [f"CREATE TABLE t (a); INSERT INTO t VALUES ({n})" for n in range(4)]
+    asked_of = [Database(script, script=script) for script in scripts for _ in range(2)]
+    steps = [(("", "SELECT a FROM t"),), (("s", f"s AS ({slow})"), ("", "SELECT a FROM t"))] * 4
+    queries = [workers.Query(*one) for one in zip(asked_of, steps, strict=True)]
+    found = workers.run(queries, allowance=Allowance())
+    assert [one.tables[-1] for one in found] == [[[n // 2]] for n in range(8)]
+
+
+def test_what_a_worker_holds_is_counted_and_bounded(monkeypatch):
+    workers._SHARED.close()
+    monkeypatch.setattr(workers, "MAX_DATABASES", 3)
+    for n in range(12):
+        database = Database(str(n), script=f"CREATE TABLE t (a); INSERT INTO t VALUES ({n})")
+        for asked_of in (database, database.changed(1)):
+            (found,) = workers.run([workers.Query(asked_of, (("", "SELECT a FROM t"),))])
+            assert found.tables == ([[n]],)
+            assert all(len(worker.loaded) <= 5 for worker in workers._SHARED.workers)
+            assert all(worker.bytes >= 8_192 * len(worker.loaded) for worker in workers._SHARED.workers)
+
+
+def test_the_rows_of_all_steps_have_a_limit_too(database: Path):
+    rows = "SELECT printf('%90d', a.a) AS x FROM t a, t b LIMIT 900"
+    steps = (("s0", f"s0 AS ({rows})"), *((f"s{n}", f"s{n} AS (SELECT * FROM s0)") for n in range(1, 9)))
+    query = workers.Query(database_of(str(database)), (*steps, ("", "SELECT 1")))
+    (found,) = workers.run([query], allowance=replace(SMALL, all_bytes=300_000))
+    assert (len(found.tables), found.failure.kind) == (3, "memory")
+    (found,) = workers.run([query], allowance=SMALL)
+    assert found.failure is None
+
+
+def test_a_table_that_cannot_be_finished_is_a_timeout_like_any_other(database: Path):
+    """SQLite takes back what it was interrupted in, and then there is nothing left to be rolled back."""
+    there = database_of(str(database))
+    dear = f"s AS ({ENDLESS[:-1]} WHERE x < 9000) SELECT MAX(x) FROM r)"
+    steps = (("s", dear), ("u", "u AS (SELECT 1)"), ("", "SELECT * FROM u"))
+    count = workers.Query(there, (("", "SELECT COUNT(*) FROM t"),))
+    limits = Allowance(operations=270_000)  # enough for it once, not twice
+    found, after = workers.run([workers.Query(there, steps), count], allowance=limits)
+    assert (len(found.tables), found.failure.kind) == (1, "timeout")
+    assert after.tables == ([[30]],)
+
+
+def test_rows_that_are_remembered_count_with_their_texts(database: Path):
+    query = workers.Query(database_of(str(database)), (("", "SELECT 1"),), "SELECT 1 -- " + "a" * 9_000)
+    for rows in ([["a" * 400_000]], [["é" * 90_000, "b"]] * 2, [[10**300]] * 1_000):
+        held = sum(sys.getsizeof(cell) for row in rows for cell in row)
+        assert sql._bytes_of(query, workers.Answered((rows,))) > held + 9_000
+    before = len(sql._known)
+    sql._known.put(query, workers.Answered(([["a" * 5_000_000]],)))
+    assert len(sql._known) == before  # it would push out too much else
+
+
+def test_what_a_worker_could_not_judge_is_asked_again(database: Path, monkeypatch):
+    lost = workers.Failure("error", "the worker is gone", 0, is_own=False)
+    language, problem = SQLLanguage(str(database)), Problem("p", "?", 30)
+    text = "SELECT COUNT(*) + 0 FROM t"
+    with monkeypatch.context() as patched:
+        patched.setattr(workers, "run", lambda queries, **_: [workers.Answered((), lost)] * len(queries))
+        assert not trace(text, language, problem).has_answer
+    assert trace(text, language, problem).answer == [[30]]
 
 
 def test_a_schema_is_read_though_its_worker_was_killed(database: Path):

@@ -9,7 +9,7 @@ pytest.importorskip("sqlglot", reason="SQL needs sqlglot: pip install partway[sq
 from partway.errors import SolutionError
 from partway.solution import Solution
 from partway.sql import queries
-from partway.sql.queries import _read_line, alpha_query, is_ordered, read, tree_of
+from partway.sql.queries import alpha_query, is_ordered, read, tree_of
 from partway.sql.sql import SQLLanguage
 from partway.sql.text2sql import lifted
 
@@ -226,10 +226,10 @@ def test_how_deep_a_text_may_be_does_not_hang_on_who_reads_it():
     def reads(depth: int, callers: int) -> bool:
         if callers:
             return reads(depth, callers - 1)
-        read.cache_clear()
+        queries._texts.clear()
         return read("SELECT " + "(" * depth + "1" + ")" * depth).error is None
 
-    _read_line.cache_clear()
+    queries._lines.clear()
     assert [reads(depth, callers) for depth in (25, 26) for callers in (200, 0)] == [True, True, False, False]
 
 
@@ -238,6 +238,16 @@ def test_beginnings_are_looked_for_as_long_as_that_is_cheap(monkeypatch):
     assert len(read("\n".join([*lines[:2], "FROM FROM)"])).steps) == 1
     asked = []
     monkeypatch.setattr(queries, "tree_of", lambda text, *_: asked.append(len(text)) or tree_of(text))
-    read.cache_clear()
+    queries._texts.clear()
     assert read("\n".join(lines)).error is not None
     assert 0 < sum(asked) < 5 * queries.MAX_CHARACTERS
+
+
+def test_what_is_remembered_of_texts_is_bounded_in_bytes():
+    long = "x" * 4_500
+    for n in range(1_500):
+        read(f"WITH a AS (SELECT '{long}{n}')\nSELECT '{long}{n}'")
+    kept = len(queries._texts), len(queries._lines)
+    assert all(
+        0 < count * size < queries.MAX_REMEMBERED for count, size in zip(kept, (27_000, 13_000), strict=True)
+    )

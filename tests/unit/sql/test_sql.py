@@ -1,7 +1,9 @@
 """SQL as a language: states, answers, duplicates, luck, prompts."""
 
 import random
+import re
 import sqlite3
+import time
 import warnings
 from collections import Counter
 from itertools import permutations
@@ -20,10 +22,11 @@ from partway.language.named import language_of, settings_of
 from partway.models.engine import SamplingSettings
 from partway.models.prompts import Asking
 from partway.models.tiny import build_tiny_model
-from partway.problems import load_problems
+from partway.problems import load_problems, read_problems
 from partway.sample import Request
 from partway.sampling.local_engine import LocalEngine
 from partway.solution import EMPTY
+from partway.sql import sqlite_worker
 from partway.sql.queries import read
 from partway.sql.row_sets import text_of
 from partway.sql.sql import SQLLanguage
@@ -180,6 +183,25 @@ def test_settings_give_the_execution_accuracy_of_spider_and_of_bird():
     assert min(agreements.values()) > 100  # both outcomes are tried
 
 
+def test_rows_as_sets_in_any_order_of_columns_are_equal_however_often_they_occur():
+    often, once = [[1, 2], [1, 2], [3, 1]], [[2, 1], [1, 3]]
+    assert text_of(often, as_set=True, column_order="any") == text_of(once, as_set=True, column_order="any")
+    assert text_of(often, column_order="any") != text_of(once, column_order="any")
+
+
+def test_no_table_is_compared_for_ever():
+    """Columns that are equal row by row need no order; of others that hold the same not all are tried."""
+    mixed = [[(place + row) % 9 for place in range(9)] for row in range(9)]
+    for rows in ([[1] * 9], [[n % 7] * 5 for n in range(9_000)], mixed):
+        before = time.process_time()
+        for _ in range(20):
+            text_of(rows, column_order="any")
+        assert time.process_time() - before < 4
+    assert text_of([[1, 2, 1, 2], [2, 1, 2, 3]], column_order="any") == text_of(
+        [[3, 1, 2, 2], [2, 2, 1, 1]], column_order="any"
+    )
+
+
 def test_many_columns_that_hold_the_same_are_compared_as_they_stand():
     wide = [[n % 2 for _ in range(30)] for n in range(4)]
     assert text_of(wide, column_order="any") == text_of(wide[::-1], column_order="any")
@@ -252,6 +274,63 @@ def test_changed_databases_are_the_same_for_the_same_seed_and_keep_the_columns_v
     for rows in first:
         for column, values in zip(zip(*rows, strict=True), zip(*original, strict=True), strict=True):
             assert set(column) <= set(values)
+
+
+def changed(script: str, text: str) -> list[object]:
+    asked = problem(None, 1, script)
+    return [trace(text, SQL, one).answer for one in SQL.variations(asked)]
+
+
+def test_columns_that_are_computed_and_tables_that_are_virtual_do_not_hinder_changes(tmp_path: Path):
+    made = "CREATE TABLE t (b INT AS (a * 2), a INT); INSERT INTO t (a) VALUES (1), (2), (3), (4), (5)"
+    rows = changed(made, "SELECT * FROM t")
+    assert any(one != [[2 * n, n] for n in range(1, 6)] for one in rows)
+    assert all(twice == 2 * once for one in rows for twice, once in one)
+    path = tmp_path / "virtual.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE VIRTUAL TABLE place USING rtree(id, low, high)")
+        connection.execute("INSERT INTO place VALUES (1, 2, 3)")
+        connection.executescript(TABLES)
+    connection.close()
+    assert len(set(map(str, changed(str(path), "SELECT * FROM state")))) > 1
+
+
+def test_a_large_table_is_changed_in_part(monkeypatch):
+    monkeypatch.setattr(sqlite_worker, "CHANGED_ROWS", 100)
+    store = sqlite_worker.Store()
+    counted = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 9000) SELECT x FROM r"
+    store.load("many", b"", f"CREATE TABLE t AS {counted}")
+    store.open["many"][1].left = 0  # what reading it all takes does not count
+    store.change("other", "many", 1)
+    connection, guard = store.open["other"]
+    ((count, least, most),) = connection.execute("SELECT COUNT(*), MIN(x), MAX(x) FROM t")
+    assert guard.left > 0
+    assert 40 < count < 110
+    assert least < 1_000 < 8_000 < most
+
+
+@pytest.mark.parametrize(
+    ("context", "said"),
+    [
+        (
+            "CREATE SCHEMA s; CREATE TABLE t (a)",
+            "the database 'CREATE SCHEMA s.* cannot be used: near .SCHEMA",
+        ),
+        ("CREATE TABLE t (a); INSERT INTO t VALUES ('\0')", "cannot be used: embedded null character"),
+        ("CREATE TABLE t (a); INSERT INTO t VALUES ('\ud800')", "cannot be used: .*surrogates not allowed"),
+        ("a" * 5_000, "there is no database 'aaa"),
+    ],
+)
+def test_a_database_that_cannot_be_made_is_a_bad_row_beside_good_ones(context, said):
+    rows = [
+        {"question": "How many?", "context": script, "solution": "SELECT COUNT(*) FROM state"} | answer
+        for script in (TABLES, context)
+        for answer in ({}, {"answer": [[4]]})
+    ]
+    checked = read_problems([*rows, {"question": "How?", "context": context, "answer": [[4]]}], language=SQL)
+    assert [one.answer for one in checked.problems] == [[[4]]] * 2
+    assert {bad.line for bad in checked.bad_rows} == {3, 4, 5}
+    assert all(re.search(said, bad.reason) or "UTF-8" in bad.reason for bad in checked.bad_rows)
 
 
 def test_databases_are_files_scripts_and_names_in_a_folder(tmp_path: Path):

@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("sqlglot", reason="SQL needs sqlglot: pip install partway[sql]")
 
+from partway.errors import ProblemError
 from partway.sql.sql import SQLLanguage
 from partway.sql.text2sql import convert_text2sql
 
@@ -63,6 +64,33 @@ def test_bird_s_layout_has_evidence_in_the_question(tmp_path: Path):
     ((problem,),) = convert_text2sql(tmp_path).splits.values()
     assert (problem.id, problem.question) == ("dev-7", "Who is old? old means age > 50")
     assert problem.meta == {"db_id": "concert", "difficulty": "simple"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("train.json", '[{"question": ', "train.json:1: not JSON"),
+        ("train.json", '{"question": "?"}', "expected a list of objects"),
+        ("dev.json", '[{"question": "How many?", "query": "SELECT 1"}]', "as published .KeyError.'db_id'"),
+        ("dev.json", '[{"question": 7, "query": "SELECT 1", "db_id": "x"}]', "as published .AttributeError"),
+        ("geography.json", '[{"sentences": []}]', "as published .KeyError.'variables'"),
+        ("else.json", "[]", "expected geography.json, or train.json and dev.json"),
+    ],
+)
+def test_files_in_no_known_layout_are_a_user_s_mistake(tmp_path: Path, name, text, said):
+    (tmp_path / name).write_text(text)
+    make_database(tmp_path / "geography.sqlite")
+    with pytest.raises(ProblemError, match=said):
+        convert_text2sql(tmp_path)
+
+
+def test_a_row_without_a_query_is_left_out_alone(tmp_path: Path):
+    make_database(tmp_path / "database" / "concert" / "concert.sqlite")
+    rows = [{"db_id": "concert", "question": "How many?"} | more for more in ({}, {"query": "SELECT 2"})]
+    (tmp_path / "dev.json").write_text(json.dumps(rows))
+    found = convert_text2sql(tmp_path)
+    assert [problem.answer for problem in found.splits["dev"]] == [[[2]]]
+    assert found.rejects_by_reason() == {"the query cannot be read": 1}
 
 
 @pytest.mark.skipif(not GEOQUERY.exists(), reason="GeoQuery is not beside this checkout (../shared/data)")
