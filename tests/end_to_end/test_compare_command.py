@@ -24,6 +24,32 @@ settings:
   self_sampling: fcs
   temperature: 0.4
 """
+KILLED = """
+arms: [mle, fcs+pcs, rft]
+seeds: 1
+train: 8
+references: 3
+batch_size: 4
+num_generations: 2
+steps: 4
+eval_steps: 2
+dev: 2
+test: 3
+dev_samples: 5
+test_samples: 5
+max_completion_length: 20
+"""
+# A signal and the file operation at which it comes: in training, in a checkpoint, in samples, in the test.
+DEATHS = [
+    (signal.SIGKILL, "mle-seed0/checkpoint-2/", 3),
+    (signal.SIGTERM, "fcs-pcs-seed0/samples/", 3),
+    (signal.SIGKILL, "fcs-pcs-seed0/evaluations/test", 2),
+    (signal.SIGKILL, "rft-seed0-rounds/", 4),
+    (signal.SIGTERM, "rft-seed0/metrics.jsonl", 2),
+    (signal.SIGKILL, "rft-seed0/evaluations/test", 4),
+]
+LASTING = ("numbers.json", "*/metrics.jsonl", "*/samples/*", "*/evaluations/*.jsonl", "*-rounds/*.jsonl")
+LASTING += ("*/*/model.safetensors", "*/*/buffer.jsonl")
 SLOW_ARMS = """
 import os, signal, sys, time
 from concurrent.futures import ThreadPoolExecutor
@@ -166,3 +192,22 @@ def test_a_signal_to_all_processes_of_a_comparison_ends_them_without_a_word(tmp_
             os.killpg(comparison.pid, signal.SIGTERM)
         assert comparison.communicate(timeout=60)[1] == ""
     assert comparison.returncode == 143
+
+
+def test_a_comparison_that_is_killed_again_and_again_ends_with_the_same_numbers_and_files(zygote, tmp_path):
+    file = tmp_path / "arms.yaml"
+    file.write_text(KILLED)
+    expected, found = tmp_path / "expected", tmp_path / "found"
+    for directory in (expected, found):
+        directory.mkdir()
+    assert zygote.compare(file, expected).status == 0
+    for number, where, place in DEATHS:
+        status = zygote.compare(file, found, kill_at=place, kill_in=where, kill_by=number).status
+        assert status == (-9 if number == signal.SIGKILL else 1), where
+    assert zygote.compare(file, found).status == 0
+    lasting, again = (
+        {str(path.relative_to(one)): path.read_bytes() for pattern in LASTING for path in one.glob(pattern)}
+        for one in (expected, found)
+    )
+    assert "rft-seed0/checkpoint-2/buffer.jsonl" in lasting
+    assert [name for name in lasting if again.get(name) != lasting[name]] == []
