@@ -55,12 +55,15 @@ def audit(question: str, reference: str, solution: str) -> tuple[str, str]:
         ("9 and 4", "import math\nanswer=math.sqrt(9-4)", "answer=(9-4)**0.5", "confirmed"),
         ("9 and 4", "answer=36/(9-4)", "answer=36/(9-5+1)", "spurious"),
         ("20% of 40", "answer=40*0.2", "answer=40/5", "spurious"),  # 0.2 is the 20%
-        (
-            "60 in 4",
-            "a=60\nb=4\nanswer=a//b|1",
-            "a=60\nb=4\nanswer=a//b",
-            "spurious",
-        ),  # without rounding it fails
+        ("60 in 4", "a=60\nb=4\nanswer=round(a/b, 1)", "a=60\nb=4\nanswer=a/b", "spurious"),
+        ("60 in 4", "a=60\nb=4\nanswer=a//b|1", "a=60\nb=4\nanswer=a//b", "spurious"),  # `|` of whole numbers
+        # Draws that take more than there is say nothing, unless the question does so itself.
+        ("10 less 9", "a=10\nb=9\nanswer=a-b", "a=10\nb=9\nanswer=abs(a-b)", "confirmed"),
+        ("4 less 100", "a=4\nb=100\nanswer=a-b", "a=4\nb=100\nanswer=-(b-a)", "confirmed"),
+        # Draws with which the solution fails say nothing, and too few others not enough.
+        ("50 and 3", "answer=50*3", "a=50\nanswer=a*3 if a%2==0 else 1/0", "confirmed"),
+        ("50", "a=50\nanswer=a if a%10==0 else a/0", "a=50\nanswer=a*1 if a%10==0 else a/0", "undecided"),
+        ("5 of 5 of 5 of 5", "answer=5+5*5-5", "answer=5*5+5-5", "undecided"),  # in more than 64 ways
     ],
 )
 def test_what_other_numbers_tell(question: str, reference: str, solution: str, verdict: str):
@@ -71,6 +74,20 @@ def test_what_other_numbers_tell(question: str, reference: str, solution: str, v
 def test_one_draw_that_agrees_does_not_confirm(number: int):
     code = f"n0={number}\nanswer=n0 if n0 % 2 == 0 else 0"
     assert audit(f"{number} pens", f"answer={number}*1", code)[0] == "spurious"
+
+
+@pytest.mark.parametrize("number", range(20, 120, 10))
+def test_one_draw_on_which_all_agree_makes_no_group(number: int):
+    asked = Problem("p", f"{number} pens?", number)
+    codes = ("answer=a", "answer=a+0", "answer=a if a % 2 == 0 else 0")
+    solutions = tuple(Solution.parse(f"a={number}\n{code}") for code in codes)
+    found = [one.verdict for one in audit_together(asked, solutions, PYTHON).values()]
+    assert found == ["confirmed", "confirmed", "spurious"]
+
+
+def test_a_verdict_and_its_reason_are_the_same_whenever_they_are_asked_for():
+    first, again = (audit(PENS, REFERENCE, "n0=30\nn1=5\nanswer=n0*n1") for _ in range(2))
+    assert first == again
 
 
 def test_programs_that_are_too_long_to_be_run_a_hundred_times_are_undecided():
@@ -250,8 +267,11 @@ def test_solutions_without_a_reference_are_audited_by_what_most_of_them_answer()
     assert together(times, plus, turned, "b=50\nanswer=100+b") == [("undecided", as_many)] * 4
     lucky = together(times, turned, "answer=151-1")
     assert lucky[2] == ("spurious", "151 stands nowhere in the question")
-    same = together(times, "a=50\nanswer=a+a+a")
-    assert [verdict for verdict, _ in same] == ["confirmed"] * 2, "1, 2 and 3 stay, whoever says them"
+    for other in (
+        "a=50\nanswer=a+a+a",
+        "a=50\nb=3\nanswer=a/12/7/365*b*365*7*12",
+    ):  # 3 stays; floats are rounded
+        assert [verdict for verdict, _ in together(times, other)] == ["confirmed"] * 2
     assert together() == []
 
 
