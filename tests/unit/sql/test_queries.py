@@ -62,6 +62,10 @@ def test_a_quoted_name_that_may_be_a_text_is_left_as_it_is():
     assert steps('SELECT a FROM t WHERE b = "Ohio"') == ('SELECT a FROM t WHERE b = "Ohio"',)
 
 
+def test_a_cross_join_is_a_comma():
+    assert steps("SELECT 1 FROM a CROSS JOIN b") == steps("SELECT 1 FROM a, b")
+
+
 def test_a_comma_between_tables_stays_a_comma():
     assert steps("SELECT 1 FROM a, b") == ("SELECT 1 FROM a, b",)
 
