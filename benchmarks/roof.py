@@ -176,7 +176,7 @@ def sampling_step(
 
     def step() -> None:
         with torch.no_grad():
-            sampler.complete(language_model.model, task)
+            list(sampler.complete(language_model.model, task))
 
     return step
 

@@ -13,7 +13,7 @@ import time
 import torch
 
 from partway.language.named import language_of
-from partway.learning import passes
+from partway.learning import layouts
 from partway.learning.scoring import Scorer
 from partway.learning.token_tree import Targets
 from partway.models.loading import LanguageModel, load_model
@@ -41,14 +41,14 @@ def main() -> None:
         if one.reference is not None
     ]
     batch = learned[: given.batch]
-    worth = passes.WORTH_SHARING
+    worth = layouts.WORTH_SHARING
     each, once = (timed(model, batch, least) for least in (NEVER, worth))
     print(f"ratio {each / once:.2f}")
 
 
 def timed(model: LanguageModel, batch: list[Targets], worth_sharing: int) -> float:
     """Seconds of the processor that a step takes; the better of two."""
-    passes.WORTH_SHARING = worth_sharing
+    layouts.WORTH_SHARING = worth_sharing
     scorer = Scorer(model.model, 0)
     plan = scorer.plan(batch)
     taken = []

@@ -53,8 +53,8 @@ def _winning_subsets(
     multiplying polynomials is multiplying integers.
     """
     width = own + sum(others) + silent + 1
-    # Powers above the largest k are of no interest: cutting them off bounds the integers.
-    mask = (1 << width * (max(ks, default=0) + 1)) - 1
+    # Of a subset fewer than the largest k are others: cutting off higher powers bounds the integers.
+    mask = (1 << width * max(ks, default=0)) - 1
     totals = [Fraction(0)] * len(ks)
     for j in range(1, min(own, max(ks, default=0)) + 1):
         rivals = [votes for votes in others if votes >= j]  # those with fewer can neither win nor tie

@@ -111,7 +111,7 @@ def _over_problems(
     turned = (z**2 - 1) * skew / 6  # the same to both sides
     reach = z + (z**3 - 3 * z) * excess / 24 - (2 * z**3 - 5 * z) * skew**2 / 36
     low, high = (value + sqrt(second) * (turned + side * reach) for side in (-1, 1))
-    return max(min(low, value), lowest), min(max(high, value), highest)
+    return max(low, lowest), min(high, highest)
 
 
 def _over_runs(means: Sequence[float], moved_S_U: NDArray[np.float64]) -> tuple[float, float]:

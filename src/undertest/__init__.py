@@ -1,4 +1,4 @@
-"""Whether functions pass tests, decided in a process that the functions never see."""
+"""Decides whether functions pass tests, in a process that the functions never see."""
 
 from undertest.judging import Room, objection, passes
 

@@ -1,4 +1,4 @@
-"""Whether a program passes its tests, decided where it never ran.
+"""Decides whether a program passes its tests, in a process in which the program never ran.
 
 A program that ran its own tests could pass them all: with a value that equals everything, with another `abs`,
 by ending the process. So the tests run in a process of their own, in which the functions of the program are

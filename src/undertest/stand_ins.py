@@ -1,6 +1,6 @@
-"""What stands beside tests in the process that runs them: stand-ins for the functions of a program.
+"""Stand-ins for the functions of a program, in the process that runs its tests.
 
-That process never sees the program. Its text begins with this file, which keeps to what programs may say.
+That process never sees the program. What it runs begins with this file, which keeps to what programs may say.
 """
 
 from decimal import Decimal

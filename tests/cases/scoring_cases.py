@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -22,6 +23,7 @@ from transformers import (
 )
 from transformers.models.auto import AutoModelForCausalLM
 
+from partway.learning.layouts import score
 from partway.learning.scoring import LearningPlan, LossFunction, PassLoss, Scorer
 from partway.learning.token_tree import Targets
 from partway.objectives import Objective
@@ -103,6 +105,13 @@ def branching(rng: random.Random, prompt: int, solutions: int, length: int) -> T
         shared = rng.randrange(len(known))
         targets.append(known[:shared] + tokens(max(1, length - shared + rng.randrange(-3, 4))))
     return Targets.of(tokens(prompt), tuple(targets))
+
+
+def log_probs(scorer: Scorer, model: nn.Module, problems: Sequence[Targets]) -> list[Tensor]:
+    """log P(target | prompt) of every target of every problem, without gradients."""
+    plan = scorer.plan(problems)
+    with torch.no_grad():
+        return score(model, plan.bundles, plan.problems, scorer.pad_id)
 
 
 def alone(model: PreTrainedModel, prompt: tuple[int, ...], target: tuple[int, ...]) -> Tensor:

@@ -1,7 +1,7 @@
 """Training processes that start in no time: children forked from a process that has imported everything.
 
 `Zygote` asks, this file as a program answers. A child can be told to kill itself at a chosen file operation;
-several children can be the processes of one distributed run.
+several children can be the processes of one distributed run. A child may also run a whole comparison.
 """
 
 from __future__ import annotations
@@ -67,6 +67,24 @@ class Zygote:
         request = {"directory": str(directory), "resume": resume, "kill_at": kill_at, "kill_in": kill_in}
         request |= {"processes": processes, "strategy": strategy, "dropout": dropout}
         request |= {"file_limit": file_limit, "settings": settings, "branch": branch and str(branch)}
+        return self.ask(request)
+
+    def compare(
+        self,
+        file: Path,
+        directory: Path,
+        *,
+        kill_at: int = 0,
+        kill_in: str = "",
+        kill_by: int = signal.SIGKILL,
+    ) -> Outcome:
+        """Run the arms of a comparison one after the other; their numbers are written into the directory."""
+        request = {"comparison": str(file), "directory": str(directory), "processes": 1, "file_limit": 0}
+        [outcome] = self.ask(request | {"kill_at": kill_at, "kill_in": kill_in, "kill_by": kill_by})
+        return outcome
+
+    def ask(self, request: dict[str, Any]) -> list[Outcome]:
+        """One outcome per process."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(request) + "\n")
@@ -75,12 +93,13 @@ class Zygote:
 
 
 class Assassin:
-    """Counts file operations on certain paths inside a directory and kills its own process at one of them."""
+    """Counts file operations on certain paths in a directory and signals its own process at one of them."""
 
-    def __init__(self, directory: str, where: str, victim: int) -> None:
+    def __init__(self, directory: str, where: str, victim: int, signal: int) -> None:
         self.directory = directory
         self.where = where
         self.victim = victim
+        self.signal = signal
         self.count = 0
 
     def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
@@ -88,20 +107,45 @@ class Assassin:
         if path.startswith(self.directory) and self.where in path:
             self.count += 1
             if self.count == self.victim:
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getpid(), self.signal)
 
 
-def train(request: dict[str, Any]) -> dict[str, Any]:
-    """Train as asked, in this process."""
-    from training_cases import small_trainer
-
-    from partway.runs import Run
-
-    assassin = Assassin(request["directory"], request["kill_in"], request["kill_at"])
+def work(request: dict[str, Any]) -> dict[str, Any]:
+    """Do in this process what is asked."""
+    kill_by = request.get("kill_by", signal.SIGKILL)
+    assassin = Assassin(request["directory"], request["kill_in"], request["kill_at"], kill_by)
     sys.addaudithook(assassin)
     if limit := request["file_limit"]:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    answer = compare(request) if "comparison" in request else train(request)
+    return {**answer, "file_operations": assassin.count}
+
+
+def compare(request: dict[str, Any]) -> dict[str, Any]:
+    """Run every arm, without the processes of `side_by_side`."""
+    from partway.arms.experiment import read_experiment
+    from partway.arms.outcomes import to_json
+    from partway.arms.running import run_arm
+    from partway.arms.side_by_side import cells_of
+
+    experiment, directory = read_experiment(Path(request["comparison"]), {}), Path(request["directory"])
+    cells = cells_of(experiment)
+    numbers = to_json(
+        experiment, [run_arm(experiment, *cell, directory, lambda stage: None) for cell in cells]
+    )
+    for arm in numbers["arms"].values():
+        del arm["spent"]["seconds"]
+    (directory / "numbers.json").write_text(json.dumps(numbers))
+    return {}
+
+
+def train(request: dict[str, Any]) -> dict[str, Any]:
+    """Train as asked."""
+    from training_cases import small_trainer
+
+    from partway.runs import Run
+
     trainer = small_trainer(
         Path(request["directory"]),
         strategy=request["strategy"],
@@ -111,7 +155,7 @@ def train(request: dict[str, Any]) -> dict[str, Any]:
     branch = Run(Path(request["branch"])) if request["branch"] else None
     trainer.train(resume_from_checkpoint="auto" if request["resume"] else None, branch=branch)
     buffers = json.dumps({key: buffer.to_json() for key, buffer in trainer.buffers.items()})
-    return {"file_operations": assassin.count, "buffers": hashlib.sha256(buffers.encode()).hexdigest()}
+    return {"buffers": hashlib.sha256(buffers.encode()).hexdigest()}
 
 
 def start(request: dict[str, Any], environment: dict[str, str]) -> tuple[int, int]:
@@ -124,7 +168,7 @@ def start(request: dict[str, Any], environment: dict[str, str]) -> tuple[int, in
     answer, status = {}, 1
     try:
         os.environ.update(environment)
-        answer, status = train(request), 0
+        answer, status = work(request), 0
     except BaseException as error:
         traceback.print_exc()
         answer = {"error": f"{type(error).__name__}: {error}"}
@@ -156,7 +200,10 @@ def environments(processes: int) -> list[dict[str, str]]:
 
 def serve() -> None:
     """Answer requests until the input ends."""
-    import training_cases  # noqa: F401  (before forking, so that children have it)
+    # Before forking, so that children have it.
+    import training_cases  # noqa: F401
+
+    import partway.arms.running  # noqa: F401
 
     for line in sys.stdin:
         request = json.loads(line)

@@ -24,6 +24,32 @@ settings:
   self_sampling: fcs
   temperature: 0.4
 """
+KILLED = """
+arms: [mle, fcs+pcs, rft]
+seeds: 1
+train: 8
+references: 3
+batch_size: 4
+num_generations: 2
+steps: 4
+eval_steps: 2
+dev: 2
+test: 3
+dev_samples: 5
+test_samples: 5
+max_completion_length: 20
+"""
+# A signal and the file operation at which it comes: in training, in a checkpoint, in samples, in the test.
+DEATHS = [
+    (signal.SIGKILL, "mle-seed0/checkpoint-2/", 3),
+    (signal.SIGTERM, "fcs-pcs-seed0/samples/", 3),
+    (signal.SIGKILL, "fcs-pcs-seed0/evaluations/test", 2),
+    (signal.SIGKILL, "rft-seed0-rounds/", 4),
+    (signal.SIGTERM, "rft-seed0/metrics.jsonl", 2),
+    (signal.SIGKILL, "rft-seed0/evaluations/test", 4),
+]
+LASTING = ("numbers.json", "*/metrics.jsonl", "*/samples/*", "*/evaluations/*.jsonl", "*-rounds/*.jsonl")
+LASTING += ("*/*/model.safetensors", "*/*/buffer.jsonl")
 SLOW_ARMS = """
 import os, signal, sys, time
 from concurrent.futures import ThreadPoolExecutor
@@ -35,6 +61,11 @@ from partway.arms.experiment import Experiment
 from partway.arms.trials import Stage
 
 def slow_arm(experiment, arm, seed, directory, tell):
+    if arm.name == "fcs":
+        tell(Stage("training", 1, 1, "has ended"))
+        return
+    while not Path("ended").exists():
+        time.sleep(0.01)
     tell(Stage("training", 1, 1, "has begun"))
     time.sleep(600)
 
@@ -46,17 +77,26 @@ class Late:
         os.kill(os.getpid(), signal.SIGTERM)
         self.news.put(one)
 
-usual = side_by_side.Bars.__init__
-if sys.argv[1] == "early":
-    side_by_side.run_arm = slow_arm
-else:  # nothing is to run, and the signal comes while the bars end
+when, number = sys.argv[1], int(sys.argv[2])
+side_by_side.run_arm = slow_arm
+if __name__ != "__main__":  # a process that is starting
+    starting = "an arm" if Path("first").exists() else "news"
+    Path("first").touch()
+    if starting == when:
+        os.killpg(0, number)
+if when == "late":  # nothing is to run, and the signal comes while the bars end
+    usual = side_by_side.Bars.__init__
     side_by_side.Bars.__init__ = lambda bars, news, *others: usual(bars, Late(news), *others)
     side_by_side.cells_of = lambda experiment: []
     side_by_side.processes = lambda count: ThreadPoolExecutor(1)
 if __name__ == "__main__":
-    with interruptions_handled():
-        side_by_side.run_arms(Experiment((shipped_arms()["mle"],)), Path(), jobs=1, quiet=False)
-        time.sleep(60)
+    arms = tuple(shipped_arms()[name] for name in ("mle", "fcs"))
+    try:
+        with interruptions_handled():
+            side_by_side.run_arms(Experiment(arms), Path(), jobs=2, quiet=False)
+            time.sleep(60)
+    except KeyboardInterrupt:
+        sys.exit(130)
 """
 
 
@@ -155,14 +195,46 @@ def test_the_arms_are_listed_with_their_sources(partway):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no process groups on Windows")
-@pytest.mark.parametrize("when", ["early", "late"])
-def test_a_signal_to_all_processes_of_a_comparison_ends_them_without_a_word(tmp_path, when):
+@pytest.mark.parametrize(
+    ("when", "number"),
+    [
+        ("news", signal.SIGINT),
+        ("news", signal.SIGTERM),
+        ("an arm", signal.SIGINT),
+        ("one has ended", signal.SIGTERM),
+        ("late", signal.SIGTERM),
+    ],
+)
+def test_a_signal_to_all_processes_of_a_comparison_ends_them_without_a_word(tmp_path, when, number):
     script = tmp_path / "slow.py"
     script.write_text(SLOW_ARMS)
-    command = [sys.executable, str(script), when]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True, text=True) as comparison:
-        if when == "early":
+    command = [sys.executable, str(script), when, str(int(number))]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, start_new_session=True, text=True
+    ) as comparison:
+        if when == "one has ended":
+            assert "has ended" in comparison.stderr.readline()
+            (tmp_path / "ended").touch()
             assert "has begun" in comparison.stderr.readline()
-            os.killpg(comparison.pid, signal.SIGTERM)
+            os.killpg(comparison.pid, number)
         assert comparison.communicate(timeout=60)[1] == ""
-    assert comparison.returncode == 143
+    assert comparison.returncode == 128 + number
+
+
+def test_a_comparison_that_is_killed_again_and_again_ends_with_the_same_numbers_and_files(zygote, tmp_path):
+    file = tmp_path / "arms.yaml"
+    file.write_text(KILLED)
+    expected, found = tmp_path / "expected", tmp_path / "found"
+    for directory in (expected, found):
+        directory.mkdir()
+    assert zygote.compare(file, expected).status == 0
+    for number, where, place in DEATHS:
+        status = zygote.compare(file, found, kill_at=place, kill_in=where, kill_by=number).status
+        assert status == (-9 if number == signal.SIGKILL else 1), where
+    assert zygote.compare(file, found).status == 0
+    lasting, again = (
+        {str(path.relative_to(one)): path.read_bytes() for pattern in LASTING for path in one.glob(pattern)}
+        for one in (expected, found)
+    )
+    assert "rft-seed0/checkpoint-2/buffer.jsonl" in lasting
+    assert [name for name in lasting if again.get(name) != lasting[name]] == []

@@ -1,6 +1,7 @@
 """Intervals: against many resamples, over trainings, at the edges, in pairs."""
 
 import random
+from math import log
 
 import numpy as np
 import pytest
@@ -34,6 +35,15 @@ def test_the_ends_of_one_or_two_runs_are_those_of_many_resamples(count, shared):
     found = estimates([{"x": run} for run in runs], problems=[list(map(str, own)) for own in places])["x"]
     assert (found.low, found.high) == pytest.approx(drawn_ends(runs, places), abs=2e-3)
     assert found.value == pytest.approx(sum(map(sum, runs)) / 100 / count)
+
+
+def test_few_and_lopsided_scores_have_the_ends_of_their_resamples():
+    """Where Cornish and Fisher's terms beyond the normal distribution count."""
+    scores = [-log(1 - (place + 0.5) / 20) for place in range(20)]
+    found = estimates([{"x": scores}])["x"]
+    assert (found.low, found.high) == pytest.approx(
+        drawn_ends([scores], [range(20)], draws=200_000), abs=1.5e-3
+    )
 
 
 def test_no_digit_hangs_on_a_draw_or_on_the_order_of_problems():
@@ -73,6 +83,7 @@ def test_what_runs_share_because_their_problems_are_the_same_is_not_averaged_awa
     ids = [str(n) for n in range(200)]
     five, one = (estimates(runs, problems=[ids] * len(runs))["x"] for runs in ([run] * 5, [run]))
     assert (five.low, five.high) == pytest.approx((one.low, one.high), abs=0.011)
+    assert five.high - five.value == pytest.approx(1.959964 * np.std(run["x"]) / 200**0.5)
     assert estimates([run], problems=[ids]) == estimates([run])
     own = estimates([run] * 5)["x"]
     assert own.high - own.low < 1e-9, "problems of their own, and the same mean every time"
@@ -110,6 +121,15 @@ def test_none_or_all_of_the_problems_is_no_certainty():
     more = estimates([{"x": [0.0] * 2000}], shares={"x"})["x"]
     assert 0 < more.high < 0.002
     assert estimates([{"x": [0.0] * 20}] * 3, shares={"x"})["x"] == none  # the runs may share their problems
+
+
+def test_an_interval_of_shares_ends_at_none_and_at_all():
+    runs = [{"few": [low] * 20, "most": [1 - low] * 20} for low in (0.0, 0.01, 0.03)]
+    shares, others = estimates(runs, shares={"few", "most"}), estimates(runs)
+    assert (shares["few"].low, shares["most"].high) == (0.0, 1.0)
+    assert others["few"].low < 0.0
+    assert others["most"].high > 1.0
+    assert shares["few"].high == pytest.approx(others["few"].high)
 
 
 def test_only_shares_of_problems_are_widened():

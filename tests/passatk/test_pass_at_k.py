@@ -34,6 +34,12 @@ def test_pass_at_k_never_falls_with_k_and_has_the_right_ends(n_c):
     assert curve[-1] == float(c > 0)
 
 
+@pytest.mark.parametrize(("n", "c", "k"), [(4, 1, 0), (4, 1, 5), (4, 5, 1), (4, -1, 1), (0, 0, 1)])
+def test_counts_that_cannot_be_are_refused(n, c, k):
+    with pytest.raises(ValueError, match=f"^pass@{k} with {c} of {n} samples right, expected"):
+        pass_at_k(n, c, k)
+
+
 @st.composite
 def ballots(draw: st.DrawFn) -> tuple[dict[str, int], frozenset[str], int]:
     votes = draw(st.dictionaries(st.sampled_from("abcd"), st.integers(1, 3), max_size=4))

@@ -9,7 +9,7 @@ from chat_templates import TEMPLATES, chat_run
 from report_cases import write_run
 from transformers import AutoTokenizer
 
-from partway.buffer import Rules, Verdict, reconsider, seed_buffers
+from partway.buffer import Rules, Verdict
 from partway.errors import ConfigError, ProblemError, RunError
 from partway.language import PYTHON
 from partway.problem import Problem
@@ -43,10 +43,6 @@ def run(tmp_path_factory):
 
 def kept(buffers):
     return {id: (set(buffer.fully_correct), set(buffer.partially_correct)) for id, buffer in buffers.items()}
-
-
-def rows_of(problem, *solutions):
-    return [{"id": problem.id, "solutions": [{"steps": text.splitlines()} for text in solutions]}]
 
 
 def test_the_summary_counts_what_the_buffers_hold(run):
@@ -134,43 +130,6 @@ def test_imported_buffers_hold_the_same_solutions(run, tmp_path, source):
     write_import(tmp_path / "imported.jsonl", imported)
     again = import_buffers(tmp_path / "imported.jsonl", run.problems(), Rules())
     assert kept(again.buffers) == kept(run.buffers())
-
-
-def test_what_a_file_claims_is_not_believed():
-    buffers = seed_buffers([OIL])
-    claims = [
-        {"kind": "fully_correct", "steps": ["answer = 24"], "states": ["25"], "found": 3},
-        {"kind": "fully_correct", "steps": ["t0 = 10 * 2", "answer = t0 + 5"], "states": ["1"], "found": 2},
-        {"kind": "fully_correct", "steps": ["import os", "os.remove('x')", "answer = 25"], "found": 1},
-        {"kind": "partially_correct", "steps": ["n0 = = 10"], "found": 1},
-    ]
-    verdicts = reconsider(buffers, [{"id": "oil", "solutions": claims}])
-    assert verdicts == {
-        Verdict.INCORRECT: 1,
-        Verdict.NEW_FULLY_CORRECT: 1,
-        Verdict.NOT_EXECUTABLE: 2,
-    }
-    assert [solution.text for solution in buffers["oil"].fully_correct] == [
-        OIL.reference.text,
-        "t0 = 10 * 2\nanswer = t0 + 5",
-    ]
-
-
-@pytest.mark.parametrize(
-    "row", [{}, [], {"id": "oil", "solutions": [{"steps": [1]}]}, {"id": "oil", "solutions": 3}]
-)
-def test_rows_of_another_shape_are_refused(row):
-    with pytest.raises(ProblemError, match="no saved solutions"):
-        reconsider(seed_buffers([OIL]), [row])
-
-
-def test_a_beginning_may_come_before_what_makes_it_right():
-    beginning, other = "b = 20\na = 5", "a = 5\nb = 20\nanswer = a + b"
-    assert reconsider(seed_buffers([OIL]), rows_of(OIL, beginning)) == {Verdict.INCORRECT: 1}
-    buffers = seed_buffers([OIL])
-    verdicts = reconsider(buffers, rows_of(OIL, beginning, other))
-    assert verdicts == {Verdict.NEW_FULLY_CORRECT: 1, Verdict.NEW_PARTIALLY_CORRECT: 1}
-    assert [solution.text for solution in buffers["oil"].partially_correct] == [beginning]
 
 
 def test_rules_of_the_new_run_decide_what_is_kept(run):

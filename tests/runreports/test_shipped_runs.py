@@ -123,9 +123,14 @@ EXPERIMENTS, RESULTS = "docs/experiments.md", "docs/results.md"
         ("quarter_mle", "quarter_fcs", {EXPERIMENTS: (1, 5, 10, 20), RESULTS: (1, 5, 10, 20)}),
         ("quarter_mle", "quarter_rft", {EXPERIMENTS: (1, 5, 10, 20), RESULTS: (1,)}),
         (
-            "geo_smol_question_tenth_mle geo_smol_question_tenth_mle_s1",
+            "geo_smol_question_tenth_more geo_smol_question_tenth_more_s1",
             "geo_smol_question_tenth_fcs geo_smol_question_tenth_fcs_s1",
             {EXPERIMENTS: (1, 5, 10, 20), RESULTS: (1,)},
+        ),
+        (
+            "geo_smol_question_tenth_mle geo_smol_question_tenth_mle_s1",
+            "geo_smol_question_tenth_fcs geo_smol_question_tenth_fcs_s1",
+            {EXPERIMENTS: (1, 5, 10, 20)},
         ),
         (
             "geo_smol_question_quarter_mle",

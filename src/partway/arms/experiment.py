@@ -246,7 +246,7 @@ class Experiment:
             "eval_samples": self.dev_samples,
             "metric_for_best_model": self.selects,
             "save_steps": self.eval_steps,
-            "save_total_limit": max(2, -(-self.steps // self.eval_steps)),  # all: each may be chosen
+            "save_total_limit": None,  # each may be chosen, also where a signal saved one more
             "logging_steps": 10,
             "seed": seed,
             "report_to": "none",

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from multiprocessing.managers import SyncManager
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
@@ -25,11 +26,13 @@ from partway.arms.experiment import Experiment
 from partway.arms.outcomes import Outcome
 from partway.arms.running import run_arm
 from partway.arms.trials import Stage
-from partway.cli.interruptions import interruptions_wait
+from partway.cli.interruptions import INTERRUPTED, interruptions_wait
 from partway.cli.progress import SECONDS_BETWEEN_LINES, fitting
 
 BAR, ELAPSED = 10, len("0:00:00")
 SPAWNING = multiprocessing.get_context("spawn")  # a fork would copy locks that torch's threads hold
+SIGNALS = {signal.SIGINT, signal.SIGTERM}
+CAN_BLOCK = hasattr(signal, "pthread_sigmask")  # not on Windows
 News = tuple[str, Stage] | None  # an arm and how far it is; None comes last
 
 
@@ -67,21 +70,17 @@ def one_thread() -> Iterator[None]:
 def run_arms(experiment: Experiment, directory: Path, jobs: int, quiet: bool) -> list[Outcome]:
     """Every arm with every seed, `jobs` at a time; the outcomes by seed, then arm."""
     cells = cells_of(experiment)
-    manager = SyncManager(ctx=SPAWNING)
-    with interruptions_wait():
+    pool, manager = processes(min(jobs, len(cells))), SyncManager(ctx=SPAWNING)
+    with starting():
         manager.start(_begin_manager)
-    with (
-        manager,
-        Bars(manager.Queue(), [_label(*cell) for cell in cells], quiet) as bars,
-        processes(min(jobs, len(cells))) as pool,
-    ):
+    with manager, Bars(manager.Queue(), [_label(*cell) for cell in cells], quiet) as bars, pool:
         others = set(multiprocessing.active_children())  # the manager: the arms still need it to end well
         try:
             outcomes: dict[tuple[str, int], Outcome] = {}
             waits = [_waits(experiment, *cell) for cell in cells]
             for waited in sorted(set(waits)):
                 wave = [cell for cell, of_cell in zip(cells, waits, strict=True) if of_cell == waited]
-                with interruptions_wait():
+                with starting():
                     futures = [pool.submit(_run, experiment, *cell, directory, bars.news) for cell in wave]
                 for (arm, seed), future in zip(wave, futures, strict=True):
                     outcomes[arm.name, seed] = future.result()
@@ -110,6 +109,19 @@ def _label(arm: Arm, seed: int) -> str:
     return f"{arm.label}, seed {seed}"
 
 
+@contextmanager
+def starting() -> Iterator[None]:
+    """Start processes that no signal ends before they are ready for it: they inherit what is blocked."""
+    resource_tracker.ensure_running()  # the first process would start it, and that unblocks signals
+    with interruptions_wait():
+        previous = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS) if CAN_BLOCK else set()
+        try:
+            yield
+        finally:
+            if CAN_BLOCK:
+                signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+
+
 def processes(count: int) -> ProcessPoolExecutor:
     """So many processes, on a GPU each where there are several."""
     devices = SPAWNING.SimpleQueue()
@@ -124,11 +136,14 @@ def _begin(devices: SimpleQueue[str]) -> None:
     if device := devices.get():
         os.environ["CUDA_VISIBLE_DEVICES"] = device
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    # Where it does not train, nothing is to be saved.
+    signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+    if CAN_BLOCK:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 
 def _begin_manager() -> None:
-    """Prepare the process that carries news: it outlives a signal to all, for others still use it."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    """Prepare the process that carries news: signals stay blocked, for others still use it."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

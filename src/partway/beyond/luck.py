@@ -69,7 +69,7 @@ def outvoted(known: SolutionBuffer) -> Mapping[Solution, str]:
 
 
 def doubts_of(buffer: SolutionBuffer) -> Mapping[Solution, str]:
-    """Why kept solutions seem to be right by luck, also where training did not ask."""
+    """Why kept solutions seem right by luck; where there is a reference, also if training did not ask."""
     if buffer.rules.added or buffer.problem.reference is None:
         return buffer.doubts
     return _spurious(audits_of(buffer))

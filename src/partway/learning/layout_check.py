@@ -18,8 +18,8 @@ from torch.linalg import vector_norm
 
 from partway import registry
 from partway.errors import one_line
-from partway.learning.layouts import LONGEST, Bundle, Flat, Layout, Tree, TreeRows, score
-from partway.learning.passes import Refusal, batched, evaluating
+from partway.learning.layouts import LONGEST, Bundle, Flat, Layout, Tree, TreeRows, batched, score
+from partway.learning.passes import Refusal, evaluating
 from partway.learning.token_tree import Targets, grow
 
 AnyTree = Tree | TreeRows

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -19,22 +19,26 @@ from torch import Tensor, nn
 
 from partway.learning.passes import (
     Grid,
+    Row,
     Rows,
     Term,
     ancestors,
     attention_mask,
+    blocks,
     longest_row,
-    pack_chains,
-    pack_into_one_row,
-    pack_into_rows,
+    nodes_of,
     score_grid,
+    tree_mask,
 )
-from partway.learning.token_tree import Targets, TokenTree, grow, split
-from partway.learning.tree_attention import blocks, tree_mask
+from partway.learning.token_tree import Targets, TokenTree, common_length, grow, split
+
+Item = TypeVar("Item")
 
 # Nodes of the longest and the shortest trees; the second is the first, halved five times. What is checked
 # is a seventh longer: 1024 and 32 tokens.
 LONGEST, SHORTEST = 896, 28
+WORTH_SHARING = 16  # tokens with which all prompts of a step begin, as the system message of a chat model
+SIMILAR = 0.87  # the shortest row of a pass over its longest: at most 1 / 0.87 = 1.15 times the tokens needed
 
 
 class Layout(Protocol):
@@ -223,3 +227,68 @@ def _tree_bundles(
     flat = [Bundle(Flat(), rows) for rows in pack_chains(chains, tokens_per_pass)]
     packed = pack([tree for tree in trees if len(tree) <= limit], tokens_per_pass)
     return flat + [Bundle(layout, rows) for rows in packed]
+
+
+def pack_into_one_row(trees: Sequence[TokenTree], tokens_per_pass: int, longest: int) -> list[Rows]:
+    """Passes of one row each, without padding; where prompts begin alike, that is laid out once for many.
+
+    All that hangs on such a beginning is one tree to the model, of at most `longest` nodes.
+    """
+    alone = [(tree,) for tree in trees]
+    prompts = [tree.tokens[: tree.prompt_length].tolist() for tree in trees]
+    # Of the first and the last in order, and so of all.
+    shared = common_length(min(prompts), max(prompts)) if prompts else 0
+    if shared < WORTH_SHARING:
+        return [(row,) for row in _first_fit(alone, tokens_per_pass)]
+    sharing = _first_fit([(replace(tree, shared=shared),) for tree in trees], longest - shared)
+    together = [(replace(first, shared=0), *others) for first, *others in sharing]
+    return [(row,) for row in _first_fit(together, tokens_per_pass)]
+
+
+def _first_fit(groups: Sequence[Row], limit: int) -> list[Row]:
+    """Groups joined up to a limit of nodes: each, the longest first, goes into the first row with room."""
+    rows: list[Row] = []
+    room: list[int] = []
+    # This takes at most 11/9 of the fewest rows possible (Johnson 1973), and a few.
+    for group in sorted(groups, key=nodes_of, reverse=True):
+        fitting = next((i for i, left in enumerate(room) if left >= nodes_of(group)), None)
+        if fitting is None:
+            rows.append(group)
+            room.append(limit - nodes_of(group))
+        else:
+            rows[fitting] += group
+            room[fitting] -= nodes_of(group)
+    return rows
+
+
+def pack_into_rows(trees: Sequence[TokenTree], tokens_per_pass: int) -> list[Rows]:
+    """Passes with a row for each tree, of similar lengths: attention is quadratic in the length of a row."""
+    passes: list[list[TokenTree]] = []
+    for tree in sorted(trees, key=len, reverse=True):
+        longest = len(passes[-1][0]) if passes else 0
+        if len(tree) >= SIMILAR * longest and passes and (len(passes[-1]) + 1) * longest <= tokens_per_pass:
+            passes[-1].append(tree)
+        else:
+            passes.append([tree])
+    return [tuple((tree,) for tree in trees) for trees in passes]
+
+
+def pack_chains(problems: Sequence[Sequence[TokenTree]], tokens_per_pass: int) -> list[Rows]:
+    """Passes over single-target trees, one to a row; a problem's rows share a pass if the budget allows."""
+    passes: list[list[Row]] = []
+    for chains in sorted(problems, key=lambda chains: max(map(len, chains)), reverse=True):
+        rows = [(chain,) for chain in sorted(chains, key=len, reverse=True)]
+        at_once = max(1, tokens_per_pass // len(rows[0][0]))
+        # As few parts as possible: a problem in one pass needs no pass to weigh its targets first.
+        for part in batched(rows, at_once):
+            joined = [*passes[-1], *part] if passes else []
+            if joined and len(joined) * max(len(chain) for (chain,) in joined) <= tokens_per_pass:
+                passes[-1] = joined
+            else:
+                passes.append(list(part))
+    return [tuple(rows) for rows in passes]
+
+
+def batched(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
+    """Items in stretches of at most `size`."""
+    return [items[start : start + size] for start in range(0, len(items), size)]

@@ -1,16 +1,20 @@
 """One pass through the model: it scores each edge of every tree once, and so every target.
 
+A node attends to its ancestors. `ancestors` makes the mask that says so, for any attention. A `TreeMask` may
+take its place: models pass it on unread to `scaled_dot_product_attention`, where it takes over. Nodes are in
+preorder, so a block of nodes can see only itself and the ancestors of its first node. Attention is computed
+on these keys: its cost grows with the depth of the trees, not with the length of the row.
+
 Only nodes with a token to score reach the output head, because logits dominate time and memory.
-Passes are packed to a budget of tokens.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MethodType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,16 +22,34 @@ from accelerate.utils import extract_model_from_parallel
 from accelerate.utils.operations import ConvertOutputsToFp32
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.functional import pad, scaled_dot_product_attention
 
-from partway.learning.token_tree import Integers, TokenTree, common_length
+from partway.learning.token_tree import Integers, TokenTree
 
 # Rows of logits that are widened to float32 at a time: all of them at once would double the memory. On a GPU
 # more, since each time costs what it takes to launch a few operations.
 ROWS_AT_ONCE, ROWS_AT_ONCE_ON_GPU = 64, 512
+BLOCK = 64  # nodes: fewer would be too many products, more would look at too much that is masked
+WORTH_CUTTING = 1024  # keys that need not be gathered; the operations added in each layer take as long
+
+Row = tuple[TokenTree, ...]
+Rows = tuple[Row, ...]  # what goes through the model at once
+# What a token's distribution, a row of log-probs over the vocabulary, adds to the token's own log-prob.
+Term = Callable[[Tensor], Tensor]
 
 
 class Refusal(Exception):
     """A model does not take the mask or the cache it is given."""
+
+
+def nodes_of(row: Row) -> int:
+    """How many nodes the trees of a row lay out."""
+    return sum(tree.added for tree in row)
+
+
+def longest_row(rows: Rows) -> int:
+    """The length of the longest row, to which the others are padded."""
+    return max(map(nodes_of, rows))
 
 
 def empty_pass(model: nn.Module, pad_id: int) -> Tensor:
@@ -117,6 +139,94 @@ def attention_mask(model: Any, allowed: Tensor) -> Tensor:
     return mask.masked_fill(~allowed, torch.finfo(dtype).min)
 
 
+class TreeMask(Tensor):
+    """Stands for the ancestor mask of one row (1 x 1 x T x T, never made); see `tree_mask`."""
+
+    # For each stretch of blocks: blocks x keys, what a block can see, as places in the row; and which of its
+    # nodes do, blocks x 1 x BLOCK x keys.
+    stretches: list[tuple[Tensor, Tensor]]
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Any = None
+    ) -> Any:
+        if func is not scaled_dot_product_attention:
+            return super().__torch_function__(func, types, args, kwargs)  # type: ignore[no-untyped-call]
+        if not hasattr(kwargs.get("attn_mask"), "stretches"):
+            raise Refusal("changes the mask it is given")
+        return _attend(*args, **kwargs)
+
+
+def blocks(ends: Integers) -> list[NDArray[Any]]:
+    """What each block of a row of trees sees (block, key), and which of its nodes do (block, 1, node, key).
+
+    Given is for every node the place after its last descendant. There are such a pair of arrays for each
+    stretch of blocks that see about as much: all are padded to the one that sees most.
+    """
+    seen = [
+        # What begins before the block and ends in or after it is an ancestor of its first node.
+        np.concatenate([np.nonzero(ends[:start] > start)[0], np.arange(start, min(start + BLOCK, len(ends)))])
+        for start in range(0, len(ends), BLOCK)
+    ]
+    nodes = np.minimum(np.arange(len(seen) * BLOCK), len(ends) - 1).reshape(len(seen), BLOCK, 1)
+    found: list[NDArray[Any]] = []
+    for stretch in _stretches([*map(len, seen)]):
+        some = seen[stretch]
+        keys = np.zeros((len(some), max(map(len, some))), dtype=np.int64)
+        until = np.zeros_like(keys)  # no node comes before 0, so padding is never seen
+        for block, places in enumerate(some):
+            keys[block, : len(places)] = places
+            until[block, : len(places)] = ends[places]
+        allowed = (nodes[stretch] >= keys[:, None]) & (nodes[stretch] < until[:, None])
+        found += [keys, allowed[:, None]]
+    return found
+
+
+def _stretches(sizes: Sequence[int], first: int = 0) -> list[slice]:
+    """Blocks that see about as many keys; of each stretch, all are padded to the one that sees most.
+
+    >>> _stretches([300] * 5 + [90] * 15)
+    [slice(0, 5, None), slice(5, 20, None)]
+    """
+    counts = np.arange(1, len(sizes))
+    before = counts * np.maximum.accumulate(sizes)[:-1]
+    after = counts[::-1] * np.maximum.accumulate(sizes[::-1])[-2::-1]
+    whole = len(sizes) * max(sizes)
+    if whole - (before + after).min(initial=whole) < max(WORTH_CUTTING, whole / 4):
+        return [slice(first, first + len(sizes))]
+    cut = int((before + after).argmin()) + 1
+    return _stretches(sizes[:cut], first) + _stretches(sizes[cut:], first + cut)
+
+
+def tree_mask(length: int, *seen: Tensor) -> TreeMask:
+    """The mask of a row so long, given its `blocks`."""
+    mask = seen[1].new_zeros(1).expand(1, 1, length, length).as_subclass(TreeMask)
+    mask.stretches = list(zip(seen[::2], seen[1::2], strict=True))
+    return mask
+
+
+def _attend(query: Tensor, key: Tensor, value: Tensor, *, attn_mask: TreeMask, **settings: Any) -> Tensor:
+    """Attention of one row (1 x heads x T x features), each block of queries on the keys it can see."""
+    _, heads, length, features = query.shape
+    counts = [len(keys) for keys, _ in attn_mask.stretches]
+    padded = pad(query[0], (0, 0, 0, sum(counts) * BLOCK - length))
+    queries = torch.split(padded.reshape(heads, sum(counts), BLOCK, features).transpose(0, 1), counts)
+    results = [
+        scaled_dot_product_attention(
+            some, _seen(key, keys), _seen(value, keys), attn_mask=allowed, **settings
+        )
+        for some, (keys, allowed) in zip(queries, attn_mask.stretches, strict=True)
+    ]
+    result = results[0] if len(results) == 1 else torch.cat(results)
+    return result.transpose(0, 1).flatten(1, 2)[None, :, :length]
+
+
+def _seen(states: Tensor, keys: Tensor) -> Tensor:
+    """Keys or values (1 x heads x T x features) of every block: blocks x heads x keys x features."""
+    _, heads, _, features = states.shape
+    return states[0].index_select(1, keys.flatten()).view(heads, *keys.shape, features).transpose(0, 1)
+
+
 def logits_at(model: nn.Module, kept: Tensor, **inputs: Any) -> Any:
     """The model's output with logits for the `kept` positions (of the flattened rows) only."""
     base = extract_model_from_parallel(model)
@@ -162,10 +272,6 @@ def evaluating(model: nn.Module) -> Iterator[None]:
         yield
     finally:
         model.train(mode)
-
-
-# What a token's distribution, a row of log-probs over the vocabulary, adds to the token's own log-prob.
-Term = Callable[[Tensor], Tensor]
 
 
 class _TokenScores(torch.autograd.Function):
@@ -254,86 +360,3 @@ def uploaded(device: torch.device, *arrays: NDArray[Any]) -> list[Tensor]:
 def device_of(model: nn.Module) -> torch.device:
     """Where the model's weights are."""
     return next(model.parameters()).device
-
-
-Row = tuple[TokenTree, ...]
-Rows = tuple[Row, ...]  # what goes through the model at once
-Item = TypeVar("Item")
-
-WORTH_SHARING = 16  # tokens with which all prompts of a step begin, as the system message of a chat model
-SIMILAR = 0.87  # the shortest row of a pass over its longest: at most 1 / 0.87 = 1.15 times the tokens needed
-
-
-def longest_row(rows: Rows) -> int:
-    """The length of the longest row, to which the others are padded."""
-    return max(map(_nodes, rows))
-
-
-def _nodes(row: Row) -> int:
-    return sum(tree.added for tree in row)
-
-
-def pack_into_one_row(trees: Sequence[TokenTree], tokens_per_pass: int, longest: int) -> list[Rows]:
-    """Passes of one row each, without padding; where prompts begin alike, that is laid out once for many.
-
-    All that hangs on such a beginning is one tree to the model, of at most `longest` nodes.
-    """
-    alone = [(tree,) for tree in trees]
-    prompts = [tree.tokens[: tree.prompt_length].tolist() for tree in trees]
-    shared = (
-        common_length(min(prompts), max(prompts)) if prompts else 0
-    )  # of the first and last in order: of all
-    if shared < WORTH_SHARING:
-        return [(row,) for row in _first_fit(alone, tokens_per_pass)]
-    sharing = _first_fit([(replace(tree, shared=shared),) for tree in trees], longest - shared)
-    together = [(replace(first, shared=0), *others) for first, *others in sharing]
-    return [(row,) for row in _first_fit(together, tokens_per_pass)]
-
-
-def _first_fit(groups: Sequence[Row], limit: int) -> list[Row]:
-    """Groups joined up to a limit of nodes: each, the longest first, goes into the first row with room."""
-    rows: list[Row] = []
-    room: list[int] = []
-    # This takes at most 11/9 of the fewest rows possible (Johnson 1973), and a few.
-    for group in sorted(groups, key=_nodes, reverse=True):
-        fitting = next((i for i, left in enumerate(room) if left >= _nodes(group)), None)
-        if fitting is None:
-            rows.append(group)
-            room.append(limit - _nodes(group))
-        else:
-            rows[fitting] += group
-            room[fitting] -= _nodes(group)
-    return rows
-
-
-def pack_into_rows(trees: Sequence[TokenTree], tokens_per_pass: int) -> list[Rows]:
-    """Passes with a row for each tree, of similar lengths: attention is quadratic in the length of a row."""
-    passes: list[list[TokenTree]] = []
-    for tree in sorted(trees, key=len, reverse=True):
-        longest = len(passes[-1][0]) if passes else 0
-        if len(tree) >= SIMILAR * longest and passes and (len(passes[-1]) + 1) * longest <= tokens_per_pass:
-            passes[-1].append(tree)
-        else:
-            passes.append([tree])
-    return [tuple((tree,) for tree in trees) for trees in passes]
-
-
-def pack_chains(problems: Sequence[Sequence[TokenTree]], tokens_per_pass: int) -> list[Rows]:
-    """Passes over single-target trees, one to a row; a problem's rows share a pass if the budget allows."""
-    passes: list[list[Row]] = []
-    for chains in sorted(problems, key=lambda chains: max(map(len, chains)), reverse=True):
-        rows = [(chain,) for chain in sorted(chains, key=len, reverse=True)]
-        at_once = max(1, tokens_per_pass // len(rows[0][0]))
-        # As few parts as possible: a problem in one pass needs no pass to weigh its targets first.
-        for part in batched(rows, at_once):
-            joined = [*passes[-1], *part] if passes else []
-            if joined and len(joined) * max(len(chain) for (chain,) in joined) <= tokens_per_pass:
-                passes[-1] = joined
-            else:
-                passes.append(list(part))
-    return [tuple(rows) for rows in passes]
-
-
-def batched(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
-    """Items in stretches of at most `size`."""
-    return [items[start : start + size] for start in range(0, len(items), size)]

@@ -107,12 +107,6 @@ class Scorer:
         weighing = tuple(part for bundle in bundles if (part := bundle.only(split)) is not None)
         return LearningPlan(tuple(problems), bundles, weighing, split, len(weighing), len(bundles))
 
-    def log_probs(self, model: nn.Module, problems: Sequence[Targets]) -> list[Tensor]:
-        """log P(target | prompt) of every target of every problem, without gradients."""
-        plan = self.plan(problems)
-        with torch.no_grad():
-            return score(model, plan.bundles, plan.problems, self.pad_id)
-
     def losses(
         self, model: nn.Module, plan: LearningPlan, objective: LossFunction, *, batch_size: int | None = None
     ) -> Iterator[PassLoss]:
@@ -147,8 +141,7 @@ class Scorer:
         for problem in plan.split:
             log_probs_S = log_probs[problem].requires_grad_()
             loss = objective(log_probs_S, plan.problems[problem].targets)
-            # The chain rule by hand: dL/dtheta = sum of dL/dlogP * dlogP/dtheta, and the first factors are
-            # these.
+            # The chain rule by hand: dL/dtheta = sum of dL/dlogP * dlogP/dtheta; these are the first factors.
             (gradient,) = torch.autograd.grad(loss, log_probs_S)
             weights[problem] = _Weights(gradient, loss.detach() if objective.couples else None)
         return weights

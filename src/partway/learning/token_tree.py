@@ -167,8 +167,7 @@ def split(problem: Targets, limit: int) -> list[list[int]]:
     for k in sorted(range(len(sequences)), key=sequences.__getitem__):
         target = sequences[k]
         shared = common_length(before, target)
-        # The new nodes; and if the one before is a beginning of this, its last token must be read after
-        # all.
+        # The new nodes; if the one before is a beginning of this, its last token is read after all.
         grown = size + len(target) - shared - 1 + (shared == len(before))
         if groups and grown <= limit:
             groups[-1].append(k)

@@ -26,8 +26,6 @@ MAX_REMEMBERED = 1 << 16
 PROBE = Solution(
     ("n0 = 10", "n1 = 2.5", "if n0 > 9:\n    n1 = n1 * 2", "t0 = (n0 - n1) ** 2 // 3", "answer = round(t0)")
 )
-
-
 ANSWER = "Q6T1"  # stands for an answer while a template is tried; no template writes it itself
 MARK = re.compile(r"\{#- partway: an answer closes with (\S*) -#\}")
 COMMENT = re.compile(r"\{#- partway: a question is a comment, (.+?)-#\}")
@@ -209,10 +207,6 @@ class Codec:
         text: str = self.tokenizer.decode([*self.anchor, *tokens], clean_up_tokenization_spaces=False)
         return text[1:] if self.anchor else text
 
-    def token_texts(self, size: int) -> list[str]:
-        """The text of each of the tokens 0 .. size-1 by itself."""
-        return [self.decode([token]) for token in range(size)]
-
     def _remember(self, text: str) -> tuple[int, ...]:
         """The tokens of a text that will come again, such as a step."""
         if len(self._remembered) >= MAX_REMEMBERED:
@@ -267,7 +261,7 @@ class AnswerWatch:
     def __init__(self, codec: Codec, vocabulary_size: int, language: Language) -> None:
         self.codec = codec
         self.language = language
-        texts = codec.token_texts(vocabulary_size)
+        texts = [codec.decode([token]) for token in range(vocabulary_size)]
         self.newlines = frozenset(token for token, text in enumerate(texts) if "\n" in text)
         self.has_newline = np.array(["\n" in text for text in texts])
         self._line = lru_cache(maxsize=1 << 16)(codec.decode)

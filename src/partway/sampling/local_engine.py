@@ -83,37 +83,25 @@ class LocalEngine(Engine):
         self, requests: Sequence[Request], settings: SamplingSettings, seed: int
     ) -> list[list[Sample]]:
         """For every request its distinct samples, the most frequent first."""
-        found = dict(self._drawn(requests, settings, seed, self.on_drawn))
+        found = dict(self.stream(requests, settings, seed, at_once=True))
         return [found[index] for index in range(len(requests))]
 
     def stream(
-        self, requests: Sequence[Request], settings: SamplingSettings, seed: int
+        self, requests: Sequence[Request], settings: SamplingSettings, seed: int, *, at_once: bool = False
     ) -> Iterator[tuple[int, list[Sample]]]:
-        """Pairs of a request's index and its samples, once they have ended; others take their rows."""
-        handed_over = 0
-
-        def tell(drawn: int) -> None:
-            if self.on_drawn is not None:
-                self.on_drawn(drawn - handed_over)
-
-        for index, samples in self._drawn(requests, settings, seed, tell):
-            handed_over += requests[index].count
-            yield index, samples
-
-    def _drawn(
-        self,
-        requests: Sequence[Request],
-        settings: SamplingSettings,
-        seed: int,
-        on_drawn: Callable[[int], None] | None,
-    ) -> Iterator[tuple[int, list[Sample]]]:
-        """Pairs of a request's index and its samples, those that end first first.
+        """Pairs of a request's index and its samples, once they have ended; others take their rows.
 
         Randomness belongs to a request's problem, not to its place among the requests.
         """
         prompts = [self._prompt(request) for request in requests]
         limits = [min(settings.max_completion_length, self.context_length - len(p)) for p in prompts]
         needed = sum(request.count for request in requests)
+        handed_over = 0
+
+        def tell(drawn: int) -> None:
+            if self.on_drawn is not None:
+                self.on_drawn(drawn - handed_over)
+
         rows, of_prompts = self._budgets(prompts, limits)
         task = SamplingTask(
             prompts,
@@ -125,7 +113,7 @@ class LocalEngine(Engine):
             watch=self.watch,
             longest_packed=self.longest_packed,
             prompt_budget=of_prompts,
-            on_drawn=on_drawn,
+            on_drawn=tell,
         )
         finished = self._sampler_for(requests).complete(self.model, task)
         while True:
@@ -135,6 +123,7 @@ class LocalEngine(Engine):
                 return
             index, ended, tokens = drawn
             self.tokens_computed += tokens
+            handed_over += 0 if at_once else requests[index].count
             yield index, self._samples(requests[index], ended)
 
     def update(self, weights: PreTrainedModel, version: int) -> None:

@@ -195,8 +195,9 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
 
     objective: str = _key(
         "mle_aug",
-        "The loss over a buffer: one of Table 1, or your own as `package.module:name`. grpo, rloo, maxrl and "
-        "pkpo learn a step's own samples by their rewards instead.",
+        "The loss over a buffer: one of Table 1, one against overconfidence (`label_smoothing`, "
+        "`entropy_bonus`, `gem`, `dco`), or your own as `package.module:name`. The others are policy "
+        "gradients, which learn a step's own samples by their rewards instead.",
         choices=objective_names(),
     )
     objective_args: dict[str, Any] | None = field(
@@ -250,7 +251,7 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
 
     use_peft: bool = _key(False, "Train a LoRA adapter instead of all weights.")
     lora_r: int = _key(16, "Rank of the adapter.", least=1)
-    lora_alpha: int = _key(32, "Scale of the adapter.")
+    lora_alpha: int = _key(32, "Scale of the adapter: what it adds is multiplied by `lora_alpha` / `lora_r`.")
     lora_target_modules: str | list[str] | None = field(
         default=None, metadata={"help": "Modules to adapt; by default the usual ones of the model."}
     )

@@ -222,7 +222,7 @@ class KeptTargets:
         self._limit = 1 if objective.learns_reference_only else config.solutions_per_step
         self._codec = codec = language_model.codec
         self.context_length = language_model.context_length
-        self.tokens_of = lru_cache(maxsize=200_000)(lambda solution: tuple(codec.steps(solution)))
+        self.tokens_of = lru_cache(maxsize=200_000)(lambda of, finished: tuple(codec.target(of, finished)))
         read = lru_cache(maxsize=100_000)(lambda question: tuple(codec.prompt(question)))
         self.prompt_of: Callable[[Problem], tuple[int, ...]] = lambda one: read(language.question(one))
 
@@ -251,8 +251,8 @@ class KeptTargets:
             ended[0] = ("reference", ended[0][1])  # a buffer never loses it
         beginnings = () if self._config.partial_solutions == "guide" else buffer.partially_correct
         return [
-            *(Target((*self.tokens_of(solution), *self._codec.closing), kind) for kind, solution in ended),
-            *(Target(self.tokens_of(solution), "partially_correct") for solution in beginnings),
+            *(Target(self.tokens_of(solution, True), kind) for kind, solution in ended),
+            *(Target(self.tokens_of(solution, False), "partially_correct") for solution in beginnings),
         ]
 
     def _chosen(self, targets: list[Target], problem: Problem, step: int) -> list[Target]:
@@ -275,5 +275,5 @@ class KeptTargets:
 
     def has_room(self, problem: Problem, prefix: Solution) -> bool:
         """Whether a beginning of a solution leaves room to continue it."""
-        length = len(self.prompt_of(problem)) + len(self.tokens_of(prefix))
+        length = len(self.prompt_of(problem)) + len(self.tokens_of(prefix, False))
         return length < self.context_length

@@ -95,7 +95,7 @@ def test_arms_are_trained_as_the_options_and_the_file_say(seen, tmp_path):
     assert (config.learning_rate, config.warmup_steps, config.temperature) == (3e-4, 6, 0.55)
     assert (config.eval_samples, config.metric_for_best_model) == (15, "pass@10")
     assert config.max_completion_length == 33
-    assert config.save_total_limit >= 5, "each of five checkpoints may be chosen"
+    assert config.save_total_limit is None, "each checkpoint may be chosen"
 
 
 def test_arms_are_measured_as_the_options_and_the_file_say(seen, tmp_path):

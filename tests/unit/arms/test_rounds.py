@@ -1,5 +1,6 @@
 """Offline rounds train on what their papers say: which right samples, which references."""
 
+import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -69,6 +70,10 @@ def test_of_too_many_right_samples_some_are_drawn(tmp_path):
     assert len({tuple(one["steps"]) for one in kept}) == 10
     assert {tuple(one["steps"]) for one in kept} < set(direct(SOLVED, many))
     assert {tuple(one["steps"]) for one in kept} != set(direct(SOLVED, many)[:10]), "not only the first"
+    trial, other = trial_of("rest-em", tmp_path), replace(SOLVED, id="other")
+    assert kept_solutions(trial, SOLVED, judged(SOLVED, many), PYTHON) == kept, "the same every time"
+    assert kept_solutions(replace(trial, seed=1), SOLVED, judged(SOLVED, many), PYTHON) != kept
+    assert kept_solutions(trial, other, judged(other, many), PYTHON) != kept
 
 
 @pytest.mark.parametrize(
@@ -93,6 +98,13 @@ def test_references_are_learned_as_the_arm_says(tmp_path, name, solved, unsolved
     steps = 200 // trial.arm.rounds
     assert (settings["max_steps"], settings["warmup_steps"]) == (steps, min(20, steps // 5))
     assert settings["buffer_file"] == str(trial.round_file(1, "-solutions.jsonl"))
+    assert settings["eval_steps"] == settings["save_steps"] == min(trial.experiment.eval_steps, steps)
+    short = replace(trial, experiment=replace(trial.experiment, steps=20))
+    _, settings = prepared(short, 1, "no model is needed", [SOLVED, UNSOLVED])
+    steps = 20 // trial.arm.rounds
+    assert (settings["eval_steps"], settings["save_steps"]) == (steps, steps), (
+        "a round is measured at its end"
+    )
 
 
 def test_every_round_samples_with_the_model_before_it_and_trains_from_the_first_weights(
@@ -133,7 +145,7 @@ def test_every_round_samples_with_the_model_before_it_and_trains_from_the_first_
 
 @pytest.mark.parametrize(("name", "temperature"), [("rft", 0.7), ("star", 0.2)])
 def test_a_round_draws_at_the_arms_temperature(tmp_path, monkeypatch, name, temperature):
-    plans = []
+    plans, loaded = [], []
 
     def drawn(trial, sampler, summary, problems, plan):
         plans.append(plan)
@@ -141,26 +153,33 @@ def test_a_round_draws_at_the_arms_temperature(tmp_path, monkeypatch, name, temp
         Evaluation.of((result,), plan).write(summary)
 
     monkeypatch.setattr(Trial, "draw", drawn)
-    monkeypatch.setattr(
-        rounds, "loaded", lambda model, dtype: SimpleNamespace(codec=SimpleNamespace(encode=list))
-    )
+    codec = SimpleNamespace(encode=list)  # a token a character
+    monkeypatch.setattr(rounds, "loaded", lambda *of: loaded.append(of) or SimpleNamespace(codec=codec))
     monkeypatch.setattr(rounds, "sampling", lambda load: load())
     trial = trial_of(name, tmp_path)
-    prepared(trial, 1, "no model is needed", [SOLVED])
+    trial = replace(trial, experiment=replace(trial.experiment, dtype="bfloat16"))
+    result = ProblemResult(SOLVED.id, judged(SOLVED, [(FIRST, 1)]), ())  # of a start that was interrupted
+    Evaluation.of((result,), EvaluationPlan(samples=1)).write(trial.round_file(1, ".json"))
+    for _ in range(2):  # the second time all is there
+        prepared(trial, 1, "a model", [SOLVED])
     (plan,) = plans
-    assert (plan.settings.temperature, plan.samples) == (
-        temperature,
-        trial.experiment.samples_per_round(trial.arm),
-    )
+    assert loaded == [("a model", "bfloat16")]
+    count = trial.experiment.samples_per_round(trial.arm)
+    assert (plan.settings.temperature, plan.samples, plan.pass1_samples) == (temperature, count, 0)
+    spent = json.loads(trial.round_file(1, "-spent.json").read_text(encoding="utf-8"))
+    # The token that ends a sample was drawn, too.
+    assert (spent["samples"], spent["tokens_sampled"]) == (count, count * (len(FIRST) + 1))
 
 
 def test_what_rounds_sampled_is_part_of_what_they_spent(tmp_path, monkeypatch):
-    monkeypatch.setattr(Spent, "of", lambda run: Spent(steps=2))
+    runs = []
+    monkeypatch.setattr(Spent, "of", lambda run: runs.append(run) or Spent(steps=2))
     trial = trial_of("rest-em", tmp_path)
     for number in (1, 2):
         with atomic_writer(trial.round_file(number, "-spent.json")) as stream:
             stream.write('{"samples": 5}')
     assert rounds.spent(trial) == Spent(steps=2, samples=10), "the last round's steps are the arm's own run"
+    assert runs == [trial.round(1)]
 
 
 def test_rounds_draw_as_many_samples_as_the_others(tmp_path):

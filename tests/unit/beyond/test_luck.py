@@ -15,7 +15,8 @@ from partway.beyond import luck, variation
 from partway.beyond.luck import audit_together
 from partway.beyond.variation import numbers_in, strange_literals
 from partway.buffer import Rules
-from partway.evaluation import EvaluationPlan, evaluate
+from partway.evaluation import EvaluationPlan, Judged, evaluate
+from partway.evaluation.samples import whole
 from partway.language.named import language_of
 from partway.models.engine import Engine
 
@@ -106,6 +107,53 @@ def test_the_beginnings_of_a_spurious_solution_are_considered():
     assert buffer.partially_correct == (Solution.parse("a=50"),)
 
 
+def test_only_right_solutions_are_asked_for_luck():
+    drop = Rules.of({"spurious": "drop"})
+    assert judge(drop, "n0=7\nanswer=n0")[0] is Verdict.INCORRECT
+    assert judge(drop, "n0=30\nn1=5\nc=7\nanswer=n0*n1")[0] is Verdict.TOO_LONG, "right and too long first"
+    assert judge(drop, "n0=30\nn1=5\nanswer=n0+n1")[0] is Verdict.INCORRECT
+
+
+def test_what_cannot_be_decided_is_kept_and_not_doubted():
+    problem = Problem("boxes", "5 boxes of 5 pens", 25, "a=5\nb=5\nanswer=a*b")
+    square = "x=5\nanswer=x*x"
+    assert audit(problem.question, problem.reference.text, square)[0] == "undecided"
+    for spurious in ("flag", "drop"):
+        buffer = SolutionBuffer.seeded(problem, Rules.of({"spurious": spurious}))
+        assert buffer.consider(trace(square)) is Verdict.NEW_FULLY_CORRECT
+        assert (buffer.doubts, len(buffer.learned)) == ({}, 2)
+
+
+def test_a_reference_is_believed_whatever_its_numbers():
+    problem = Problem("pens", PENS, 450, "n0=50\nn1=9\nanswer=n0*n1")  # 9 stands nowhere
+    for spurious in ("flag", "drop"):
+        buffer = SolutionBuffer.seeded(problem, Rules.of({"spurious": spurious}))
+        assert (buffer.doubts, buffer.learned) == ({}, (problem.reference,))
+
+
+def test_where_tests_say_what_is_right_nothing_is_said_of_luck():
+    language = language_of({"language": "python-tests"})
+    problem = Problem("p", PENS, ["assert f(1) == 1"], REFERENCE)
+    samples = [(Judged(whole("p", "answer=150"), True, "passed"), trace("answer=150"))]
+    assert [one.lucky for one in luck.audited(problem, samples, language)] == [None]
+    assert [one.lucky for one in luck.audited(problem, samples, PYTHON)] == [True]
+
+
+def test_doubts_are_those_of_training_or_else_found_now():
+    lucky = Solution.parse("n0=30\nn1=5\nanswer=n0*n1")
+    for spurious in ("keep", "flag"):
+        _, buffer = judge(Rules.of({"spurious": spurious}), lucky.text)
+        assert list(luck.doubts_of(buffer)) == [lucky]
+        assert [one.verdict for one in luck.audits_of(buffer).values()] == ["spurious"], "not the reference"
+    _, buffer = judge(Rules.of({"spurious": "flag"}), lucky.text)
+    saved = buffer.to_json()
+    saved["solutions"][1]["flag"] = "as training said"
+    assert luck.doubts_of(SolutionBuffer.from_json(buffer.problem, saved)) == {lucky: "as training said"}
+    _, buffer = judge(Rules(), lucky.text, None)
+    assert luck.doubts_of(buffer) == {}, "without a reference training has to ask"
+    assert [one.verdict for one in luck.audits_of(buffer).values()] == ["spurious"]
+
+
 def test_without_a_reference_numbers_from_nowhere_are_doubted_and_the_largest_group_believed():
     lucky = "n0=30\nn1=5\nanswer=n0*n1"
     _, buffer = judge(Rules.of({"spurious": "flag"}), lucky, None)
@@ -135,9 +183,9 @@ def test_solutions_without_a_reference_are_audited_by_what_most_of_them_answer()
     assert together(times) == [
         ("undecided", "there is neither a reference nor another solution to compare with")
     ]
-    assert [verdict for verdict, _ in together(times, plus)] == ["undecided"] * 2
-    pairs = together(times, plus, turned, "b=50\nanswer=100+b")
-    assert pairs == [("undecided", "as many others answer differently when numbers or rows are changed")] * 4
+    as_many = "as many others answer differently when numbers or rows are changed"
+    assert together(times, plus) == [("undecided", as_many)] * 2
+    assert together(times, plus, turned, "b=50\nanswer=100+b") == [("undecided", as_many)] * 4
     lucky = together(times, turned, "answer=151-1")
     assert lucky[2] == ("spurious", "151 stands nowhere in the question")
     assert together() == []

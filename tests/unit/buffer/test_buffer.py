@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from partway import EMPTY, Problem, PythonLanguage, Solution, SolutionBuffer, Verdict, trace
-from partway.buffer import Rules, seed_buffers
+from partway.buffer import Rules, reconsider, seed_buffers
 from partway.errors import ProblemError
 
 OIL = Problem("oil", "Ellie has found an old bicycle ...", 25, "n0=2\nn1=10\nn2=5\nt0=n0*n1\nanswer=t0+n2")
@@ -15,6 +15,10 @@ OIL = Problem("oil", "Ellie has found an old bicycle ...", 25, "n0=2\nn1=10\nn2=
 
 def consider(buffer: SolutionBuffer, text: str) -> Verdict:
     return buffer.consider(trace(text, buffer.language))
+
+
+def rows_of(problem, *solutions):
+    return [{"id": problem.id, "solutions": [{"steps": text.splitlines()} for text in solutions]}]
 
 
 def test_a_buffer_starts_with_the_reference_and_all_its_prefixes():
@@ -309,3 +313,81 @@ def test_a_right_solution_is_kept_whatever_its_states():
     buffer = SolutionBuffer.seeded(Problem("p", "?", 2, "import math\na=4\nanswer=math.sqrt(a)"), DROP)
     assert buffer.consider(trace("a=4\nanswer=a/2")) is Verdict.NEW_FULLY_CORRECT
     assert buffer.consider(trace("b=4\nanswer=b")) is Verdict.NEW_PARTIALLY_CORRECT  # it needs no import
+
+
+def test_what_a_file_claims_is_not_believed():
+    buffers = seed_buffers([OIL])
+    claims = [
+        {"kind": "fully_correct", "steps": ["answer = 24"], "states": ["25"], "found": 3},
+        {"kind": "fully_correct", "steps": ["t0 = 10 * 2", "answer = t0 + 5"], "states": ["1"], "found": 2},
+        {"kind": "fully_correct", "steps": ["import os", "os.remove('x')", "answer = 25"], "found": 1},
+        {"kind": "partially_correct", "steps": ["n0 = = 10"], "found": 1},
+    ]
+    verdicts = reconsider(buffers, [{"id": "oil", "solutions": claims}])
+    assert verdicts == {
+        Verdict.INCORRECT: 1,
+        Verdict.NEW_FULLY_CORRECT: 1,
+        Verdict.NOT_EXECUTABLE: 2,
+    }
+    assert [solution.text for solution in buffers["oil"].fully_correct] == [
+        OIL.reference.text,
+        "t0 = 10 * 2\nanswer = t0 + 5",
+    ]
+
+
+@pytest.mark.parametrize(
+    "row", [{}, [], {"id": "oil", "solutions": [{"steps": [1]}]}, {"id": "oil", "solutions": 3}]
+)
+def test_rows_of_another_shape_are_refused(row):
+    with pytest.raises(ProblemError, match="no saved solutions"):
+        reconsider(seed_buffers([OIL]), [row])
+
+
+def test_a_beginning_may_come_before_what_makes_it_right():
+    beginning, other = "b = 20\na = 5", "a = 5\nb = 20\nanswer = a + b"
+    assert reconsider(seed_buffers([OIL]), rows_of(OIL, beginning)) == {Verdict.INCORRECT: 1}
+    buffers = seed_buffers([OIL])
+    verdicts = reconsider(buffers, rows_of(OIL, beginning, other))
+    assert verdicts == {Verdict.NEW_FULLY_CORRECT: 1, Verdict.NEW_PARTIALLY_CORRECT: 1}
+    assert [solution.text for solution in buffers["oil"].partially_correct] == [beginning]
+
+
+def test_saved_solutions_are_judged_in_the_order_in_which_they_were_found():
+    first, second, third = (f"n0 = {n}\nanswer = n0 + {25 - n}" for n in (3, 2, 1))
+    for found in ((9, 1, 5), (1, 1, 1), (5, 2, 2)):
+        rows = [
+            {"steps": text.split("\n"), "found": step}
+            for text, step in zip((first, second, third), found, strict=True)
+        ]
+        buffers = seed_buffers([OIL], Rules(max_solutions=2))
+        assert reconsider(buffers, [{"id": "oil", "solutions": rows}]) == {Verdict.NEW_FULLY_CORRECT: 3}
+        last = max(zip(found, range(3), strict=True))[1]  # of those found in one step the last in the file
+        assert buffers["oil"].fully_correct[1].text == (first, second, third)[last]
+
+
+def test_saved_solutions_of_other_problems_are_passed_over():
+    seven = Problem("7", "How many?", 7)
+    rows = [*rows_of(OIL, "answer = 25"), {"id": 7, "solutions": [{"steps": ["answer = 7"]}]}]
+    buffers = seed_buffers([seven])
+    assert reconsider(buffers, rows[:1]) == {}
+    assert reconsider(buffers, rows) == {Verdict.NEW_FULLY_CORRECT: 1}, "an id may be a number in a file"
+
+
+def test_buffers_are_seeded_and_saved_solutions_run_in_the_language_of_the_problems():
+    calls = []
+
+    class Counting(PythonLanguage):
+        def trace_all(self, pairs):
+            calls.append(len(pairs))
+            return super().trace_all(pairs)
+
+    language = Counting("result")
+    problems = [Problem(f"p{n}", "?", n, Solution((f"result = {n}",))) for n in (4, 5)]
+    buffers = seed_buffers([*problems, Problem("weak", "?", 6)], language=language)
+    assert calls == [2], "all references in one batch"
+    assert all(buffer.language is language for buffer in buffers.values())
+    row = {
+        "id": "p4",
+        "solutions": [{"steps": ["n0 = 3", "result = n0 + 1"]}, {"steps": ["n0 = 4", "answer = n0"]}],
+    }
+    assert reconsider(buffers, [row]) == {Verdict.TOO_LONG: 1, Verdict.NEW_PARTIALLY_CORRECT: 1}

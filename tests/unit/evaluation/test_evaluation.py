@@ -17,6 +17,7 @@ from partway.evaluation import (
     evaluate,
     pass_at_k,
 )
+from partway.evaluation.results import metric_estimates, score_columns
 from partway.evaluation.samples import whole
 from partway.language import PythonLanguage
 
@@ -223,3 +224,68 @@ def test_an_interval_belongs_to_the_results_and_not_to_the_seed_they_were_drawn_
     results = evaluate(DiceEngine(), problems(9), EvaluationPlan(samples=6, ks=(1, 6))).results
     seeds = [Evaluation.of(results, EvaluationPlan(samples=6, ks=(1, 6), seed=seed)) for seed in (0, 7)]
     assert seeds[0].metrics == seeds[1].metrics
+
+
+def test_the_two_kinds_of_samples_share_no_luck_and_the_cheap_one_comes_first():
+    assert [phase.name for phase in EvaluationPlan().phases] == ["pass1", "samples"]
+    seeds = [phase.seed for seed in range(20) for phase in EvaluationPlan(seed=seed).phases]
+    assert len(set(seeds)) == 40
+    assert all(0 <= seed < 2**63 for seed in seeds)
+    assert [phase.name for phase in EvaluationPlan(pass1_samples=0).phases] == ["samples"]
+
+
+def test_a_plan_lists_each_k_and_each_metric_once():
+    class Counted(PythonLanguage):
+        metrics = ("theirs:lines", "both:steps")
+
+    plan = EvaluationPlan(
+        samples=10, ks=(5, 1, 5), language=Counted(), own_metrics=("both:steps", "mine:one")
+    )
+    assert plan.ks == (1, 5)
+    assert plan.own_metrics == ("theirs:lines", "both:steps", "mine:one")
+
+
+def test_samples_of_an_evaluation_go_with_it_when_another_takes_its_place(tmp_path):
+    for plan in (EvaluationPlan(samples=6, ks=(1, 6)), EvaluationPlan(samples=6, ks=(1, 6), pass1_samples=0)):
+        evaluation = evaluate(DiceEngine(), problems(3), plan)
+        evaluation.write(
+            tmp_path / "test.json", expand=False, about={"problems": "not these", "model": "mine"}
+        )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["test.json", "test.jsonl"]
+    rows = [json.loads(line) for line in (tmp_path / "test.jsonl").read_text().splitlines()]
+    assert {row["task_id"] for row in rows} == {"p0", "p1", "p2"}
+    assert len(rows) < sum(row["count"] for row in rows) == 18, "equal samples are one line with their count"
+    summary = json.loads((tmp_path / "test.json").read_text())
+    assert (summary["problems"], summary["model"]) == (3, "mine")
+    evaluation.write(tmp_path / "test.json")
+    lines = [json.loads(line) for line in (tmp_path / "test.jsonl").read_text().splitlines()]
+    assert len(lines) == 18
+    assert not any("count" in line for line in lines)
+
+
+def test_a_metric_has_a_column_where_all_problems_have_it():
+    judged, silent = (
+        Judged(whole(key, "answer=6"), True, "passed", executable=ran)
+        for key, ran in (("a", True), ("b", None))
+    )
+    results = [ProblemResult("a", (judged,), own=(("mine", 2.0),)), ProblemResult("b", (silent,))]
+    assert "executable" in score_columns(results[:1], [1])
+    assert score_columns(results, [1]).keys() == {"pass@1", "unique", "unique_canonical", "unique_alpha"}
+    assert score_columns([], [1]) == {}
+    summary = Evaluation.of(tuple(results), EvaluationPlan(samples=1, pass1_samples=0)).to_json()
+    assert summary["own_values"] == {"a": {"mine": 2.0}}
+
+
+def test_the_same_results_in_another_order_are_the_same_evaluation_to_the_last_digit():
+    plan = EvaluationPlan(samples=7, ks=(1, 3))
+    results = evaluate(DiceEngine(), problems(40), plan).results
+    whole_one = Evaluation.of(results, plan)
+    assert Evaluation.of(results[::-1], plan).metrics == whole_one.metrics
+    assert whole_one.scalars("x_") == {f"x_{name}": one.value for name, one in whole_one.metrics.items()}
+
+
+def test_runs_say_nothing_about_other_problems_than_their_own():
+    run = {"x": [float(n % 3 == 0) for n in range(30)], "kept": [float(n % 5) for n in range(30)]}
+    ids = [str(n) for n in range(30)]
+    apart, shared = (metric_estimates([run] * 2, problems) for problems in ((), [ids] * 2))
+    assert shared["kept"].high - shared["kept"].low > 1.2 * (apart["kept"].high - apart["kept"].low)

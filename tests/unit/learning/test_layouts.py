@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from scoring_cases import CONFIGS, alone, branching, tiny
+from scoring_cases import CONFIGS, alone, branching, log_probs, tiny
 from transformers import (
     GPTNeoConfig,
     GPTNeoForCausalLM,
@@ -71,7 +71,7 @@ def test_a_model_wrong_on_purpose_gets_a_layout_that_is_right_and_says_so(
     assert message == f"{kind.__name__} {flaw} with the layout tree; using {expected}"
     scorer = Scorer(model, 0, tokens_per_pass=512)
     problem = branching(random.Random(0), 12, 4, 10)
-    (found,) = scorer.log_probs(model, [problem])
+    (found,) = log_probs(scorer, model, [problem])
     expected_log_probs = [alone(model, problem.prompt, target) for target in problem.sequences]
     torch.testing.assert_close(found, torch.stack(expected_log_probs).detach())
 

@@ -18,6 +18,7 @@ from scoring_cases import (
     gradients,
     largest_error,
     learn,
+    log_probs,
     reference_loss,
     tiny,
 )
@@ -200,14 +201,14 @@ def test_gradients_are_of_the_mean_over_the_whole_batch() -> None:
 def test_the_question_is_learned_on_request() -> None:
     model, batch = tiny("llama"), problems()
     scorer = Scorer(model, 0, tokens_per_pass=512, learn_question=True)
-    for problem, found in zip(batch, scorer.log_probs(model, batch), strict=True):
+    for problem, found in zip(batch, log_probs(scorer, model, batch), strict=True):
         expected = [alone(model, problem.prompt[:1], problem.prompt[1:] + t) for t in problem.sequences]
         torch.testing.assert_close(found, torch.stack(expected).detach())
 
 
 def test_log_probs_come_in_the_order_of_the_targets_and_without_gradients() -> None:
     model, batch = tiny("qwen3"), problems()
-    for problem, found in zip(batch, Scorer(model, 0).log_probs(model, batch), strict=True):
+    for problem, found in zip(batch, log_probs(Scorer(model, 0), model, batch), strict=True):
         expected = [alone(model, problem.prompt, target) for target in problem.sequences]
         torch.testing.assert_close(found, torch.stack(expected).detach())
         assert not found.requires_grad
@@ -242,7 +243,7 @@ def test_only_positions_with_a_token_to_score_reach_the_output_head() -> None:
 def test_the_output_head_is_as_it_was_afterwards() -> None:
     model = tiny("llama")
     before = model(input_ids=torch.tensor([[1, 2, 3]])).logits
-    Scorer(model, 0).log_probs(model, problems())
+    log_probs(Scorer(model, 0), model, problems())
     assert torch.equal(model(input_ids=torch.tensor([[1, 2, 3]])).logits, before)
 
 

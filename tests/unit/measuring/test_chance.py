@@ -8,12 +8,13 @@ from languages import Expressions
 from partway import PYTHON, Problem
 from partway.errors import ProblemError
 from partway.measuring import commands
-from partway.measuring.chance import Chance
+from partway.measuring.chance import Chance, best_above
 from partway.measuring.engine_options import EvaluateOptions
 from partway.models.engine import SamplingSettings
 from partway.runs import Run
 from partway.sample import Request
 from partway.solution import EMPTY
+from passatk import Estimate
 
 WHEELS = Problem("wheels", "10 ml for each of 2 wheels?", 20, "n0 = 10\nn1 = 2\nanswer = n0 * n1")
 PENS = Problem("pens", "3 boxes with 1,200 pens each?", 3600)
@@ -22,6 +23,7 @@ PENS = Problem("pens", "3 boxes with 1,200 pens each?", 3600)
 def drawn(problem: Problem, count: int, *train: Problem, seed: int = 0) -> Counter[str]:
     (samples,) = Chance(train, PYTHON).complete([Request(problem, EMPTY, count)], SamplingSettings(), seed)
     assert all(sample.finished for sample in samples)
+    assert all(sample.text.removesuffix("\n") == sample.text.rstrip() != sample.text for sample in samples)
     return Counter({sample.text.rstrip(): sample.count for sample in samples})
 
 
@@ -46,6 +48,33 @@ def test_a_question_with_fewer_numbers_repeats_them_and_one_without_leaves_the_r
     one = Problem("one", "Twice 8?", 16)
     assert set(drawn(one, 5, WHEELS)) == {"n0 = 8\nn1 = 8\nanswer = n0 * n1"}
     assert set(drawn(Problem("word", "Twice eight?", 16), 5, WHEELS)) == {"n0 = 10\nn1 = 2\nanswer = n0 * n1"}
+
+
+def test_of_too_few_numbers_each_may_stand_in_any_place():
+    three = Problem("three", "4 of 5 of 6?", 120, "answer = 4 * 5 * 6")
+    found = drawn(Problem("two", "8 or 9?", 8), 200, three)
+    assert set(found) == {f"answer = {a} * {b} * {c}" for a in (8, 9) for b in (8, 9) for c in (8, 9)}
+
+
+def test_a_number_that_the_reference_says_twice_is_one_place():
+    twice = Problem("twice", "10 and 2, and 10 again?", 22, "n0 = 10\nn1 = 2\nanswer = n0 + n1 + 10")
+    assert set(drawn(Problem("two", "8 or 9?", 8), 50, twice)) == {
+        "n0 = 8\nn1 = 9\nanswer = n0 + n1 + 8",
+        "n0 = 9\nn1 = 8\nanswer = n0 + n1 + 9",
+    }
+
+
+def test_numbers_are_read_as_people_write_them():
+    one = Problem("one", "Twice 8?", 16, "answer = 8 * 2")
+    for written, number in (("1,234.50", "1234.50"), (".5", ".5"), ("1,234,567", "1234567"), ("2.", "2")):
+        assert set(drawn(Problem("p", f"Twice {written}?", 0), 5, one)) == {f"answer = {number} * 2"}
+
+
+def test_the_best_is_above_chance_only_with_its_whole_interval():
+    touching, above = Estimate(0.5, 0.3, 0.7), Estimate(0.5, 0.31, 0.7)
+    chance = Estimate(0.3, 0.2, 0.4)
+    assert (best_above({0: touching}, chance), best_above({0: above}, chance)) == (None, 0)
+    assert best_above({}, chance) is None
 
 
 def test_what_is_drawn_hangs_on_the_seed_and_the_problem_only():

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from chat_templates import TEMPLATES, chat_model, chat_tokenizer
+from scoring_cases import log_probs
 from training_cases import apples
 from transformers import AutoTokenizer, pipeline
 
@@ -72,11 +73,11 @@ def test_trees_and_flat_rows_score_a_chat_alike(name):
         tuple(codec.prompt(QUESTION)),
         tuple(Target(tuple(tokens), kind) for tokens, kind in zip(found, kinds, strict=True)),
     )
-    [scored] = Scorer(model, codec.pad_id).log_probs(model, [targets])
+    [scored] = log_probs(Scorer(model, codec.pad_id), model, [targets])
     for tokens, log_prob in zip(found, scored, strict=True):
         row = torch.tensor([[*codec.prompt(QUESTION), *tokens]])
-        log_probs = model(row).logits.log_softmax(-1)[0, -len(tokens) - 1 : -1]
-        assert log_prob.item() == pytest.approx(log_probs.gather(1, row[:, -len(tokens) :].T).sum().item())
+        log_probs_V = model(row).logits.log_softmax(-1)[0, -len(tokens) - 1 : -1]
+        assert log_prob.item() == pytest.approx(log_probs_V.gather(1, row[:, -len(tokens) :].T).sum().item())
 
 
 def test_a_question_that_spells_special_tokens_cannot_end_its_turn(name):

@@ -17,7 +17,7 @@ from sampling_cases import (
     spelled_model,
     tokens_of,
 )
-from scoring_cases import alone, branching
+from scoring_cases import alone, branching, log_probs
 from stateful_cases import FAMILIES, PROMISED, stateful_model
 from transformers import LlamaForCausalLM
 
@@ -99,7 +99,7 @@ def test_targets_are_scored_in_rows_of_their_own(name):
     scorer = Scorer(model, END, tokens_per_pass=512)
     assert scorer.layout.name == "flat"
     problem = branching(random.Random(0), 12, 4, 10)
-    (found,) = scorer.log_probs(model, [problem])
+    (found,) = log_probs(scorer, model, [problem])
     expected = torch.stack([alone(model, problem.prompt, target) for target in problem.sequences])
     torch.testing.assert_close(found, expected.detach(), atol=1e-4, rtol=1e-4)
 
