@@ -302,10 +302,8 @@ def _is_redundant(bracket: exp.Paren | exp.Subquery) -> bool:
 @lru_cache(maxsize=1 << 12)
 def is_ordered(solution: Solution, dialect: str = "sqlite") -> bool:
     """Whether the answer of a query has an order: its last select says one."""
-    if not solution.steps or " ORDER BY " not in solution.steps[-1]:
-        return False
     try:
-        return tree_of(solution.steps[-1], dialect).args.get("order") is not None
+        return bool(solution.steps) and tree_of(solution.steps[-1], dialect).args.get("order") is not None
     except SolutionError:
         return False
 

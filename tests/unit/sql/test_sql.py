@@ -8,6 +8,7 @@ import warnings
 from collections import Counter
 from itertools import permutations
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -317,6 +318,17 @@ def test_keys_stay_and_a_single_row_stays_and_triggers_do_nothing():
         assert 150 < moved < 270
         assert connection.execute("SELECT * FROM one").fetchall() == [(5,)]
         assert connection.execute("SELECT * FROM log").fetchall() == []
+
+
+def test_what_describing_a_database_takes_is_no_query_s(monkeypatch):
+    store = sqlite_worker.Store()
+    counted = (
+        "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 5000) SELECT x, 1 FROM r"
+    )
+    store.load("many", b"", f"CREATE TABLE t (x INT, y INT); INSERT INTO t {counted}")
+    monkeypatch.setattr(sqlite_worker, "Allowance", lambda: SimpleNamespace(operations=2_000))
+    (found,) = store.describe("many", 2)
+    assert (found["columns"], found["values"]) == ([["x", "INT"], ["y", "INT"]], [[1, 2], [1]])
 
 
 def test_a_large_table_is_changed_in_part(monkeypatch):
