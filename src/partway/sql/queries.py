@@ -273,8 +273,10 @@ def normal(tree: exp.Query) -> exp.Query:
     for node in list(tree.walk()):
         if isinstance(node, exp.Paren | exp.Subquery) and _is_redundant(node):
             node.replace(node.this)
-        elif isinstance(node, exp.Join) and node.kind == "CROSS":
-            node.set("kind", None)  # to SQLite the words, unlike a comma, fix the order of the tables
+        elif isinstance(node, exp.Join) and (node.kind in ("CROSS", "INNER") or node.side):
+            node.set("kind", None)  # CROSS, unlike a comma, only fixes the order in which SQLite looks
+        elif isinstance(node, exp.Ordered) and not node.args.get("desc"):
+            node.set("desc", None)
         elif isinstance(node, exp.Identifier):
             parent = node.parent
             is_alone = isinstance(parent, exp.Column) and not parent.table and _IS_NAME not in node.meta

@@ -487,6 +487,13 @@ def test_what_a_worker_could_not_judge_is_asked_again(database: Path, monkeypatc
     with monkeypatch.context() as patched:
         patched.setattr(workers, "run", lambda queries, **_: [workers.Answered((), lost)] * len(queries))
         assert not trace(text, language, problem).has_answer
+
+    def lacks_memory(*_: object) -> None:
+        raise ProblemError("out of memory")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(workers._Worker, "load", lacks_memory)
+        assert trace(text, language, problem).failure.message == "out of memory"
     assert trace(text, language, problem).answer == [[30]]
 
 

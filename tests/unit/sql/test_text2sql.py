@@ -74,9 +74,8 @@ def test_where_steps_would_give_other_rows_a_query_stays_one_step(tmp_path: Path
         connection.execute("CREATE TABLE ticket (price INT)")
         connection.executemany("INSERT INTO ticket VALUES (?)", [(40,), (50,)])
     connection.close()
-    query = "SELECT name FROM singer WHERE EXISTS (SELECT 1 FROM ticket WHERE price < {})"
-    asked = [query.format("age"), query.format("45").replace("EXISTS", "1 IN")]
-    rows = [{"db_id": "concert", "question": "Who?", "query": text} for text in asked]
+    query = "SELECT name FROM singer WHERE 1 IN (SELECT 1 FROM ticket WHERE price < {})"
+    rows = [{"db_id": "concert", "question": "Who?", "query": query.format(one)} for one in ("age", 45)]
     (tmp_path / "dev.json").write_text(json.dumps(rows))
     outer, alone = convert_text2sql(tmp_path).splits["dev"]
     assert (len(outer.reference), outer.answer) == (1, [["Bo"]])
