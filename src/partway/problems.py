@@ -95,15 +95,12 @@ def _own_layout(source: ProblemSource, *, language: Language, columns: object) -
         raise ConfigError(f"columns is {columns}, but only partway's own are known{registry.missing_parts()}")
     name = os.fspath(source) if isinstance(source, str | os.PathLike) else "rows"
     try:
-        rows = _json_rows(Path(source)) if isinstance(source, str | os.PathLike) else source
-        return Checked([problem_of(row, language.parse) for row in rows], [])
+        if isinstance(source, str | os.PathLike):
+            source = map(parse_json, filter(str.strip, Path(source).read_text(encoding="utf-8").split("\n")))
+        return Checked([problem_of(row, language.parse) for row in source], [])
     except OSError as error:
         raise ProblemError(f"{name}: cannot be read ({error.strerror})") from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ProblemError(
             f"{name}: not partway's own layout ({error!r}){registry.missing_parts()}"
         ) from None
-
-
-def _json_rows(path: Path) -> list[Any]:
-    return [parse_json(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]

@@ -14,8 +14,8 @@ from strategies import examples
 from torch.nn.functional import scaled_dot_product_attention
 
 from partway.learning.layouts import Flat, Layout, Tree, TreeRows
-from partway.learning.passes import BLOCK, blocks, tree_mask
 from partway.learning.token_tree import Targets, TokenTree, grow, split
+from partway.learning.tree_attention import BLOCK, blocks, tree_mask
 
 token = st.integers(0, 2)  # few, so that targets share beginnings
 target = st.lists(token, min_size=1, max_size=9).map(tuple)

@@ -24,13 +24,12 @@ from partway.learning.passes import (
     Term,
     ancestors,
     attention_mask,
-    blocks,
     longest_row,
     nodes_of,
     score_grid,
-    tree_mask,
 )
 from partway.learning.token_tree import Targets, TokenTree, common_length, grow, split
+from partway.learning.tree_attention import blocks, tree_mask
 
 Item = TypeVar("Item")
 

@@ -111,7 +111,9 @@ def last_good(run: Run, *, force: bool = False) -> tuple[Path | None, list[str]]
         seal(unchecked[0])
         return unchecked[0], remarks
     if remarks or run.is_finished:
-        raise RunError(f"{run.directory}: cannot resume, {_loss(remarks)}; {_advice(unchecked)}")
+        forced = f", or --force to go on from {unchecked[0].name} as it is" if unchecked else ""
+        advice = f"put back what is lost, or start in another output_dir{forced}"
+        raise RunError(f"{run.directory}: cannot resume, {_loss(remarks)}; {advice}")
     return None, []
 
 
@@ -131,11 +133,6 @@ def _loss(remarks: Sequence[str]) -> str:
         return "it has ended, and its checkpoints are gone"
     others = f" (and {len(remarks) - NAMED} more)" if len(remarks) > NAMED else ""
     return f"no checkpoint is whole: {'; '.join(remarks[:NAMED])}{others}"
-
-
-def _advice(unchecked: Sequence[Path]) -> str:
-    advice = "put back what is lost, or start in another output_dir"
-    return f"{advice}, or --force to go on from {unchecked[0].name} as it is" if unchecked else advice
 
 
 LOCK = ".lock"

@@ -174,14 +174,9 @@ def parsed_row(line: bytes, path: Path, start: int) -> Row:
     except Unreadable as error:
         flaw = str(error)
     if flaw is not None:
-        raise RunError(f"{path}, line {_line_number(path, start)}: {flaw}; was it changed?")
+        before = path.read_bytes()[:start].count(b"\n")  # rows are found by their bytes
+        raise RunError(f"{path}, line {before + 1}: {flaw}; was it changed?")
     return cast(Row, row)
-
-
-def _line_number(path: Path, start: int) -> int:
-    # Only for a message: rows are found by their bytes, and nobody counts lines otherwise.
-    with path.open("rb") as stream:
-        return stream.read(start).count(b"\n") + 1
 
 
 def file_digest(path: Path) -> str:

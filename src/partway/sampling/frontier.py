@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
-from partway.learning.passes import blocks, logits_at, tree_mask, uploaded
+from partway.learning.passes import logits_at, uploaded
 from partway.learning.token_tree import Integers
+from partway.learning.tree_attention import blocks, tree_mask
 from partway.models.engine import SamplingSettings
 from partway.models.text import AnswerWatch
 from partway.sampling.cache import place
