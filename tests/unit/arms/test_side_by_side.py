@@ -113,7 +113,8 @@ def test_a_process_whose_training_was_stopped_takes_no_other_arm(monkeypatch):
     monkeypatch.setattr(side_by_side, "run_arm", stopped)
     monkeypatch.setattr(side_by_side.os, "_exit", lambda code: codes.append(code))
     codes = []
-    side_by_side._run(Experiment((Arm("mle", "MLE"),)), Arm("mle", "MLE"), 0, Path(), Queue())
+    with contextlib.suppress(KeyboardInterrupt):  # which would end pytest
+        side_by_side._run(Experiment((Arm("mle", "MLE"),)), Arm("mle", "MLE"), 0, Path(), Queue())
     assert codes == [130]
 
 
