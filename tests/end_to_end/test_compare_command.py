@@ -64,6 +64,7 @@ def slow_arm(experiment, arm, seed, directory, tell):
     if arm.name == "fcs":
         tell(Stage("training", 1, 1, "has ended"))
         return
+    signal.signal(signal.SIGTERM, lambda *_: (Path("saved").touch(), os._exit(143)))
     while not Path("ended").exists():
         time.sleep(0.01)
     tell(Stage("training", 1, 1, "has begun"))
@@ -205,7 +206,7 @@ def test_the_arms_are_listed_with_their_sources(partway):
         ("late", signal.SIGTERM),
     ],
 )
-def test_a_signal_to_all_processes_of_a_comparison_ends_them_without_a_word(tmp_path, when, number):
+def test_a_signal_to_a_comparison_ends_all_its_processes_without_a_word(tmp_path, when, number):
     script = tmp_path / "slow.py"
     script.write_text(SLOW_ARMS)
     command = [sys.executable, str(script), when, str(int(number))]
@@ -216,9 +217,10 @@ def test_a_signal_to_all_processes_of_a_comparison_ends_them_without_a_word(tmp_
             assert "has ended" in comparison.stderr.readline()
             (tmp_path / "ended").touch()
             assert "has begun" in comparison.stderr.readline()
-            os.killpg(comparison.pid, number)
+            os.kill(comparison.pid, number)  # as the system does: it tells the others
         assert comparison.communicate(timeout=60)[1] == ""
     assert comparison.returncode == 128 + number
+    assert (tmp_path / "saved").exists() is (when == "one has ended"), "training may save before it ends"
 
 
 def test_a_comparison_that_is_killed_again_and_again_ends_with_the_same_numbers_and_files(zygote, tmp_path):

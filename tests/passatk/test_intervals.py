@@ -46,6 +46,14 @@ def test_few_and_lopsided_scores_have_the_ends_of_their_resamples():
     )
 
 
+def test_the_ends_of_few_and_skewed_scores_are_those_of_many_resamples():
+    scores = [random.Random(place).expovariate(1) for place in range(20)]
+    found = estimates([{"x": scores}])["x"]
+    deviation = np.std(scores) / len(scores) ** 0.5
+    expected = drawn_ends([scores], [range(20)], draws=400_000)
+    assert (found.low, found.high) == pytest.approx(expected, abs=0.03 * deviation)
+
+
 def test_no_digit_hangs_on_a_draw_or_on_the_order_of_problems():
     scores = scores_of(200)
     found = estimates([{"x": scores}])["x"]
@@ -72,6 +80,13 @@ def test_such_an_interval_holds_the_mean_of_all_trainings_as_often_as_it_says():
     assert 0.92 < held / 400 < 0.98
 
 
+def test_no_share_of_problems_is_below_none_or_above_all():
+    runs = [[{"x": [abs(side - mean)] * 20} for mean in (0.0, 0.01, 0.1)] for side in (0, 1)]
+    low, high = (estimates(of_side, shares={"x"})["x"] for of_side in runs)
+    assert (low.low, high.high) == (0.0, 1.0)
+    assert estimates(runs[0])["x"].low < 0, "a difference may be"
+
+
 def test_two_runs_say_nothing_about_other_trainings():
     alike, unlike = ([{"x": [mean, mean + 0.2] * 20} for mean in means] for means in ((0.5, 0.5), (0.3, 0.7)))
     widths = [found.high - found.low for found in (estimates(runs)["x"] for runs in (alike, unlike))]
@@ -83,6 +98,7 @@ def test_what_runs_share_because_their_problems_are_the_same_is_not_averaged_awa
     ids = [str(n) for n in range(200)]
     five, one = (estimates(runs, problems=[ids] * len(runs))["x"] for runs in ([run] * 5, [run]))
     assert (five.low, five.high) == pytest.approx((one.low, one.high), abs=0.011)
+    assert five.high - five.value == pytest.approx(1.959964 * np.std(run["x"]) / 200**0.5), "as of one run"
     assert five.high - five.value == pytest.approx(1.959964 * np.std(run["x"]) / 200**0.5)
     assert estimates([run], problems=[ids]) == estimates([run])
     own = estimates([run] * 5)["x"]

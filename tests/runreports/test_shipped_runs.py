@@ -177,6 +177,7 @@ EXPERIMENTS, RESULTS = "docs/experiments.md", "docs/results.md"
             "geo_again_quarter_fcs geo_again_quarter_fcs_s1",
             {EXPERIMENTS: (1, 5, 10, 20), RESULTS: (1, 5, 10, 20)},
         ),
+        ("few_more", "few_fcs", {EXPERIMENTS: (1, 5, 10, 20), RESULTS: (1, 5, 10, 20)}),
         ("few_mle", "few_fcs", {EXPERIMENTS: (1, 5, 10, 20), RESULTS: (1, 5, 10, 20)}),
         ("few_mle", "few_rft", {EXPERIMENTS: (1, 5, 10, 20), RESULTS: (1, 5, 10, 20)}),
         ("five_mle", "five_rft", {EXPERIMENTS: (1, 5, 10, 20), RESULTS: (1, 20)}),

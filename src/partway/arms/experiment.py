@@ -230,6 +230,7 @@ class Experiment:
         from partway.training.config import config_of
 
         given = self.learning_rates if isinstance(self.learning_rates, dict) else {}
+        own = of_round or {}
         # `arms.OF_THE_COMPARISON` keeps arms from setting most of these; rounds divide the steps.
         common = {
             "preset": "paper",  # an arm that wants other rules says so
@@ -240,7 +241,7 @@ class Experiment:
             "per_device_train_batch_size": self.samples_per_step // self.samples_per_problem(arm),
             "num_generations": self.samples_per_problem(arm),
             "learning_rate": given.get(arm.name, self.learning_rate),
-            "warmup_steps": min(20, self.steps // 5),
+            "warmup_steps": min(20, own.get("max_steps", self.steps) // 5),
             "max_completion_length": self.max_completion_length,
             "eval_steps": self.eval_steps,
             "eval_samples": self.dev_samples,
@@ -257,7 +258,7 @@ class Experiment:
         if self.references is not None and arm.settings.get("self_sampling") == "none":
             common["solved_share"] = 1.0  # what has no solution by now never gets one
         try:
-            return config_of(common | {**arm.settings, **(of_round or {})})
+            return config_of(common | {**arm.settings, **own})
         except ConfigError as error:
             raise ConfigError(f"arm {arm.name}: {error}") from None
 

@@ -45,7 +45,6 @@ def prepared(
         "max_steps": steps,
         "eval_steps": evaluated,
         "save_steps": evaluated,
-        "warmup_steps": min(20, steps // 5),
     }
     return [_with_reference(trial, problem, bool(kept[problem.id])) for problem in problems], settings
 

@@ -82,10 +82,7 @@ def trained(trial: Trial, problems: Problems) -> tuple[Run, Spent]:
 
 def own_rate(trial: Trial, problems: Problems, of_round: Mapping[str, Any]) -> dict[str, float]:
     """The learning rate that dev chose for the arm, if several are tried; the first seed tries for all."""
-    steps = trial.experiment.trial_steps
-    short = dict.fromkeys(("max_steps", "eval_steps", "save_steps"), steps) | {
-        "warmup_steps": min(20, steps // 5)
-    }
+    short = dict.fromkeys(("max_steps", "eval_steps", "save_steps"), trial.experiment.trial_steps)
     tried = trial.trials()
     if trial.seed == trial.experiment.seeds[0]:
         for rate, run in tried.items():

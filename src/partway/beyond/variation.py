@@ -217,10 +217,7 @@ class _Program:
             return self.text
         for literal, value in zip(self.literals, values, strict=True):
             literal.value = value
-        text = ast.unparse(self.tree)
-        for literal, value in zip(self.literals, self.original, strict=True):
-            literal.value = value
-        return text
+        return ast.unparse(self.tree)
 
 
 class _Smooth(ast.NodeTransformer):

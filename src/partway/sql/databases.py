@@ -54,7 +54,9 @@ def database_of(context: Any, folder: str = "") -> Database:
         return database_of(context.get("database"), folder).changed(int(context["changed"]))
     if context is None:
         if not folder:
-            raise ProblemError("a query needs a database: a column `context`, or the setting database")
+            raise ProblemError(
+                "a query needs a database: a column `context`, or one for all (--database FILE)"
+            )
         return _file(Path(folder))
     if not isinstance(context, str):
         raise ProblemError(f"context is {shown(context)}, expected a database: a path, a name or its tables")

@@ -273,8 +273,10 @@ def normal(tree: exp.Query) -> exp.Query:
     for node in list(tree.walk()):
         if isinstance(node, exp.Paren | exp.Subquery) and _is_redundant(node):
             node.replace(node.this)
-        elif isinstance(node, exp.Join) and node.kind == "CROSS":
-            node.set("kind", None)  # to SQLite the words, unlike a comma, fix the order of the tables
+        elif isinstance(node, exp.Join) and (node.kind in ("CROSS", "INNER") or node.side):
+            node.set("kind", None)  # CROSS, unlike a comma, only fixes the order in which SQLite looks
+        elif isinstance(node, exp.Ordered) and not node.args.get("desc"):
+            node.set("desc", None)
         elif isinstance(node, exp.Identifier):
             parent = node.parent
             is_alone = isinstance(parent, exp.Column) and not parent.table and _IS_NAME not in node.meta
@@ -302,10 +304,8 @@ def _is_redundant(bracket: exp.Paren | exp.Subquery) -> bool:
 @lru_cache(maxsize=1 << 12)
 def is_ordered(solution: Solution, dialect: str = "sqlite") -> bool:
     """Whether the answer of a query has an order: its last select says one."""
-    if not solution.steps or " ORDER BY " not in solution.steps[-1]:
-        return False
     try:
-        return tree_of(solution.steps[-1], dialect).args.get("order") is not None
+        return bool(solution.steps) and tree_of(solution.steps[-1], dialect).args.get("order") is not None
     except SolutionError:
         return False
 

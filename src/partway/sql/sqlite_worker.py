@@ -121,7 +121,7 @@ class Store:
     def describe(self, key: str, values: int) -> list[dict[str, Any]]:
         """Each table: its definition, its columns with their types, how many rows, and values of columns."""
         connection, guard = self.open[key]
-        guard.left = Allowance().operations
+        guard.left = math.inf  # however many columns there are
         found = "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
         return [
             {"name": name, "sql": sql, **self._columns(connection, name, values)}
@@ -175,7 +175,9 @@ def _change_table(connection: sqlite3.Connection, table: str, rng: random.Random
 
 def _builds(action: int, *_: object) -> int:
     """What a script that makes a database may do: everything inside that database."""
-    outside = {sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA}
+    if action == sqlite3.SQLITE_PRAGMA:  # a dump begins with one
+        return sqlite3.SQLITE_IGNORE
+    outside = {sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH}
     return sqlite3.SQLITE_DENY if action in outside else sqlite3.SQLITE_OK
 
 
@@ -301,7 +303,7 @@ def _tables(
     for place, (name, text) in enumerate(steps):
         if allowance.operations - guard.left > dear:
             for step in steps[made:place]:
-                _make_table(connection, guard, *step, allowance.rows + 1)
+                _make_table(connection, guard, *step)
             made = place
         before = [definition for _, definition in steps[made:place]] + ([text] if name else [])
         last = f"SELECT * FROM {_quoted(name)}" if name else text
@@ -315,12 +317,10 @@ def _tables(
         yield connection.execute(query).fetchmany(allowance.rows + 1)
 
 
-def _make_table(
-    connection: sqlite3.Connection, guard: StatementGuard, name: str, text: str, most: int
-) -> None:
+def _make_table(connection: sqlite3.Connection, guard: StatementGuard, name: str, text: str) -> None:
     guard.materialises = True
     name = _quoted(name)
-    connection.execute(f"CREATE TEMP TABLE {name} AS WITH {text} SELECT * FROM {name} LIMIT {most}")
+    connection.execute(f"CREATE TEMP TABLE {name} AS WITH {text} SELECT * FROM {name}")
     guard.materialises = False
 
 

@@ -3,21 +3,23 @@
 import random
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
+from evaluation_cases import DiceEngine, problems
 from training_cases import apples
 
-from partway.arms import running
+from partway.arms import outcomes, running
 from partway.arms.arms import SHIPPED, Arm, load_arms, read_arm, shipped_arms
 from partway.arms.compare import show_comparison
 from partway.arms.experiment import Experiment
-from partway.arms.outcomes import Outcome, Spent, gains, means, to_json
+from partway.arms.outcomes import Outcome, Spent, buffer_sizes, gains, mean_spent, means, to_json
 from partway.arms.selecting import BEST_PER_K, LAST, SELECTED, Choice, Contender, choices
 from partway.arms.side_by_side import _waits, arms_at_once, cells_of
 from partway.arms.tables import all_tables, headline, scores_table, to_markdown
 from partway.arms.trials import Trial
 from partway.cli.parallel import cores
-from partway.errors import ConfigError, ProblemError
+from partway.errors import ConfigError, ProblemError, RunError
 from partway.runs import Run
 
 
@@ -201,9 +203,9 @@ def test_few_references_are_the_same_for_all_arms_but_the_ceiling():
     experiment = Experiment(arms, train=40, references=10)
     train = apples(40)
     seen = {arm.name: experiment.seen_by(arm, train) for arm in arms}
-    for name, problems in seen.items():
-        assert [problem.id for problem in problems] == [problem.id for problem in train]
-        given = [problem.reference for problem in problems]
+    for name, of_arm in seen.items():
+        assert [problem.id for problem in of_arm] == [problem.id for problem in train]
+        given = [problem.reference for problem in of_arm]
         known = [problem.reference for problem in train]
         assert given == (known if name == "oracle" else known[:10] + [None] * 30)
     assert any("10 of 40 training problems keep theirs" in rule for rule in experiment.rules())
@@ -312,6 +314,166 @@ def test_what_an_arm_spent_is_part_of_what_those_spent_that_stand_on_it(tmp_path
     assert of_rft == of_hot == Spent(steps=200, samples=7)
 
 
+def test_trials_of_rounds_learn_what_the_first_round_learns_and_every_round_has_the_rate_they_chose(
+    tmp_path, monkeypatch
+):
+    arm = shipped_arms()["rest-em"]
+    experiment = Experiment((arm,), learning_rates=[1e-4, 1e-3], trial_steps=30)
+    trained = []
+
+    def summary(run):
+        one = float(run.directory.name.endswith("-rate0.001"))
+        return {30: {"metrics": {"pass@1": {"value": one}, "pass@20": {"value": one}}}}
+
+    monkeypatch.setattr(Run, "evaluations", summary)
+    monkeypatch.setattr(Run, "last_step", lambda run: 30)
+    monkeypatch.setattr(Spent, "of", lambda run: Spent())
+    monkeypatch.setattr(running.rounds, "spent", lambda trial: Spent())
+    monkeypatch.setattr(
+        running.rounds,
+        "prepared",
+        lambda trial, number, model, train: (
+            [f"found in {number}"],
+            {"max_steps": 100, "buffer_file": number},
+        ),
+    )
+    monkeypatch.setattr(
+        running,
+        "train",
+        lambda trial, run, problems, own: trained.append((run.directory.name, problems["train"], own)),
+    )
+    running.trained(Trial(experiment, arm, 0, tmp_path, print), {"train": []})
+    trials, rounds = trained[:2], trained[2:]
+    assert [name for name, _, _ in trials] == ["rest-em-seed0-rate0.0001", "rest-em-seed0-rate0.001"]
+    for (_, learned, own), rate in zip(trials, (1e-4, 1e-3), strict=True):
+        assert learned == ["found in 1"]
+        assert (own["buffer_file"], own["max_steps"], own["learning_rate"]) == (1, 30, rate)
+        config = experiment.training_config(arm, 0, tmp_path, own | {"buffer_file": None})
+        assert config.warmup_steps == 6, "a fifth of their own steps"
+    for number, (_, learned, own) in enumerate(rounds, start=1):
+        assert learned == [f"found in {number}"]
+        assert own == {"max_steps": 100, "buffer_file": number, "learning_rate": 1e-3}
+
+
+def test_what_a_run_spent_is_sampling_running_and_learning_without_evaluations(tmp_path, monkeypatch):
+    work = {
+        "exploring": SimpleNamespace(samples=3, tokens=50, seconds=1.0),
+        "executing": SimpleNamespace(samples=3, tokens=None, seconds=10.0),
+        "learning": SimpleNamespace(samples=None, tokens=700, seconds=100.0),
+        "evaluating": SimpleNamespace(samples=9, tokens=99, seconds=1000.0),
+    }
+    monkeypatch.setattr(outcomes, "work_of", lambda run, curves: work)
+    monkeypatch.setattr(Run, "metrics", lambda run: [])
+    monkeypatch.setattr(Run, "last_step", lambda run: 8)
+    assert Spent.of(Run(tmp_path)) == Spent(8, 3, 50, 700, 111.0)
+
+
+def test_what_an_arm_spent_is_a_mean_over_seeds_and_shown_in_minutes():
+    arm = shipped_arms()["mle"]
+    experiment = Experiment((arm,), seeds=(0, 1), test_samples=5)
+    scores = {name: [1.0] for name in experiment.metrics}
+    spent = (Spent(10, 20, 301, 40, 60.0), Spent(10, 20, 300, 40, 240.0))
+    outcomes = [replace(outcome(arm, 0, scores, ("a",)), seed=seed, spent=spent[seed]) for seed in (0, 1)]
+    assert mean_spent(outcomes) == Spent(10, 20, 300, 40, 150.0)
+    row = all_tables(experiment, outcomes)[-1].rows[0]
+    assert row[1:6] == [10, 20, 300, 40, 2.5]
+
+
+def test_found_solutions_are_counted_where_none_was_written(tmp_path, monkeypatch):
+    written, found, lost = apples(3)
+    buffers = {
+        problem.id: SimpleNamespace(
+            problem=problem, fully_correct=[problem.reference] * count, partially_correct=range(3)
+        )
+        for problem, count in (
+            (written, 2),
+            (replace(found, reference=None), 1),
+            (replace(lost, reference=None), 0),
+        )
+    }
+    monkeypatch.setattr(Run, "buffers", lambda run: buffers)
+    arms = load_arms(["mle", "fcs", "oracle"])
+    experiment = Experiment(arms, train=40, references=10, test_samples=5)
+    scores = {name: [1.0, 0.0, 1.0] for name in experiment.metrics}
+    outcomes = [
+        replace(
+            outcome(arm, 0, scores, tuple("abc")),
+            run=Run(tmp_path),
+            spent=Spent(samples=int(arm.name != "mle")),
+        )
+        for arm in arms
+    ]
+    assert headline(experiment, outcomes)[:3] == [
+        "10 training problems with a written solution, 30 with an answer only.",
+        "FCS found solutions of 1 of those.",
+        headline(experiment, outcomes)[-1],
+    ]
+    assert buffer_sizes(outcomes) == (1.0, 3.0)
+    alone = to_json(experiment, outcomes)["arms"]["fcs"]
+    assert alone["solutions_per_problem"] == {"fcs": 1.0, "pcs": 3.0}
+
+
+def test_every_table_has_its_own_differences():
+    arms = shipped_arms()
+    experiment = Experiment((arms["mle"], arms["fcs"]), test_samples=5)
+    metrics = experiment.metrics
+    tables = {
+        "mle": {SELECTED: [0.0, 0.0], LAST: [0.0, 0.0]},
+        "fcs": {SELECTED: [1.0, 1.0], LAST: [1.0, 0.0]},
+    }
+    outcomes = [
+        Outcome(
+            arms[name],
+            0,
+            None,
+            {table: Choice(table, dict.fromkeys(metrics, scores)) for table, scores in of_arm.items()},
+            Spent(),
+            tuple("ab"),
+        )
+        for name, of_arm in tables.items()
+    ]
+    found = to_json(experiment, outcomes)["arms"]["fcs"]["tables"]
+    assert [found[table]["minus_mle"]["pass@5"]["value"] for table in (SELECTED, LAST)] == [1.0, 0.5]
+
+
+def test_results_of_other_problems_or_of_another_size_are_not_taken_for_these(tmp_path):
+    experiment = Experiment(load_arms(["mle"]), test_samples=5)
+    trial = Trial(experiment, experiment.arms[0], 0, tmp_path, lambda stage: None)
+    file, test, plan = tmp_path / "test.json", problems(3), trial.plan(5)
+    assert plan.ks == (1, 5), "as many as there are samples is a k, too"
+    scores = trial.measured(DiceEngine, file, test, plan)
+    assert trial.measured(no_engine, file, test, plan) == scores, "what is there is not drawn again"
+    for others, other_plan in ((problems(2), plan), (test, trial.plan(4)), (test, replace(plan, seed=1))):
+        with pytest.raises(RunError, match="made by a comparison of other problems or another size"):
+            trial.measured(no_engine, file, others, other_plan)
+
+
+def no_engine():
+    raise AssertionError("nothing is to be drawn")
+
+
+def test_a_finished_run_of_other_settings_is_refused(tmp_path, monkeypatch):
+    arms = load_arms(["mle"])
+    experiment = Experiment(arms, train=40)
+    made = experiment.training_config(arms[0], 0, tmp_path).settings
+    monkeypatch.setattr(Run, "config", made)
+    monkeypatch.setattr(Run, "problems", lambda run: apples(2))
+    run = Run(tmp_path)
+    running.check_same(run, made, apples(2))
+    for changed in ({"batch_size": 8}, {"steps": 100}, {"settings": {"temperature": 0.5}}):
+        other = replace(experiment, **changed).training_config(arms[0], 0, tmp_path).settings
+        with pytest.raises(RunError, match="made by a comparison with other settings"):
+            running.check_same(run, other, apples(2))
+    with pytest.raises(RunError, match="made by a comparison with other references"):
+        running.check_same(run, made, [replace(one, reference=None) for one in apples(2)])
+
+
+def test_settings_of_all_arms_take_the_place_of_those_for_few_references(tmp_path):
+    experiment = Experiment(load_arms(["fcs"]), references=10, settings={"solved_share": 0.25})
+    config = experiment.training_config(experiment.arms[0], 0, tmp_path)
+    assert (config.solved_share, config.spurious) == (0.25, "drop")
+
+
 @pytest.mark.parametrize(("name", "known"), [("mle", 10), ("oracle", 40)])
 def test_an_arm_learns_what_it_may_see_and_is_measured_on_test_as_dev_chose(
     name, known, tmp_path, monkeypatch
@@ -328,7 +490,8 @@ def test_an_arm_learns_what_it_may_see_and_is_measured_on_test_as_dev_chose(
         return {"pass@1": [1.0]}
 
     dev = {
-        step: {"pass@1": {"value": 0.5}, "pass@5": {"value": five}} for step, five in ((20, 0.9), (40, 0.1))
+        step: {"pass@1": {"value": one}, "pass@5": {"value": five}}
+        for step, one, five in ((20, 0.4, 0.9), (40, 0.5, 0.1))
     }
     monkeypatch.setattr(Experiment, "problems", lambda experiment, seed: dict(problems))
     monkeypatch.setattr(running, "trained", trained)
@@ -345,6 +508,8 @@ def test_an_arm_learns_what_it_may_see_and_is_measured_on_test_as_dev_chose(
         "step 20",
         tuple(p.id for p in apples(3, 2)),
     )
+    running.run_arm(replace(experiment, selects="pass@1"), arms[name], 0, tmp_path, print)
+    assert measured[1] == (Run(tmp_path).final, "test.json", problems["test"]), "reports look for this name"
 
 
 def test_learning_rates_may_be_given_for_each_arm(tmp_path):

@@ -75,6 +75,7 @@ def test_the_untrained_arm_is_the_first_model_itself(asked, tmp_path):
     tables = chosen(Arm("untrained", "Untrained", method="untrained"), tmp_path, None)
     assert tables[SELECTED].chosen == tables[LAST].chosen == "first weights"
     assert {model for model, _, _ in asked} == {"first"}
+    assert {(split, plan.samples) for _, split, plan in asked} == {("dev", 20), ("test", 100)}
 
 
 def test_an_ensemble_draws_half_of_the_samples_from_each_of_two_trainings_on_the_same_problems(

@@ -81,6 +81,8 @@ def test_a_comparison_is_run_as_the_options_say(seen):
     }
     assert {one.id.rpartition("-")[0] for one in problems["test"]} == {"apples-2"}
     assert experiment.problems(1)["test"] != problems["test"], "each seed draws its own"
+    dev, test = ([one.id.rpartition("-")[2] for one in problems[split]] for split in ("dev", "test"))
+    assert dev[:8] != test, "each file is drawn from in its own order"
     known = experiment.seen_by(experiment.arms[0], problems["train"])
     assert sum(problem.reference is not None for problem in known) == 12
 

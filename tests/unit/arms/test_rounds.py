@@ -96,7 +96,10 @@ def test_references_are_learned_as_the_arm_says(tmp_path, name, solved, unsolved
     assert rows[SOLVED.id]
     assert not rows[UNSOLVED.id]
     steps = 200 // trial.arm.rounds
-    assert (settings["max_steps"], settings["warmup_steps"]) == (steps, min(20, steps // 5))
+    config = trial.experiment.training_config(trial.arm, 0, tmp_path, settings)
+    assert (config.max_steps, config.warmup_steps) == (steps, min(20, steps // 5))
+    slow = replace(trial.experiment, settings={"warmup_steps": 3})
+    assert slow.training_config(trial.arm, 0, tmp_path, settings).warmup_steps == 3, "as the settings say"
     assert settings["buffer_file"] == str(trial.round_file(1, "-solutions.jsonl"))
     assert settings["eval_steps"] == settings["save_steps"] == min(trial.experiment.eval_steps, steps)
     short = replace(trial, experiment=replace(trial.experiment, steps=20))
@@ -115,13 +118,14 @@ def test_every_round_samples_with_the_model_before_it_and_trains_from_the_first_
     class Trainer:
         def __init__(self, model, config, train, dev, callbacks):
             begun.append((model, config.output_dir))
+            assert train == ["learned"]
 
         def train(self, resume_from_checkpoint):
             pass
 
     def sampled_with(trial, number, model, problems):
         sampled.append(model)
-        return [], {}
+        return ["learned"], {}
 
     monkeypatch.setattr("partway.training.SelfSamplingTrainer", Trainer)
     monkeypatch.setattr(rounds, "prepared", sampled_with)

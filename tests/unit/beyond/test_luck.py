@@ -2,6 +2,7 @@
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from languages import Expressions
 from mathdata.gsm8k import convert_gsm8k
 from mathdata.mathqa import convert_mathqa
 from mathdata.raw import GSM8K, MATHQA, read_raw
-from partway import PYTHON, Problem, Solution, SolutionBuffer, Verdict, trace
+from partway import PYTHON, Problem, PythonLanguage, Solution, SolutionBuffer, Verdict, trace
 from partway.beyond import luck, variation
 from partway.beyond.luck import audit_together
 from partway.beyond.variation import numbers_in, strange_literals
@@ -53,10 +54,56 @@ def audit(question: str, reference: str, solution: str) -> tuple[str, str]:
         ("half of it", "answer=0.5*2", "answer=1.0", "undecided"),
         ("9 and 4", "import math\nanswer=math.sqrt(9-4)", "answer=(9-4)**0.5", "confirmed"),
         ("9 and 4", "answer=36/(9-4)", "answer=36/(9-5+1)", "spurious"),
+        ("20% of 40", "answer=40*0.2", "answer=40/5", "spurious"),  # 0.2 is the 20%
+        ("60 in 4", "a=60\nb=4\nanswer=round(a/b, 1)", "a=60\nb=4\nanswer=a/b", "spurious"),
+        ("60 in 4", "a=60\nb=4\nanswer=a//b|1", "a=60\nb=4\nanswer=a//b", "spurious"),  # `|` of whole numbers
+        # Draws that take more than there is say nothing, unless the question does so itself.
+        ("10 less 9", "a=10\nb=9\nanswer=a-b", "a=10\nb=9\nanswer=abs(a-b)", "confirmed"),
+        ("4 less 100", "a=4\nb=100\nanswer=a-b", "a=4\nb=100\nanswer=-(b-a)", "confirmed"),
+        # Draws with which the solution fails say nothing, and too few others not enough.
+        ("50 and 3", "answer=50*3", "a=50\nanswer=a*3 if a%2==0 else 1/0", "confirmed"),
+        ("50", "a=50\nanswer=a if a%10==0 else a/0", "a=50\nanswer=a*1 if a%10==0 else a/0", "undecided"),
+        ("5 of 5 of 5 of 5", "answer=5+5*5-5", "answer=5*5+5-5", "undecided"),  # in more than 64 ways
     ],
 )
 def test_what_other_numbers_tell(question: str, reference: str, solution: str, verdict: str):
     assert audit(question, reference, solution)[0] == verdict
+
+
+@pytest.mark.parametrize("number", range(20, 120, 10))
+def test_one_draw_that_agrees_does_not_confirm(number: int):
+    code = f"n0={number}\nanswer=n0 if n0 % 2 == 0 else 0"
+    assert audit(f"{number} pens", f"answer={number}*1", code)[0] == "spurious"
+
+
+@pytest.mark.parametrize("number", range(20, 120, 10))
+def test_one_draw_on_which_all_agree_makes_no_group(number: int):
+    asked = Problem("p", f"{number} pens?", number)
+    codes = ("answer=a", "answer=a+0", "answer=a if a % 2 == 0 else 0")
+    solutions = tuple(Solution.parse(f"a={number}\n{code}") for code in codes)
+    found = [one.verdict for one in audit_together(asked, solutions, PYTHON).values()]
+    assert found == ["confirmed", "confirmed", "spurious"]
+
+
+def test_a_verdict_and_its_reason_are_the_same_whenever_they_are_asked_for():
+    first, again = (audit(PENS, REFERENCE, "n0=30\nn1=5\nanswer=n0*n1") for _ in range(2))
+    assert first == again
+
+
+def test_programs_that_are_too_long_to_be_run_a_hundred_times_are_undecided():
+    long = "a=50\n" + "b=0\n" * 1_000 + "answer=a*3"
+    for reference, solution in ((long, REFERENCE), (REFERENCE, long)):
+        verdict, reason = audit(PENS, reference, solution)
+        assert (verdict, reason) == ("undecided", "a program of more than 4,000 characters is not run again")
+
+
+def test_numbers_that_everybody_knows_are_not_strange():
+    known, strange = (
+        (0.5, 7, 10, 12, 24, 52, 60, 100, 365, 1000, 0, 1, 2, 3),
+        (0.6, 5, 11, 25, 30, 99, 10_000),
+    )
+    text = "\n".join(f"a={number}" for number in (*known, *strange))
+    assert strange_literals(Solution.parse(f"{text}\nanswer=a"), "How many?") == strange
 
 
 def test_the_reason_names_the_numbers():
@@ -71,6 +118,7 @@ def test_numbers_are_read_as_people_write_them():
     known = numbers_in("Twenty-one of 1,200 at $2.50, 15% off, in 2010. Seven?")
     assert dict(known.counts) == {21: 1, 1200: 1, 2.5: 1, 15: 1, 2010: 1, 7: 1}
     assert known.percents == {15}
+    assert dict(numbers_in("Ten-four, and ninety-nine").counts) == {10: 1, 99: 1}
     assert strange_literals(Solution.parse("a=0.85\nb=1200\nc=9\nanswer=100*3"), "1,200 at 15% off") == (9,)
 
 
@@ -79,6 +127,37 @@ def test_a_language_or_a_checker_that_cannot_be_varied_is_undecided():
     for language in (Expressions(), language_of({"language": "python-tests"})):
         problem = Problem("p", "1", 2, solution)
         assert variation.audit(problem, solution, language).verdict == "undecided"
+
+
+class Shelves(PythonLanguage):
+    """Programs find in `n` what stands on the shelf; luck shows itself on other shelves."""
+
+    def trace_all(self, pairs):
+        return super().trace_all([(one, f"n = {one.context}\n{text}") for one, text in pairs])
+
+    def variations(self, problem):
+        return [replace(problem, context=n) for n in (0, 4, 9)]
+
+    def strange_literals(self, solution, question):
+        return ()
+
+
+@pytest.mark.parametrize(
+    ("solution", "reason"),
+    [
+        ("answer = 40 / (n + n)", ""),  # with nothing on the shelf the reference fails, which tells nothing
+        ("answer = 4", "in another context (number 2) it gives 4, the reference 5"),
+        ("answer = 4 + 0 / (n - 4)", "in another context (number 2) it gives None, the reference 5"),
+        (
+            "answer = 20 / n if n < 9 else 2",
+            "in another context (number 3) it gives 2, the reference 2.22222",
+        ),
+    ],
+)
+def test_what_other_contexts_tell(solution: str, reason: str):
+    problem = Problem("p", "20 things?", 4, "answer = 20 / n", context=5)
+    found = variation.audit(problem, Solution.parse(solution), Shelves())
+    assert (found.verdict, found.reason) == ("spurious" if reason else "confirmed", reason)
 
 
 def judge(rules: Rules, text: str, reference: str | None = REFERENCE) -> tuple[Verdict, SolutionBuffer]:
@@ -188,6 +267,11 @@ def test_solutions_without_a_reference_are_audited_by_what_most_of_them_answer()
     assert together(times, plus, turned, "b=50\nanswer=100+b") == [("undecided", as_many)] * 4
     lucky = together(times, turned, "answer=151-1")
     assert lucky[2] == ("spurious", "151 stands nowhere in the question")
+    for other in (
+        "a=50\nanswer=a+a+a",
+        "a=50\nb=3\nanswer=a/12/7/365*b*365*7*12",
+    ):  # 3 stays; floats are rounded
+        assert [verdict for verdict, _ in together(times, other)] == ["confirmed"] * 2
     assert together() == []
 
 

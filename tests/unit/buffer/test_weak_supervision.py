@@ -36,14 +36,14 @@ def test_buffers_that_are_not_made_yet_are_counted_too(rules):
 def test_a_larger_share_of_references_holds_those_of_a_smaller():
     problems = apples(200)
     kept = {}
-    for share in (0.0, 0.1, 0.25, 1.0):
+    for share in (0.0, 0.0975, 0.25, 1.0):
         given = with_references(problems, share, seed=3)
         kept[share] = {problem.id for problem in given if problem.reference is not None}
         assert [(p.id, p.question, p.answer) for p in given] == [
             (p.id, p.question, p.answer) for p in problems
         ]
-    assert kept[0.0] < kept[0.1] < kept[0.25] < kept[1.0]
-    assert [len(ids) for ids in kept.values()] == [0, 20, 50, 200], "exactly the share"
+    assert kept[0.0] < kept[0.0975] < kept[0.25] < kept[1.0]
+    assert [len(ids) for ids in kept.values()] == [0, 20, 50, 200], "the nearest whole number"
     assert {p.id for p in with_references(problems, 0.25, seed=4) if p.reference} != kept[0.25]
 
 

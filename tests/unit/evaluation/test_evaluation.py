@@ -281,6 +281,13 @@ def test_the_same_results_in_another_order_are_the_same_evaluation_to_the_last_d
     results = evaluate(DiceEngine(), problems(40), plan).results
     whole_one = Evaluation.of(results, plan)
     assert Evaluation.of(results[::-1], plan).metrics == whole_one.metrics
+    for variable, distinct in (("answer", 1.0), ("result", 0.5)):  # which ends at its answer
+        language = PythonLanguage(variable)
+        samples = tuple(Judged(whole("p", f"result=6\nx={n}"), True, "passed") for n in (1, 2))
+        told = Evaluation.of(
+            (ProblemResult("p", samples),), replace(plan, samples=2, ks=(1,), language=language)
+        )
+        assert told.metrics["unique_canonical"].value == distinct
     assert whole_one.scalars("x_") == {f"x_{name}": one.value for name, one in whole_one.metrics.items()}
 
 

@@ -11,6 +11,7 @@ from partway.errors import EngineError, RunError
 from partway.evaluation import Evaluation, EvaluationPlan, Judged, ProblemResult, estimates, evaluate
 from partway.evaluation.samples import whole
 from partway.language import PythonLanguage
+from partway.language.named import language_of
 from partway.measuring.commands import _shown_in
 from partway.measuring.journal import EvaluationJournal
 from partway.measuring.paired import compare
@@ -131,6 +132,8 @@ def test_seeds_are_compared_in_pairs_and_taken_together(tmp_path):
     assert (one.value, two.value) == (0, 0)
     assert one.high == -one.low == estimates([{"x": [0.0] * 60}], shares={"x"})["x"].high, "not certainty"
     assert two.low < 0 < two.high
+    same = compare(first, first).difference["pass@1"]
+    assert same == one, "more runs say nothing about other problems than those they share"
     both = compare(first, second)
     assert (both.problems, both.left_out) == (60, 1)
     assert both.first["pass@1"].value == both.second["pass@1"].value == 0.25
@@ -158,6 +161,15 @@ def test_comparing_different_numbers_of_samples_leaves_out_what_cannot_be_compar
     write_foreign(tmp_path / "a.jsonl", {"p": [True] * 4})
     write_foreign(tmp_path / "b.jsonl", {"p": [True] * 20})
     assert list(compare(tmp_path / "a.jsonl", tmp_path / "b.jsonl").difference) == ["pass@1", "pass@4"]
+
+
+def test_each_side_is_read_in_its_own_language(tmp_path):
+    drawn = tuple(Judged(whole("p", text), False, "failed") for text in ("SELECT 1", "select  1"))
+    for name, language in (("a", PythonLanguage()), ("b", language_of({"language": "sql"}))):
+        plan = EvaluationPlan(samples=2, pass1_samples=0, language=language)
+        Evaluation.of((ProblemResult("p", drawn),), plan).write(tmp_path / f"{name}.json")
+    found = compare(tmp_path / "a.json", tmp_path / "b.json")
+    assert (found.first["unique_canonical"].value, found.second["unique_canonical"].value) == (1.0, 0.5)
 
 
 def test_comparing_what_cannot_be_compared_is_one_clear_line(tmp_path):

@@ -7,6 +7,7 @@ import sqlite3
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,7 +18,7 @@ from partway.errors import ProblemError
 from partway.sql import sql, workers
 from partway.sql.databases import Database, database_of
 from partway.sql.sql import SQLLanguage
-from partway.sql.sqlite_worker import Allowance
+from partway.sql.sqlite_worker import Allowance, StatementGuard
 
 SMALL = Allowance(operations=200_000, cpu_seconds=0.2, rows=1_000, bytes=100_000)
 ENDLESS = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r)"
@@ -98,6 +99,7 @@ REACHES = [
     "SELECT RANDOMBLOB(100000000)",
     "SELECT hex(randomblob(16))",
     "SELECT total_changes()",
+    "SELECT CHANGES()",
     "SELECT * FROM x.t",
     "SELECT * FROM fsdir('/')",
     "SELECT * FROM sqlite_dbpage",
@@ -391,6 +393,61 @@ def test_what_a_worker_holds_is_counted_and_bounded(monkeypatch):
             assert all(worker.bytes >= 8_192 * len(worker.loaded) for worker in workers._SHARED.workers)
 
 
+def test_while_a_step_becomes_a_table_nothing_but_that_is_written():
+    guard = StatementGuard()
+    guard.is_ours, guard.materialises = False, True
+    allowed = {
+        (action, place): guard.allows(action, "t", None, place, None) == sqlite3.SQLITE_OK
+        for action in (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_CREATE_TEMP_TABLE, sqlite3.SQLITE_DELETE)
+        for place in ("temp", "main")
+    }
+    assert [pair for pair, is_free in allowed.items() if is_free] == [
+        (sqlite3.SQLITE_INSERT, "temp"),
+        (sqlite3.SQLITE_CREATE_TEMP_TABLE, "temp"),
+    ]
+    guard.materialises = False
+    assert guard.allows(sqlite3.SQLITE_INSERT, "t", None, "temp", None) == sqlite3.SQLITE_DENY
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        (lambda n: f"SELECT 'a' LIKE '{'a' * n}'", 200),
+        (lambda n: "SELECT " + ", ".join(["1"] * n), 500),
+        (lambda n: " UNION ALL ".join(["SELECT 1"] * n), 50),
+        (lambda n: "SELECT " + " + ".join(["a"] * n) + " FROM t", 100),
+        (lambda n: f"SELECT max({', '.join(['1'] * n)})", 50),
+        (lambda n: f"SELECT length(zeroblob({n}))", 1_000_000),
+    ],
+)
+def test_sqlite_itself_has_limits(database: Path, text, most: int):
+    there = database_of(str(database))
+    assert asked(there, text(most)).failure is None
+    assert asked(there, text(most + 1)).failure is not None
+
+
+def test_a_query_has_half_a_gigabyte(database: Path):
+    dear = f"{ENDLESS[:-1]} WHERE x < 900) SELECT COUNT(DISTINCT {LONG} || x) FROM r"
+    query = workers.Query(database_of(str(database)), (("", dear),))
+    (found,) = workers.run([query], allowance=Allowance(operations=10**9, cpu_seconds=30))
+    assert found.failure.kind == "memory"
+
+
+def test_what_a_worker_says_is_read_as_a_stranger_s(database: Path):
+    """Rows of more steps than there are, or cells that are no cells, are not taken."""
+    there = database_of(str(database))
+    query = workers.Query(there, (("", "SELECT 1"),))
+    for said in (b'[[1]]\n[[2]]\n{"failure": null}\n', b"[[[1]]]\n", b"[1]\n", b'{"rows": 1}\n', b"[[1]\n"):
+        sheet = SimpleNamespace(record=lambda said=said: said, throw_away=lambda: None)
+        (found,) = workers._read(workers._Batch(there, [0], sheet), [query], None)
+        assert (found.tables, found.failure.message) == ((), "the worker's reply was refused")
+    sheet = SimpleNamespace(
+        record=lambda: b'[[1, "a", null, 2.5]]\n{"failure": null}\n', throw_away=lambda: None
+    )
+    (found,) = workers._read(workers._Batch(there, [0], sheet), [query], None)
+    assert found == workers.Answered(([[1, "a", None, 2.5]],))
+
+
 def test_the_rows_of_all_steps_have_a_limit_too(database: Path):
     rows = "SELECT printf('%90d', a.a) AS x FROM t a, t b LIMIT 900"
     steps = (("s0", f"s0 AS ({rows})"), *((f"s{n}", f"s{n} AS (SELECT * FROM s0)") for n in range(1, 9)))
@@ -430,6 +487,13 @@ def test_what_a_worker_could_not_judge_is_asked_again(database: Path, monkeypatc
     with monkeypatch.context() as patched:
         patched.setattr(workers, "run", lambda queries, **_: [workers.Answered((), lost)] * len(queries))
         assert not trace(text, language, problem).has_answer
+
+    def lacks_memory(*_: object) -> None:
+        raise ProblemError("out of memory")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(workers._Worker, "load", lacks_memory)
+        assert trace(text, language, problem).failure.message == "out of memory"
     assert trace(text, language, problem).answer == [[30]]
 
 

@@ -62,6 +62,22 @@ def test_a_quoted_name_that_may_be_a_text_is_left_as_it_is():
     assert steps('SELECT a FROM t WHERE b = "Ohio"') == ('SELECT a FROM t WHERE b = "Ohio"',)
 
 
+@pytest.mark.parametrize(
+    ("text", "spelled"),
+    [
+        ("SELECT 1 FROM a CROSS JOIN b", "SELECT 1 FROM a, b"),
+        ("SELECT 1 FROM a INNER JOIN b ON a.x = b.x", "SELECT 1 FROM a JOIN b ON a.x = b.x"),
+        ("SELECT 1 FROM a NATURAL INNER JOIN b", "SELECT 1 FROM a NATURAL JOIN b"),
+        ("SELECT 1 FROM a LEFT OUTER JOIN b USING (x)", "SELECT 1 FROM a LEFT JOIN b USING (x)"),
+        ("SELECT 1 FROM a FULL OUTER JOIN b ON 1", "SELECT 1 FROM a FULL JOIN b ON 1"),
+        ("SELECT a FROM t ORDER BY a ASC, b DESC", "SELECT a FROM t ORDER BY a, b DESC"),
+        ("SELECT a FROM t ORDER BY a ASC NULLS LAST", "SELECT a FROM t ORDER BY a NULLS LAST"),
+    ],
+)
+def test_words_that_say_what_holds_without_them_are_left_out(text, spelled):
+    assert steps(text) == (spelled,) == steps(spelled)
+
+
 def test_a_comma_between_tables_stays_a_comma():
     assert steps("SELECT 1 FROM a, b") == ("SELECT 1 FROM a, b",)
 

@@ -8,6 +8,7 @@ import warnings
 from collections import Counter
 from itertools import permutations
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -26,7 +27,7 @@ from partway.problems import load_problems, read_problems
 from partway.sample import Request
 from partway.sampling.local_engine import LocalEngine
 from partway.solution import EMPTY
-from partway.sql import sqlite_worker
+from partway.sql import sqlite_worker, workers
 from partway.sql.queries import read
 from partway.sql.row_sets import text_of
 from partway.sql.sql import SQLLanguage
@@ -218,12 +219,19 @@ def test_a_question_with_answer_rows_only_is_solved_by_the_first_query_that_give
         assert verdict("SELECT MIN(people) FROM state", problem(None, plain)) is Verdict.NEW_FULLY_CORRECT
 
 
-def test_what_is_kept_gives_the_same_rows_when_run_whole():
+def test_what_is_kept_gives_the_same_rows_when_run_whole(monkeypatch):
     asked = problem()
     found = trace(REFERENCE, SQL, asked)
     assert SQL.confirms(asked, found)
     assert not SQL.confirms(asked, found._replace(states=("1", *found.states[1:])))
     assert not SQL.confirms(asked, found._replace(outcome=([["blue"]],)))
+    runs = []
+    really = workers.run
+    monkeypatch.setattr(
+        workers, "run", lambda asked, **how: runs.append((len(asked), how)) or really(asked, **how)
+    )
+    assert SQL.confirms(asked, trace(REFERENCE, SQL, asked))
+    assert runs == [(0, {"whole": False}), (1, {"whole": True})]  # what is known is run again
 
 
 def test_luck_shows_on_changed_databases():
@@ -269,6 +277,7 @@ def test_changed_databases_are_the_same_for_the_same_seed_and_keep_the_columns_v
         [trace("SELECT * FROM state", SQL, one).answer for one in SQL.variations(problem())] for _ in "ab"
     )
     assert first == again
+    assert len(first) == 4
     original = trace("SELECT * FROM state", SQL, problem()).answer
     assert any(rows != original for rows in first)
     for rows in first:
@@ -293,6 +302,35 @@ def test_columns_that_are_computed_and_tables_that_are_virtual_do_not_hinder_cha
         connection.executescript(TABLES)
     connection.close()
     assert len(set(map(str, changed(str(path), "SELECT * FROM state")))) > 1
+
+
+def test_keys_stay_and_a_single_row_stays_and_triggers_do_nothing():
+    store = sqlite_worker.Store()
+    made = "CREATE TABLE t (id INTEGER PRIMARY KEY, n INT); CREATE TABLE one (a); CREATE TABLE log (a)"
+    rows = (
+        f"INSERT INTO t VALUES {', '.join(f'({n}, {n})' for n in range(1_000))}; INSERT INTO one VALUES (5)"
+    )
+    fires = "CREATE TRIGGER d AFTER DELETE ON t BEGIN INSERT INTO log VALUES (old.id); END"
+    store.load("whole", b"", f"{made}; {rows}; {fires}")
+    for seed in range(1, 6):
+        store.change(f"changed {seed}", "whole", seed)
+        connection, _ = store.open[f"changed {seed}"]
+        ((count, moved),) = connection.execute("SELECT COUNT(*), SUM(id <> n) FROM t")
+        assert 650 < count < 750  # changed keys would be dropped where they are taken
+        assert 150 < moved < 270
+        assert connection.execute("SELECT * FROM one").fetchall() == [(5,)]
+        assert connection.execute("SELECT * FROM log").fetchall() == []
+
+
+def test_what_describing_a_database_takes_is_no_query_s(monkeypatch):
+    store = sqlite_worker.Store()
+    counted = (
+        "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 5000) SELECT x, 1 FROM r"
+    )
+    store.load("many", b"", f"CREATE TABLE t (x INT, y INT); INSERT INTO t {counted}")
+    monkeypatch.setattr(sqlite_worker, "Allowance", lambda: SimpleNamespace(operations=2_000))
+    (found,) = store.describe("many", 2)
+    assert (found["columns"], found["values"]) == ([["x", "INT"], ["y", "INT"]], [[1, 2], [1]])
 
 
 def test_a_large_table_is_changed_in_part(monkeypatch):
@@ -347,6 +385,31 @@ def test_databases_are_files_scripts_and_names_in_a_folder(tmp_path: Path):
         (SQLLanguage(str(tmp_path / "geo")), "elsewhere/geo.sqlite"),
     ]:
         assert trace(count, language, problem(None, 4, context)).answer == [[4]]
+
+
+def test_a_file_with_a_log_beside_it_and_one_that_changes_are_read(tmp_path: Path):
+    path = tmp_path / "live.sqlite"
+    asked = problem(None, 1, str(path))
+    for count in (1, 2):
+        with sqlite3.connect(path) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("CREATE TABLE IF NOT EXISTS t (a)")
+            connection.executemany("INSERT INTO t VALUES (?)", [("a" * 5_000,)] * 2)
+        connection.close()
+        assert path.read_bytes()[18:20] == sqlite_worker.WAL
+        assert trace("SELECT COUNT(*) FROM t", SQL, asked).answer == [[2 * count]]
+
+
+def test_a_dump_makes_a_database_and_what_reaches_out_of_it_does_not():
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(TABLES)
+    dump = "PRAGMA foreign_keys=ON;\n" + "\n".join(connection.iterdump())
+    connection.close()
+    assert trace("SELECT COUNT(*) FROM state", SQL, problem(None, 4, dump)).answer == [[4]]
+    for reaches in ("ATTACH ':memory:' AS x", "ATTACH '/tmp/partway_hostile.db' AS x", "DETACH main"):
+        assert "not authorized" in SQL.flaw(problem(None, 4, f"{TABLES}; {reaches}"))
+    ordered = f"PRAGMA reverse_unordered_selects = ON; {TABLES}"
+    assert trace("SELECT area FROM state LIMIT 1", SQL, problem(None, 4, ordered)).answer == [[44.8]]
 
 
 @pytest.mark.parametrize(
@@ -500,6 +563,9 @@ def test_traces_are_shown_as_rows_cut_at_ten_with_those_that_match():
     (_, shown) = SQL.rows_by_step(own, other)
     assert shown[:3] == [("1 | NULL", False), ("2 | NULL", True), ("3 | NULL", False)]
     assert shown[10:] == [("and 4 more rows", False)]
+    thrice = trace("SELECT 7 FROM state WHERE people > 0", SQL, problem())
+    twice = trace("SELECT 7 FROM river WHERE name = 'red'", SQL, problem())
+    assert list(SQL.rows_by_step(thrice, twice)) == [[("7", True), ("7", True), ("7", False)]]
     assert list(SQL.rows_by_step(trace("SELECT 1 WHERE 0", SQL, problem()), None)) == [[("no rows", False)]]
     assert "<br>" in cards_html([Card(own)], SQL)
 

@@ -66,6 +66,22 @@ def test_bird_s_layout_has_evidence_in_the_question(tmp_path: Path):
     assert problem.meta == {"db_id": "concert", "difficulty": "simple"}
 
 
+def test_where_steps_would_give_other_rows_a_query_stays_one_step(tmp_path: Path):
+    """An inner query may speak of the rows around it without saying so."""
+    path = tmp_path / "database" / "concert" / "concert.sqlite"
+    make_database(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE ticket (price INT)")
+        connection.executemany("INSERT INTO ticket VALUES (?)", [(40,), (50,)])
+    connection.close()
+    query = "SELECT name FROM singer WHERE 1 IN (SELECT 1 FROM ticket WHERE price < {})"
+    rows = [{"db_id": "concert", "question": "Who?", "query": query.format(one)} for one in ("age", 45)]
+    (tmp_path / "dev.json").write_text(json.dumps(rows))
+    outer, alone = convert_text2sql(tmp_path).splits["dev"]
+    assert (len(outer.reference), outer.answer) == (1, [["Bo"]])
+    assert (len(alone.reference), alone.answer) == (2, [["Ann"], ["Bo"]])
+
+
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
