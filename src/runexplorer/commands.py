@@ -50,8 +50,8 @@ def explore(
 ) -> None:
     """Look at the problems of RUN: their solutions side by side with states, and the model's samples.
 
-    With OTHER_RUN, problems can be found that one of the two solves and the other does not. A run that is
-    still training is shown as far as it has come. The page is served to this machine only; Ctrl-C ends it.
+    With OTHER_RUN, you can find problems that only one of the two solves. A run that is still training is
+    shown as far as it has come. The page is served to this machine only; Ctrl-C ends it.
 
     \b
     Examples:

@@ -22,7 +22,7 @@ MAX_BYTES = 1_000_000  # one more is read, to tell what is too long from what ju
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE|-...")
 @declared(
-    "--against", metavar="REFERENCE", help="A known solution to show beside it; '=' marks a state of both."
+    "--against", metavar="REFERENCE", help="A known solution to show beside it; '=' marks states of both."
 )
 @speaks
 @AS_JSON

@@ -85,8 +85,8 @@ class EvaluateOptions:
         "--chance",
         metavar="TRAIN",
         help="Measure chance: draw references of the problems in this file, filled with the question's "
-        "numbers (in SQL, its values). If a model is given, too, it should do better than chance. For a run "
-        "with --temperatures, the default is the problems that it was trained on.",
+        "numbers (in SQL, its values). With a model, chance stands beside it. For a run with --temperatures, "
+        "the default is the problems that it was trained on.",
     )
     few_shot: str | None = option(
         "--few-shot", metavar="FILE", help="Show problems of this file to the model as examples."

@@ -96,9 +96,9 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
         "auto",
         "`auto` asks through the tokenizer's chat template, if it has one; `none` asks with `# question`.",
     )
-    system_prompt: str | None = _key(None, "What a chat model is told first; by default, to write a program.")
+    system_prompt: str | None = _key(None, "System message of a chat model; by default, to write a program.")
     prompt_template: str | None = _key(
-        None, "A prompt of your own: Jinja text with {{ question }}, or a file that holds it."
+        None, "A prompt of your own: Jinja text with {{ question }}, or a file with it."
     )
 
     self_sampling: Literal["none", "fcs", "fcs+pcs"] = _key(
@@ -150,8 +150,8 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     )
     weight_sync: Literal["auto", "full", "lora", "none"] = _key(
         "auto",
-        "Which weights servers get: all (`full`), only the adapter (`lora`), whichever all of them "
-        "accept (`auto`), or nothing (`none`).",
+        "Which weights servers get: all (`full`), the adapter (`lora`), the adapter if there is one and all "
+        "servers accept it, else all (`auto`), or nothing (`none`).",
     )
     weight_sync_steps: int = _key(1, "Steps between updates of the servers' weights.", least=1)
     explore_ahead: int = _key(
@@ -189,7 +189,7 @@ class SelfSamplingConfig(TrainingArguments):  # type: ignore[misc]
     length_limit: int | None = _key(
         None,
         "Most steps of a solution to a problem without a reference, until three of its solutions are known; "
-        "by default, as many as nine in ten references have at most.",
+        "by default, enough for nine in ten references.",
         least=1,
     )
 
