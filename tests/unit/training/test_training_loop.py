@@ -465,7 +465,7 @@ def test_a_model_reads_as_many_tokens_as_it_can(tmp_path):
     problem, kept = trainer.train_dataset[0], trainer.kept_targets
     buffer = trainer.buffers[problem.id]
     learned = len(kept.of(problem, buffer, [], 1).targets[0]) + len(kept.prompt_of(problem))
-    begun = len(kept.prompt_of(problem)) + len(kept.tokens_of(problem.reference))
+    begun = len(kept.prompt_of(problem)) + len(kept.tokens_of(problem.reference, False))
     for length, is_learned in ((learned, True), (learned - 1, False)):
         kept.context_length = length
         assert (kept.of(problem, buffer, [], 1) is not None) is is_learned
