@@ -148,6 +148,11 @@ EXPERIMENTS, RESULTS = "docs/experiments.md", "docs/results.md"
             {EXPERIMENTS: (1, 5, 10, 20)},
         ),
         (
+            "geo_smol_quarter_fcs geo_smol_quarter_fcs_s1",
+            "geo_smol_quarter_fcs_pcs geo_smol_quarter_fcs_pcs_s1",
+            {EXPERIMENTS: (1, 5, 10, 20)},
+        ),
+        (
             "geo_smol_all_mle geo_smol_all_mle_s1",
             "geo_smol_all_fcs_pcs geo_smol_all_fcs_pcs_s1",
             {EXPERIMENTS: (1, 5, 10, 20)},
