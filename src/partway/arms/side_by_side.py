@@ -26,7 +26,7 @@ from partway.arms.experiment import Experiment
 from partway.arms.outcomes import Outcome
 from partway.arms.running import run_arm
 from partway.arms.trials import Stage
-from partway.cli.interruptions import INTERRUPTED, interruptions_wait
+from partway.cli.interruptions import INTERRUPTED, SECONDS_BETWEEN_TRIES, interruptions_wait
 from partway.cli.progress import SECONDS_BETWEEN_LINES, fitting
 
 BAR, ELAPSED = 10, len("0:00:00")
@@ -86,9 +86,11 @@ def run_arms(experiment: Experiment, directory: Path, jobs: int, quiet: bool) ->
                     outcomes[arm.name, seed] = future.result()
             return [outcomes[arm.name, seed] for arm, seed in cells]
         except BaseException:
-            for process in set(multiprocessing.active_children()) - others:
-                process.terminate()  # training saves first
-            pool.shutdown(cancel_futures=True)
+            with interruptions_wait():  # an interrupted join would take the pool's thread for ended
+                for process in set(multiprocessing.active_children()) - others:
+                    process.terminate()  # training saves first
+                pool.shutdown(cancel_futures=True)
+            time.sleep(2 * SECONDS_BETWEEN_TRIES)  # a signal that ended the process comes first
             raise
 
 
@@ -111,15 +113,18 @@ def _label(arm: Arm, seed: int) -> str:
 
 @contextmanager
 def starting() -> Iterator[None]:
-    """Start processes that no signal ends before they are ready for it: they inherit what is blocked."""
+    """Start processes that no signal ends before they are ready for it: they inherit what is blocked.
+
+    What was blocked comes right after, before a process that it ended is missed.
+    """
     resource_tracker.ensure_running()  # the first process would start it, and that unblocks signals
-    with interruptions_wait():
-        previous = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS) if CAN_BLOCK else set()
-        try:
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS) if CAN_BLOCK else set()
+    try:
+        with interruptions_wait():
             yield
-        finally:
-            if CAN_BLOCK:
-                signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+    finally:
+        if CAN_BLOCK:
+            signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
 def processes(count: int) -> ProcessPoolExecutor:
